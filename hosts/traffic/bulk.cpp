@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bulk data: as much as TCP takes. Both ends wait as long as their kernels' TCP does: a handshake
-// or first segments that are lost for seconds end nothing.
+// Bulk data: the client sends as much data as TCP accepts. Both ends wait as long as TCP of their
+// kernels does. The application therefore survives the loss of a handshake or of the first segments
+// for seconds.
 #include <sys/socket.h>
 
 #include "applications.hpp"
@@ -12,9 +13,10 @@ using nlohmann::json;
 
 namespace {
 
-// The receiver wakes when that many bytes can be read, or when its buffer is full before that
-// (tcp_epollin_ready() in net/ipv4/tcp.c), and not for every segment. ACKs do not wait for it: the
-// kernel acknowledges at once while less is unread (__tcp_ack_snd_check() in tcp_input.c).
+// The receiver wakes when this number of bytes can be read or when its buffer is full
+// (tcp_epollin_ready() in net/ipv4/tcp.c). It does not wake for every segment. ACKs are not
+// delayed: while fewer bytes are unread, the kernel acknowledges at once (__tcp_ack_snd_check() in
+// tcp_input.c).
 constexpr int least_bytes = 16'000;
 constexpr std::size_t at_once = 1 << 20;  // bytes
 
@@ -28,7 +30,7 @@ json bulk_client(const Ends& ends) {
   std::optional<std::int64_t> connect_ns;
   const char* ended = "stopped";
   const io::Descriptor socket = begin_connecting(ends);
-  // If this program is killed, its kernel must not send what is still buffered.
+  // If this program is killed, the kernel must not send the data that it still buffers.
   set_break_at_close(socket.get(), true);
   try {
     if (finish_connecting(socket.get(), waiter, never) == Connecting::given_up) {
@@ -79,7 +81,7 @@ json bulk_server(const Ends& ends) {
       }
       if (count == -1) {
         ended = "connection broken";
-        waiter.sleep(never);  // a client that was killed; whoever did so ends this, too
+        waiter.sleep(never);  // the client was killed; its killer also stops this server
       }
       if (count > 0) received += static_cast<std::uint64_t>(count);
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// nagi-traffic: applications whose performance is measured, a server and a client each, over the
-// kernel's TCP and UDP. Each end leaves its result as a line of JSON.
+// nagi-traffic: applications for measurements, over the kernel's TCP and UDP. Each application has
+// a server and a client. Each end writes its result as one line of JSON.
 //
-// Exit status: 0 ended in order, also by SIGTERM; 1 something failed on the way; 2 the input was
-// refused.
+// Exit status: 0 if the application ended normally, also by SIGTERM; 1 if it failed; 2 if the input
+// was refused.
 #include <sys/prctl.h>
 
 #include <CLI/CLI.hpp>
@@ -27,7 +27,7 @@ namespace {
 
 using nlohmann::json;
 
-/// What the command line asks for.
+/// The arguments of the command line.
 struct Arguments {
   Ends ends;
   std::string output;
@@ -42,7 +42,7 @@ struct Arguments {
 
 using Parse = std::uint64_t (*)(const std::string&);
 
-/// An option whose value is a quantity.
+/// Add an option whose value is a quantity.
 CLI::Option* quantity(CLI::App* app, const char* name, Parse parse, std::uint64_t& target,
                       const char* summary) {
   return app
@@ -59,7 +59,7 @@ CLI::Option* quantity(CLI::App* app, const char* name, Parse parse, std::uint64_
       ->type_name("QUANTITY");
 }
 
-/// Like quantity(), but 0 is refused.
+/// Add an option as quantity() does, but refuse the value 0.
 CLI::Option* positive(CLI::App* app, const char* name, Parse parse, std::uint64_t& target,
                       const char* summary) {
   return quantity(app, name, parse, target, summary)->check([](const std::string& text) {
@@ -114,7 +114,7 @@ class CommandLine {
   using Perform = std::function<json()>;
   using AddOptions = std::function<void(CLI::App*)>;
 
-  /// An application. `options` adds its settings, which both ends take.
+  /// Add an application. `options` adds the settings that both ends accept.
   void add(const char* name, const char* summary, bool is_tcp, const Perform& client,
            const Perform& server, const AddOptions& options) {
     CLI::App* application = app_.add_subcommand(name, summary);
@@ -308,6 +308,6 @@ class CommandLine {
 }  // namespace nagi::applications
 
 int main(int argc, char** argv) {
-  prctl(PR_SET_NAME, "nagi-traffic");  // also where an agent runs it from memory
+  prctl(PR_SET_NAME, "nagi-traffic");  // an agent may run this program from memory
   return nagi::applications::CommandLine().run(argc, argv);
 }

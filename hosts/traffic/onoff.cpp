@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A source that is on and off by turns, with a rate while it is on; first it is on.
+// A source that is alternately on and off. It has a constant rate while it is on. It is on first.
 #include <sys/socket.h>
 
 #include <optional>
@@ -16,13 +16,13 @@ using nlohmann::json;
 
 namespace {
 
-/// When a source is on.
+/// The periods in which a source is on.
 class Periods {
  public:
   explicit Periods(const OnOff& settings)
       : settings_(settings), draws_(settings.seed.seed, settings.seed.stream + "/periods") {}
 
-  /// The time after the source's beginning at which it has been on for `on_ns`.
+  /// Return the time since the source's start, in ns, at which the source has been on for `on_ns`.
   double at(double on_ns) {
     while (on_before_ + period_ < on_ns || period_ == 0) {
       on_before_ += period_;
@@ -44,9 +44,9 @@ class Periods {
 
   const OnOff& settings_;
   Draws draws_;
-  double begin_ = 0;      // of the period
-  double period_ = 0;     // its length
-  double on_before_ = 0;  // the time on before it
+  double begin_ = 0;      // start of the period, in ns
+  double period_ = 0;     // length of the period, in ns
+  double on_before_ = 0;  // time on before the period, in ns
   std::uint64_t count_ = 0;
 };
 
@@ -58,7 +58,7 @@ json onoff_client(const Ends& ends, const OnOff& settings) {
   json result = result_of("onoff", "client");
   Periods periods(settings);
   const std::uint64_t payload = settings.payload_bytes;
-  std::uint64_t units = 0;  // that the source has made
+  std::uint64_t units = 0;  // units of data that the source has generated
   std::uint64_t sent = 0;   // bytes of payload
   const char* ended = "stopped";
   io::Descriptor socket;
@@ -68,7 +68,7 @@ json onoff_client(const Ends& ends, const OnOff& settings) {
   } else {
     socket = begin_connecting(ends);
   }
-  // What a unit of data takes of the time on.
+  // The time on that one unit of data takes.
   const std::uint64_t bytes = sending ? sending->packet_bytes() : payload;
   const double unit_ns = static_cast<double>(bytes) * 8e9 / static_cast<double>(settings.rate_bps);
   try {
@@ -86,7 +86,7 @@ json onoff_client(const Ends& ends, const OnOff& settings) {
           sent += payload;
           continue;
         }
-        // What TCP does not take now waits, and is not lost.
+        // Data that TCP does not accept now waits and is not lost.
         if (now_ns() >= next) {
           ++units;
           continue;

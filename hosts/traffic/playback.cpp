@@ -33,7 +33,7 @@ json playback_client(const Ends& ends, const PlaybackSettings& settings) {
     } else {
       connect_s = seconds(now_ns() - start);
       start = now_ns();
-      std::int64_t next = start;  // when the source has the next chunk
+      std::int64_t next = start;  // instant at which the source has the next chunk
       std::uint64_t offered = settings.ahead ? settings.size_bytes : 0;
       while (sent < settings.size_bytes) {
         const std::int64_t now = now_ns();
@@ -81,7 +81,7 @@ json playback_server(const Ends& ends, const PlaybackSettings& settings) {
     waiter.wait(connection.get(), POLLIN);
     const std::int64_t first = now_ns();
     first_s = seconds(first - start);
-    // The kernel's buffer must hold what an attempt reads.
+    // The kernel's buffer must hold the bytes that one attempt reads.
     const int least = static_cast<int>(chunk);
     setsockopt(connection.get(), SOL_SOCKET, SO_RCVLOWAT, &least, sizeof least);
     std::int64_t next =
@@ -92,7 +92,7 @@ json playback_server(const Ends& ends, const PlaybackSettings& settings) {
       bool over = read + available >= settings.size_bytes;
       if (!over && available < chunk) {
         over = has_ended(connection.get());
-        available = readable_bytes(connection.get());  // nothing can come in between
+        available = readable_bytes(connection.get());  // final if the stream has ended
       }
       std::uint64_t left = playback.attempt(available, over);
       while (left > 0) {

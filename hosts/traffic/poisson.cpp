@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Transfers that arrive as a Poisson process, each over a connection of its own.
+// Transfers that arrive as a Poisson process, each over its own connection.
 #include <list>
 
 #include "applications.hpp"
@@ -26,7 +26,7 @@ json poisson_client(const Ends& ends, const Poisson& settings) {
   Waiter waiter;
   json result = result_of("poisson", "client");
   settings.sizes.check();
-  // Of their own streams, so that one does not change the other.
+  // Arrivals and sizes have separate streams, so that a change of one does not affect the other.
   Draws arrivals(settings.seed.seed, settings.seed.stream + "/arrivals");
   Draws sizes(settings.seed.seed, settings.seed.stream + "/sizes");
   const auto mean = static_cast<double>(settings.interval_ns);
@@ -34,7 +34,7 @@ json poisson_client(const Ends& ends, const Poisson& settings) {
   json transfers = json::array();
   std::uint64_t skipped = 0;
   const std::int64_t start = now_ns();
-  double next = arrivals.exponential(mean);  // since the start
+  double next = arrivals.exponential(mean);  // ns since the start
   try {
     while (true) {
       std::vector<pollfd> watched;

@@ -12,7 +12,8 @@
 namespace nagi::applications {
 namespace {
 
-constexpr double largest = 9007199254740992.0;  // from here on a double has no units
+// From this value on, a double cannot represent every integer.
+constexpr double largest = 9007199254740992.0;
 
 std::uint64_t parse(const std::string& text, const char* subject, const char* example,
                     std::initializer_list<std::pair<std::string_view, double>> units) {

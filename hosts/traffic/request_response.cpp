@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Requests and responses over one connection, one after the other. A request begins with the size
-// of its response, 8 bytes, big endian.
+// Requests and responses in turn over one connection. A request begins with the size of its
+// response: 8 bytes, big endian.
 #include <endian.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -30,7 +30,7 @@ void send_at_once(int socket) {
   }
 }
 
-/// Sends `count` bytes; false if the connection is broken.
+/// Send `count` bytes. Return false if the connection is broken.
 bool send_all(int socket, Waiter& waiter, std::uint64_t count) {
   while (count > 0) {
     const std::int64_t taken = send_filler(socket, count);
@@ -41,7 +41,8 @@ bool send_all(int socket, Waiter& waiter, std::uint64_t count) {
   return true;
 }
 
-/// Receives `count` bytes, the first of them into `head`; false at the end of the data.
+/// Receive `count` bytes and store the first of them in `head`. Return false if the data has ended
+/// or the connection is broken.
 bool receive_all(int socket, Waiter& waiter, std::uint64_t count, std::span<char> head = {}) {
   std::uint64_t received = 0;
   while (received < count) {
@@ -78,7 +79,7 @@ json request_response_client(const Ends& ends, const RequestResponse& settings) 
   const io::Descriptor socket = begin_connecting(ends);
   std::int64_t asked = 0;
   std::uint64_t size = 0;
-  bool is_open = false;  // a request that has no response yet
+  bool is_open = false;  // the last request has no response yet
   try {
     if (finish_connecting(socket.get(), waiter, never) != Connecting::done) {
       ended = "given up";
@@ -90,7 +91,7 @@ json request_response_client(const Ends& ends, const RequestResponse& settings) 
         const std::uint64_t head = htobe64(size);
         asked = now_ns();
         is_open = true;
-        // What was sent before has been acknowledged by its response, so the kernel has room.
+        // The last response acknowledged all data sent before, so the kernel's buffer has room.
         const bool works = send(socket.get(), &head, sizeof head, MSG_NOSIGNAL | MSG_MORE) ==
                                static_cast<ssize_t>(sizeof head) &&
                            send_all(socket.get(), waiter, settings.request_bytes - head_bytes) &&

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// When the last byte has been acknowledged the kernel says so by a time stamp of that byte, in the
+// The kernel reports the acknowledgement of the last byte as a time stamp of that byte in the
 // socket's error queue: SOF_TIMESTAMPING_TX_ACK, Documentation/networking/timestamping.rst.
 #include "sized_transfer.hpp"
 
@@ -12,13 +12,13 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <ctime>  // errqueue.h needs it
+#include <ctime>  // required by errqueue.h
 
 namespace nagi::applications {
 namespace {
 
-/// Bytes that are sent with a wish for it have the kernel say when they were acknowledged, by their
-/// place in the stream.
+/// Let the kernel identify acknowledged bytes by their position in the stream. It reports only the
+/// bytes whose send call requests a report.
 void number_bytes(int socket) {
   const int flags =
       SOF_TIMESTAMPING_SOFTWARE | SOF_TIMESTAMPING_OPT_ID | SOF_TIMESTAMPING_OPT_TSONLY;
@@ -27,7 +27,7 @@ void number_bytes(int socket) {
   }
 }
 
-/// Whether the error queue says that byte `wanted` (modulo 2^32) has been acknowledged.
+/// Return whether the error queue reports byte `number` (modulo 2^32) as acknowledged.
 bool is_acknowledged(int socket, std::uint32_t number) {
   while (true) {
     alignas(cmsghdr) std::array<char, 512> control{};
@@ -73,7 +73,7 @@ void SizedTransfer::handle(short events) {
   }
   if ((events & POLLHUP) != 0) return finish("connection broken");
   if (sent_ == size_ || (events & POLLOUT) == 0) return;
-  // Nobody needs to know when bytes long before the last were acknowledged.
+  // Reports about bytes long before the last are not needed.
   const std::uint64_t left = size_ - sent_;
   const std::int64_t taken = send_filler(socket_.get(), left, left <= max_filler);
   if (taken < 0) return finish("connection broken");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A sender that may send what a token bucket permits, and sends it as soon as TCP can. Nothing
-// waits in the kernel that TCP cannot send (TCP_NOTSENT_LOWAT), so a token is used up when its
-// bytes leave, and tokens that TCP leaves unused are lost when the bucket is full.
+// A sender that a token bucket limits. It sends permitted data as soon as TCP can. With
+// TCP_NOTSENT_LOWAT, no data waits in the kernel that TCP cannot send. A token is therefore
+// consumed when its bytes leave. Tokens that TCP does not use are lost when the bucket is full.
 #include "arithmetic/token_bucket.hpp"
 
 #include <netinet/in.h>
@@ -27,7 +27,8 @@ void set_tcp(int socket, int option, int value) {
   }
 }
 
-/// In ns; of a path that is no path at least a millisecond.
+/// Return the smoothed RTT in ns. The result is at least 1 ms, for example on the loopback
+/// interface.
 std::int64_t rtt_of(int socket) {
   return std::max(1000U, smoothed_rtt_us(socket)) * std::int64_t{1000};
 }
@@ -59,10 +60,10 @@ json token_bucket_client(const Ends& ends, const TokenBucketSettings& settings) 
       connect_s = seconds(now_ns() - start);
       start = now_ns();
       TokenBucket bucket({depth, settings.tokens, settings.interval_ns}, start);
-      std::uint64_t begun = 0;  // bytes of a token that the kernel has not taken yet
+      std::uint64_t begun = 0;  // bytes of the last token that the kernel has not accepted yet
       std::int64_t rtt_start = start;
       std::int64_t rtt = rtt_of(socket.get());
-      std::uint64_t before = 0;  // tokens consumed when this RTT began
+      std::uint64_t before = 0;  // tokens consumed before this RTT
       while (true) {
         const std::int64_t now = now_ns();
         bucket.advance(now);

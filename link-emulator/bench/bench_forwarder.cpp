@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// bench-forwarder: the bare AF_XDP forwarder, what an emulator is held against. Frames that arrive
-// at one of two interfaces leave by the other, in both directions: one thread, one memory for the
-// frames of both, no copy in user space, no model, no time stamps. Generic XDP, as between veths.
-// Sleeps when there is nothing to do. Prints "ready", then works until SIGTERM or SIGINT, and says
-// in JSON what it did.
+// bench-forwarder: a bare AF_XDP forwarder, with which emulators are compared. It forwards the
+// frames that arrive at one of two interfaces to the other, in both directions. It has one thread,
+// one memory for the frames of both interfaces, no copy in user space, no model and no time stamps.
+// It uses generic XDP, as between veth interfaces. It sleeps while there is nothing to do. It
+// prints "ready", runs until SIGTERM or SIGINT, and then reports its counters as JSON.
 
 #include <linux/if_link.h>
 #include <net/if.h>
@@ -25,11 +25,11 @@ namespace nagi::bench {
 namespace {
 
 constexpr std::uint32_t batch = 64;
-constexpr int max_kicks = 4;  // the kernel sends 32 frames at a time
+constexpr int max_kicks = 4;  // the kernel sends 32 frames per call
 
 volatile std::sig_atomic_t stopped = 0;
 
-/// One end: its socket, and the program that feeds it.
+/// One end: its socket, and the BPF program that feeds the socket.
 struct Side {
   Xsk xsk;
   io::Descriptor link;
@@ -42,7 +42,7 @@ struct Side {
     link = io::attach(object.program("bench_forward"), index, BPF_XDP, XDP_FLAGS_SKB_MODE);
   }
 
-  /// Gives the kernel `ring_frames` frames to receive into, from number `first` on.
+  /// Give the kernel `ring_frames` frames to receive into, starting at frame `first`.
   void provide(std::uint32_t first) {
     std::uint32_t place = 0;
     xsk_ring_prod__reserve(&xsk.fill, ring_frames, &place);
@@ -53,11 +53,12 @@ struct Side {
   }
 };
 
-/// Moves what has arrived at `from` on to `to`; returns how many frames.
+/// Move the frames that arrived at `from` to `to`. Return the number of frames.
 std::uint32_t move_frames(Xsk& from, Xsk& to) {
   std::uint32_t source = 0;
   std::uint32_t target = 0;
-  // What `to` has sent came from `from`, and goes back there. There is room: it was there before.
+  // Frames that `to` has sent came from `from` and return to its fill ring, which had room for
+  // them.
   if (const std::uint32_t done = xsk_ring_cons__peek(&to.completion, ring_frames, &source)) {
     xsk_ring_prod__reserve(&from.fill, done, &target);
     for (std::uint32_t i = 0; i < done; ++i) {
@@ -67,7 +68,7 @@ std::uint32_t move_frames(Xsk& from, Xsk& to) {
     xsk_ring_prod__submit(&from.fill, done);
     xsk_ring_cons__release(&to.completion, done);
   }
-  // Room as well: the transmit ring has as many places as there are frames of this direction.
+  // The transmit ring has room, because it has an entry for each frame of this direction.
   const std::uint32_t moved = xsk_ring_cons__peek(&from.rx, batch, &source);
   if (moved > 0) {
     xsk_ring_prod__reserve(&to.tx, moved, &target);

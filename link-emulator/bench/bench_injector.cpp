@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// bench-injector: has frames arrive at an interface, as if its driver had received them, and says
-// in JSON what became of it. A source that writes its frames costs its processor more than what is
-// measured costs another; here the kernel's own test of XDP programs (BPF_PROG_TEST_RUN with live
-// frames, Linux 5.18) makes frames of recycled memory, evenly, and a program at the loopback
-// interface's ingress hands them to the interface. All of them are alike; loopback is used up for
-// the time.
+// bench-injector: makes frames arrive at an interface, as if its driver had received them, and
+// reports the result as JSON. A source that writes each frame would load its processor more than
+// the measured system loads its own. This program therefore uses the kernel's test of XDP programs
+// (BPF_PROG_TEST_RUN with live frames, Linux 5.18), which creates frames evenly from recycled
+// memory. A BPF program at the ingress of the loopback interface redirects the frames to the
+// interface. All frames are alike. Loopback cannot be used otherwise during a run.
 //
-// The schedule is of absolute instants, a batch each. A batch that is more than a millisecond late
-// shifts the rest: the rate offered never exceeds the rate asked for. Exit status: 0 done, 1 the
-// kernel refused, 2 bad arguments.
+// The schedule consists of absolute instants, one per batch. A batch that is more than a
+// millisecond late shifts all later batches. The offered rate therefore never exceeds the requested
+// rate. Exit status: 0 done, 1 the kernel refused, 2 bad arguments.
 
 #include "bench_injector.h"
 
@@ -55,7 +55,7 @@ int run(const OfferedLoad& load) {
 
   struct sigaction action{};
   action.sa_handler = [](int) {};
-  sigaction(SIGALRM, &action, nullptr);  // only interrupts
+  sigaction(SIGALRM, &action, nullptr);  // the signal only interrupts the system call
   const auto started = io::read_clock(CLOCK_MONOTONIC);
   schedule.due_ns = static_cast<std::uint64_t>(started);
   if (load.rate > 0) {

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// bench-sink: notes when each of bench-source's frames arrives at an interface, and says in JSON
-// what arrived: how many, in what order, at what rate, and how long after they were sent.
+// bench-sink: records the arrivals of bench-source's frames at an interface. It reports as JSON the
+// number of frames, their order, their rate, and their delays.
 //
-// A BPF program at the interface's ingress (tcx, Linux 6.6) does the noting, into an array indexed
-// by the frame's number, and drops the frame. This process sleeps meanwhile: on a machine of two
-// cores a receiver that works takes the time of those it measures. Frames that are not
-// bench-source's pass. Prints "ready", then works until SIGTERM or SIGINT, or for --seconds.
+// A BPF program at the interface's ingress (tcx, Linux 6.6) records each arrival in an array,
+// indexed by the frame's number, and drops the frame. This process sleeps meanwhile, because on a
+// machine with two cores, a working receiver takes time from the measured programs. Other frames
+// pass. The program prints "ready", and runs until SIGTERM or SIGINT, or for --seconds.
 //
-// Definitions. One-way delay: arrival minus sending, both CLOCK_MONOTONIC. Reordered: a frame that
-// arrives after one with a larger number (RFC 4737, 3). Rate: frames and bytes of IP that arrive
-// after the first noted arrival up to the last, divided by the time between the two; arrivals in
-// the first --settle seconds are not noted for it.
+// Definitions. One-way delay: arrival minus sending, both by CLOCK_MONOTONIC. Reordered: a frame
+// that arrives after a frame with a larger number (RFC 4737, 3). Rate: frames and bytes of IP that
+// arrive after the first counted arrival up to the last, divided by the time between the two.
+// Arrivals in the first --settle seconds are not counted for the rate.
 
 #include "bench_sink.h"
 
@@ -44,7 +44,8 @@ struct Request {
   double seconds = 3600;
 };
 
-/// The q-quantile: the smallest value that at least q of all values do not exceed.
+/// Return the q-quantile: the smallest value that at least the share q of all values does not
+/// exceed.
 std::int64_t quantile(const std::vector<std::int64_t>& sorted, double q) {
   const auto rank = static_cast<std::size_t>(std::ceil(q * static_cast<double>(sorted.size())));
   return sorted[std::clamp<std::size_t>(rank, 1, sorted.size()) - 1];
@@ -94,8 +95,8 @@ void print_arrivals(std::span<const bench_arrival> arrivals, const bench_totals&
     ++counted;
     begun = std::min<std::int64_t>(begun, arrival.at_ns);
   }
-  const double frame_bytes =
-      static_cast<double>(totals.bytes) / static_cast<double>(totals.frames);  // they are all alike
+  // All frames have the same size.
+  const double frame_bytes = static_cast<double>(totals.bytes) / static_cast<double>(totals.frames);
   if (counted > 1) {
     const double seconds = static_cast<double>(last - begun) / 1e9;
     std::printf(", \"seconds\": %.9f, \"ip_bits_per_second\": %.1f", seconds,

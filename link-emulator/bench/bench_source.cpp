@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// bench-source: sends numbered UDP/IPv4 frames out of an interface, evenly, by a schedule of
-// absolute instants, and says in JSON what became of it. AF_XDP, whose frames stay in place
-// and only get a new number and time, costs the processor least.
+// bench-source: sends numbered UDP/IPv4 frames out of an interface at an even rate, by a schedule
+// of absolute instants, and reports the result as JSON. It uses AF_XDP, which costs the processor
+// least: frames stay in place, and only their number and time are rewritten.
 //
-// A slot of the schedule that is missed by more than a millisecond is left out, not made up for:
-// the rate offered never exceeds the rate asked for. Exit status: 0 done, 1 the kernel refused, 2
-// bad arguments.
+// A slot that is missed by more than a millisecond is skipped and not made up for. The offered rate
+// therefore never exceeds the requested rate. Exit status: 0 done, 1 the kernel refused, 2 bad
+// arguments.
 
 #include <net/if.h>
 #include <sys/ioctl.h>
@@ -26,9 +26,9 @@ namespace nagi::bench {
 namespace {
 
 constexpr std::int64_t second_ns = 1'000'000'000;
-constexpr std::int64_t late_ns = 100'000;         // a burst this late is counted as late
-constexpr std::int64_t given_up_ns = 1'000'000;   // and this late, left out
-constexpr std::int64_t spun_before_ns = 150'000;  // longer waits are slept but for this
+constexpr std::int64_t late_ns = 100'000;         // ns; a burst later than this counts as late
+constexpr std::int64_t given_up_ns = 1'000'000;   // ns; a burst later than this is skipped
+constexpr std::int64_t spun_before_ns = 150'000;  // ns; the end of a wait, which is spun
 
 struct Request {
   OfferedLoad load;
@@ -78,14 +78,14 @@ class Source {
     }
   }
 
-  /// Sends the next `count` frames; `count` is at most `frames`.
+  /// Send the next `count` frames, at most `frames`.
   void send(std::uint32_t count) {
     while (free_.size() < count) {
       xsk_.kick();
       reclaim();
     }
     std::uint32_t place = 0;
-    xsk_ring_prod__reserve(&xsk_.tx, count, &place);  // as many places as frames: never full
+    xsk_ring_prod__reserve(&xsk_.tx, count, &place);  // one entry per frame: never full
     for (std::uint32_t i = 0; i < count; ++i) {
       const std::uint64_t address = free_.back();
       free_.pop_back();
@@ -139,7 +139,7 @@ Outcome send_all(Source& source, const Request& request) {
     source.send(request.load.burst);
     outcome.frames += request.load.burst;
   }
-  // With a rate, the last slot lasts as long as the others.
+  // With a rate, the last slot is as long as all others.
   outcome.elapsed_ns = request.load.rate > 0 ? std::max(end, now()) - begun : now() - begun;
   return outcome;
 }

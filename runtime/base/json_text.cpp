@@ -24,7 +24,7 @@ bool is_first_byte(char byte) { return (byte & 0xc0) != 0x80; }
 
 Position position_of(const std::string& text, std::size_t byte) {
   const std::string_view before = std::string_view(text).substr(0, byte);
-  const auto begin = before.rfind('\n') + 1;  // 0 without one
+  const auto begin = before.rfind('\n') + 1;  // 0 without a line break
   return {static_cast<int>(1 + std::ranges::count(before, '\n')),
           1 + static_cast<std::size_t>(std::ranges::count_if(before.substr(begin), is_first_byte))};
 }

@@ -15,7 +15,7 @@ constexpr std::uint32_t no_character = 0xffffffff;
 
 /// A character of UTF-8 text, and its bytes.
 struct Character {
-  std::uint32_t code;  // no_character for a byte that is no UTF-8
+  std::uint32_t code;  // no_character for a byte that is not UTF-8
   std::string_view bytes;
 };
 
@@ -24,7 +24,7 @@ Character first_of(std::string_view text) {
   const std::uint8_t lead = byte(0);
   if (lead < 0x80) return {lead, text.substr(0, 1)};
   const std::size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-  // The smallest code for each number of bytes; longer encodings of a code are no UTF-8.
+  // The smallest code for each number of bytes. Longer encodings of a code are not UTF-8.
   constexpr std::array<std::uint32_t, 5> minimum = {0, 0, 0x80, 0x800, 0x10000};
   if (lead < 0xc2 || lead > 0xf4 || length > text.size()) return {no_character, text.substr(0, 1)};
   std::uint32_t code = lead & (0xffU >> (length + 1));
@@ -112,7 +112,7 @@ bool has_unprintable(std::string_view text) {
 
 std::string nearest(std::string_view word, const std::vector<std::string_view>& known) {
   constexpr std::size_t min_beginning = 3;
-  constexpr std::size_t longest = 100;  // longer words are no misspelt keys
+  constexpr std::size_t longest = 100;  // longer words are not misspelt keys
   std::string_view best;
   std::size_t fewest = 0;
   if (word.size() > longest) return {};

@@ -20,10 +20,11 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t max_at_once = 8192;     // bytes read of a client in a turn
+constexpr std::size_t max_at_once = 8192;     // bytes read from a client per turn
 constexpr std::size_t long_line = 64 * 1024;  // bytes
-// Bytes of requests that ask_all() is ahead. Less than a socket takes before it blocks: who is not
-// read, for the answers nobody has taken, would wait for ever.
+// Bytes of unanswered requests that ask_all() may send. The limit is below the number of bytes that
+// a socket takes before it blocks. Otherwise ask_all() would wait for a server that does not read
+// while its own answers are not taken.
 constexpr std::size_t max_unanswered = 32 * 1024;
 constexpr int backlog = 8;
 
@@ -67,7 +68,7 @@ void watch(int all, int operation, int descriptor, std::uint32_t events) {
 
 }  // namespace
 
-// An error may quote bytes that are no UTF-8.
+// An error may quote bytes that are not UTF-8.
 std::string line_of(const json& answer) {
   return answer.dump(-1, ' ', false, json::error_handler_t::replace);
 }
@@ -109,7 +110,7 @@ ControlServer::ControlServer(std::string path, Handler handler, std::size_t long
     if (connect_to(path_).get() >= 0) {
       throw InputError(path_ + ": another program listens here; stop it or give another path");
     }
-    unlink(path_.c_str());  // left over from a program that died
+    unlink(path_.c_str());  // left by a program that has died
   }
   const mode_t before = umask(0177);
   const int bound =
@@ -193,7 +194,7 @@ void ControlServer::answer_lines(Client& client, std::size_t looked_at) {
     }
   }
   client.unread.erase(0, begin);
-  // In pieces, as a string that grows is copied, which takes long for a long one.
+  // A long line is kept in pieces, because a string that grows is copied repeatedly.
   if (long_handler_ && busy_ < 0 && client.unread.size() > long_line) {
     client.piece_bytes += client.unread.size();
     client.pieces.push_back(std::move(client.unread));
@@ -225,8 +226,8 @@ void ControlServer::go_on(Client& client) {
   busy_ = -1;
   eventfd_t events = 0;
   if (eventfd_read(more_.get(), &events) != 0) io::throw_errno("eventfd");
-  answer_lines(client, 0);  // what came behind it
-  // Comes round once more, to send.
+  answer_lines(client, 0);  // the lines behind the long request
+  // The client is served once more, to send the answer.
   watch(all_.get(), EPOLL_CTL_MOD, client.socket.get(), EPOLLOUT);
   client.waits_for_room = true;
 }
@@ -251,7 +252,7 @@ bool is_answer(const json& answer) {
   return answer["ok"] == true || (answer.contains("error") && answer["error"].is_string());
 }
 
-/// The client's end of a connection. The other end is not trusted.
+/// The client's end of a connection. It checks all answers, because the server is not trusted.
 class Conversation {
  public:
   explicit Conversation(const std::string& path) : path_(path), socket_(connect_to(path)) {
@@ -260,7 +261,7 @@ class Conversation {
                      "; give the control socket of a running program");
   }
 
-  /// Lines, each with its end.
+  /// Send lines, each with its line end.
   void send(const std::string& lines) {
     if (!send_all(socket_.get(), lines)) throw gone();
   }
@@ -307,8 +308,8 @@ json ask(const std::string& path, const json& request) {
 void ask_all(const std::string& path, const std::function<bool(std::string& line)>& next,
              const std::function<void(std::size_t number, const json& answer)>& answered) {
   Conversation conversation(path);
-  std::deque<std::size_t> unanswered;  // bytes of each request
-  std::size_t ahead = 0;               // of all
+  std::deque<std::size_t> unanswered;  // bytes of each unanswered request
+  std::size_t ahead = 0;               // bytes of all unanswered requests
   std::size_t heard = 0;
   std::string line;
   std::string batch;
@@ -322,7 +323,7 @@ void ask_all(const std::string& path, const std::function<bool(std::string& line
       more = next(line);
     }
     if (!batch.empty()) conversation.send(batch);
-    // Not all are waited for while there are more: the other end is to have something to do.
+    // While there are more requests, some stay unanswered, so that the server always has work.
     do {
       answered(heard++, conversation.receive());
       ahead -= unanswered.front();

@@ -20,7 +20,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t max_of_a_key = 200;  // characters, with all it is in
+constexpr std::size_t max_of_a_key = 200;  // characters of a key, its parents included
 
 /// Walks over text and counts the lines it has passed.
 class LineCounter {
@@ -50,7 +50,7 @@ class LineCounter {
   int* line_;
 };
 
-/// Follows the parser through the text and notes where each key stands.
+/// Follows the parser through the text and records the line of each key.
 class LineRecorder final : public nlohmann::json_sax<json> {
  public:
   LineRecorder(const int& line, std::map<std::string, int>& lines) : line_(line), lines_(lines) {
@@ -78,7 +78,7 @@ class LineRecorder final : public nlohmann::json_sax<json> {
     return repeated_key_.empty();
   }
 
-  /// What is walked over has been read before.
+  /// Stop the parser. An error is not expected, because the text has been parsed before.
   bool parse_error(std::size_t /*position*/, const std::string& /*token*/,
                    const json::exception& /*error*/) override {
     return false;
@@ -122,7 +122,7 @@ void walk(const std::string& text, int& line, LineRecorder& recorder) {
   json::sax_parse(LineCounter(begin, &line), LineCounter(begin + text.size(), &line), &recorder);
 }
 
-/// Of objects, in all of a value: of members with the same key only one is there.
+/// Return the number of members of all objects in a value. Members with the same key count once.
 std::size_t members_in(const json& value) {
   std::size_t count = 0;
   std::vector<const json*> waiting{&value};
@@ -138,7 +138,7 @@ std::size_t members_in(const json& value) {
   return count;
 }
 
-/// The same of the text of a value: a colon each, beside those in strings.
+/// Return the number of members of all objects in JSON text: the number of colons outside strings.
 std::size_t members_in(const std::string& text) {
   std::size_t count = 0;
   for_each_outside_strings(text, [&](std::size_t at) {
@@ -159,7 +159,7 @@ JsonSource::JsonSource(std::string name, std::string text, int first_line)
   }
   if (members_in(value_) == members_in(text_)) return;
 
-  // Where everything stands takes far longer to note than to read, and is wanted of few.
+  // Recording the lines of all keys takes far longer than parsing and is rarely needed.
   int line = first_line_;
   std::map<std::string, int> lines;
   LineRecorder recorder(line, lines);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs a fuzz target with files, where libFuzzer is not: its seeds under sanitizers of any
-// compiler.
+// Runs a fuzz target with files where libFuzzer is not available: with its seeds, under the
+// sanitizers of any compiler.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -18,7 +18,7 @@ int main(int count, char** files) {
     std::ifstream file(files[i], std::ios::binary);
     if (!file) return 2;
     const std::vector<char> bytes(std::istreambuf_iterator<char>(file), {});
-    // In a piece of memory of its own size: what reads beyond it is found.
+    // The input has memory of its exact size, so that sanitizers find reads beyond its end.
     const std::vector<std::uint8_t> input(bytes.begin(), bytes.end());
     LLVMFuzzerTestOneInput(input.data(), input.size());
   }

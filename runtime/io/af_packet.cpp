@@ -24,7 +24,7 @@ namespace {
 constexpr std::size_t batch = 64;
 constexpr std::uint16_t vlan_tag_bytes = 4;
 constexpr std::size_t address_bytes = 2 * ETH_ALEN;
-constexpr int receive_buffer_bytes = 64 << 20;  // some 25,000 frames while we are not scheduled
+constexpr int receive_buffer_bytes = 64 << 20;  // about 25,000 frames while not scheduled
 constexpr int send_buffer_bytes = 16 << 20;
 
 constexpr int send_timeout_ms = 10;
@@ -82,7 +82,7 @@ class AfPacket final : public Port {
       if (errno == EAGAIN || errno == EINTR) return false;
       throw_errno("receiving from " + interface_);
     }
-    // Frames are stamped by the wall clock, which somebody may set.
+    // The kernel stamps frames by the wall clock, which may be set at any time.
     realtime_ahead_ = read_clock(CLOCK_REALTIME) - read_clock(CLOCK_MONOTONIC);
     for (std::size_t i = 0; i < static_cast<std::size_t>(got); ++i) {
       if (take_in(i, arrivals)) slots_[i] = pool_.take();
@@ -109,7 +109,7 @@ class AfPacket final : public Port {
     tpacket_stats statistics{};
     socklen_t length = sizeof statistics;
     if (getsockopt(socket_.get(), SOL_PACKET, PACKET_STATISTICS, &statistics, &length) == 0) {
-      counters_.socket_drops += statistics.tp_drops;  // reading resets the kernel's count
+      counters_.socket_drops += statistics.tp_drops;  // reading resets the kernel's counter
     }
     return counters_;
   }
@@ -195,11 +195,11 @@ class AfPacket final : public Port {
   std::string interface_;
   std::string kind_ = "af_packet";
   FramePool& pool_;
-  std::int64_t realtime_ahead_ = 0;  // of the monotonic clock
+  std::int64_t realtime_ahead_ = 0;  // wall clock minus monotonic clock, in ns
   std::size_t longest_frame_;
   Descriptor socket_;
   PortCounters counters_;
-  std::array<Slot, batch> slots_{};  // what the next frames go into
+  std::array<Slot, batch> slots_{};  // slots for the next frames
   Batch incoming_;
   Batch outgoing_;
   alignas(cmsghdr) std::array<std::array<char, 128>, batch> control_{};

@@ -31,11 +31,11 @@ constexpr std::uint32_t queue = 0;
 constexpr std::uint32_t chunk_bytes = FramePool::registered_slot_bytes;
 constexpr std::uint32_t kernel_headroom = FramePool::registered_headroom;
 constexpr std::size_t batch = 64;
-constexpr std::size_t kernel_batch = 32;  // it sends that many frames a call (TX_BATCH_SIZE)
+constexpr std::size_t kernel_batch = 32;  // frames that the kernel sends per call (TX_BATCH_SIZE)
 constexpr std::uint32_t cache_line = 64;
 constexpr int send_timeout_ms = 10;
 
-static_assert(FramePool::note_bytes + sizeof(nagi_stamp) <= 64);  // both in front of the frame
+static_assert(FramePool::note_bytes + sizeof(nagi_stamp) <= 64);  // both precede the frame
 
 [[noreturn]] void throw_error(int error, const std::string& what) {
   throw std::system_error(error, std::generic_category(), what);
@@ -46,7 +46,8 @@ struct Mode {
   std::uint32_t attach;
   std::uint16_t bind;
 };
-/// Frames that wait to be sent, a power of two: they leave at once, in batches.
+/// Return the number of frames that can wait to be sent, a power of two. Frames are sent at once,
+/// in batches.
 std::uint32_t send_ring_for(std::uint32_t receive_ring) {
   constexpr std::uint32_t minimum = 64;
   constexpr std::uint32_t maximum = 1024;
@@ -61,7 +62,7 @@ constexpr std::array native = {Mode{"af_xdp zero-copy", XDP_FLAGS_DRV_MODE, XDP_
 
 class SharedMemory {
  public:
-  /// Registers the pool's memory; its first socket will have these rings.
+  /// Register the pool's memory. Its first socket will use these rings.
   SharedMemory(FramePool& pool, std::uint32_t receive_ring, xsk_ring_prod& to_fill,
                xsk_ring_cons& completed) {
     xsk_umem_config config{};
@@ -124,7 +125,7 @@ class AfXdp final : public Port {
     std::uint32_t first = 0;
     const std::uint32_t got = xsk_ring_cons__peek(&received_, batch, &first);
     if (got == 0) return false;
-    // The frames were written on another processor: have them come while others are looked at.
+    // Another processor wrote the frames. Prefetch all of them before the first is processed.
     for (std::uint32_t i = 0; i < got; ++i) {
       const std::uint64_t address = xsk_ring_cons__rx_desc(&received_, first + i)->addr;
       const std::uint8_t* data = pool_.registered_memory().data() + address;
@@ -142,7 +143,7 @@ class AfXdp final : public Port {
 
   void send(const std::vector<Frame>& frames) override {
     reap();
-    // Not more at once than the nearest caches hold, beside all else.
+    // The nearest caches hold the frames of one batch together with other data.
     for (std::size_t first = 0; first < frames.size(); first += kernel_batch) {
       send_batch(std::span(frames).subspan(first, std::min(kernel_batch, frames.size() - first)));
     }
@@ -153,7 +154,7 @@ class AfXdp final : public Port {
     xdp_statistics statistics{};
     socklen_t length = sizeof statistics;
     if (getsockopt(descriptor(), SOL_XDP, XDP_STATISTICS, &statistics, &length) == 0) {
-      // What is dropped for want of a chunk is counted twice, as dropped and as that.
+      // The kernel counts a frame that is dropped for want of a chunk in both counters.
       now.socket_drops += statistics.rx_ring_full + statistics.rx_fill_ring_empty_descs;
       now.oversized += statistics.rx_dropped -
                        std::min(statistics.rx_dropped, statistics.rx_fill_ring_empty_descs);
@@ -197,7 +198,8 @@ class AfXdp final : public Port {
   void fill() {
     const auto count = static_cast<std::uint32_t>(to_return_.size());
     std::uint32_t first = 0;
-    if (xsk_ring_prod__reserve(&to_fill_, count, &first) != count) return;  // next time
+    // The next call tries again.
+    if (xsk_ring_prod__reserve(&to_fill_, count, &first) != count) return;
     for (std::uint32_t i = 0; i < count; ++i) {
       *xsk_ring_prod__fill_addr(&to_fill_, first + i) = std::uint64_t{to_return_[i]} * chunk_bytes;
     }
@@ -219,7 +221,7 @@ class AfXdp final : public Port {
     nagi_stamp stamp{};
     std::memcpy(&stamp, data - sizeof stamp, sizeof stamp);
     const bool stamped = stamp.magic == NAGI_STAMP_MAGIC;
-    std::memset(data - sizeof stamp, 0, sizeof stamp.magic);  // the chunk will be used again
+    std::memset(data - sizeof stamp, 0, sizeof stamp.magic);  // the chunk will be reused
     Frame frame{chunk, offset, length};
     if (pool_.free_registered() > send_ring_) {
       to_return_.push_back(pool_.take_registered());
@@ -245,7 +247,7 @@ class AfXdp final : public Port {
   }
 
   void send_batch(std::span<const Frame> frames) {
-    // After a long delay a frame is in no cache any more, and the kernel is about to read it.
+    // After a long delay, a frame has left all caches, and the kernel is about to read it.
     for (const Frame& frame : frames) {
       const std::uint8_t* data = pool_.data(frame.slot) + frame.offset;
       for (std::uint32_t at = 0; at < frame.length; at += cache_line) __builtin_prefetch(data + at);
@@ -289,7 +291,7 @@ class AfXdp final : public Port {
       if (sendto(descriptor(), nullptr, 0, MSG_DONTWAIT, nullptr, 0) >= 0 || errno == EINTR) {
         continue;
       }
-      // The interface is down, or gone (link_monitor.hpp): frames wait, then the ring is full.
+      // The interface is down or gone (link_monitor.hpp). Frames wait until the ring is full.
       if (errno == ENETDOWN || errno == ENXIO || errno == ENODEV) break;
       if (errno != EAGAIN && errno != EBUSY && errno != ENOBUFS) {
         throw_errno("sending on " + interface_);
@@ -317,8 +319,8 @@ class AfXdp final : public Port {
   xsk_ring_cons received_{};
   xsk_ring_prod outgoing_{};
   Descriptor link_;
-  std::vector<Slot> to_return_;  // chunks that the kernel may have
-  std::vector<Slot> given_;      // those it got first, until all is open
+  std::vector<Slot> to_return_;  // chunks to give to the kernel
+  std::vector<Slot> given_;      // chunks given first, until the socket is completely open
   PortCounters counters_;
 };
 
@@ -330,13 +332,13 @@ std::unique_ptr<Port> open_af_xdp(const std::string& interface, FramePool& pool,
     throw_error(EOPNOTSUPP, "AF_XDP needs one queue, " + interface + " has more: ethtool -L " +
                                 interface + " combined 1");
   }
-  // Between veths, driver mode copies just as much and costs more.
+  // Between veth interfaces, driver mode copies as generic mode does and costs more.
   if (driver_of(interface) != "veth") {
     for (const Mode& mode : native) {
       try {
         return std::make_unique<AfXdp>(interface, pool, receive_ring, memory, mode);
       } catch (const std::system_error&) {
-        // A driver without it: the next mode.
+        // The driver does not support this mode. Try the next mode.
       }
     }
   }

@@ -64,7 +64,7 @@ unsigned receive_queues(const std::string& interface) {
   ethtool_channels channels{};
   channels.cmd = ETHTOOL_GCHANNELS;
   request.ifr_data = reinterpret_cast<char*>(&channels);
-  if (!ask(SIOCETHTOOL, request)) return 1;  // a device without channels has one
+  if (!ask(SIOCETHTOOL, request)) return 1;  // a device without channels has one queue
   return std::max(channels.rx_count + channels.combined_count, 1U);
 }
 

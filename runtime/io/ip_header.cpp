@@ -11,10 +11,10 @@ namespace {
 constexpr std::size_t tag_bytes = 4;
 constexpr std::size_t ipv4_bytes = 20;
 constexpr std::size_t ipv6_bytes = 40;
-constexpr std::uint8_t ecn_bits = 3;  // 0: not capable, 1 and 2: capable, 3: marked
+constexpr std::uint8_t ecn_bits = 3;  // 0: not ECN-capable; 1, 2: ECN-capable; 3: marked
 constexpr std::uint8_t marked = 3;
 
-/// The Internet checksum's sum (RFC 1071), not yet folded.
+/// Return the sum of the Internet checksum (RFC 1071), not yet folded.
 std::uint64_t sum_words(const std::uint8_t* data, std::size_t length) {
   std::uint64_t sum = 0;
   for (std::size_t i = 0; i + 1 < length; i += 2) sum += std::uint64_t{data[i]} << 8 | data[i + 1];
@@ -58,7 +58,7 @@ std::uint8_t IpHeader::ecn() const {
 }
 
 std::uint32_t IpHeader::flow() const {
-  // FNV-1a, then a finalizer that spreads what differs over all bits (Murmur's).
+  // FNV-1a, then Murmur's finalizer, which spreads differences over all bits.
   std::uint32_t hash = 2166136261U;
   const auto add = [&hash](const std::uint8_t* data, std::size_t length) {
     for (std::size_t i = 0; i < length; ++i) hash = (hash ^ data[i]) * 16777619U;
@@ -96,7 +96,7 @@ void IpHeader::mark() {
   }
 }
 
-/// Where the payload's checksum is; 0 if it has none.
+/// Return the offset of the payload's checksum, or 0 if the payload has no checksum.
 std::size_t IpHeader::checksum_place() const {
   const bool is_later_fragment = version_ == 4 && (word(6) & 0x1fff) != 0;
   if (version_ == 0 || is_later_fragment) return 0;
@@ -123,7 +123,7 @@ std::uint32_t IpHeader::identity() const {
   const std::uint32_t checksum = place != 0 ? word(place) : 0;
   if (version_ == 4) return std::uint32_t{word(4)} << 16 | checksum;
   if (version_ != 6 || protocol_ != IPPROTO_TCP || header_ + 12 > length_) return checksum;
-  // The lower halves of sequence and acknowledgement number.
+  // The lower halves of the sequence number and of the acknowledgement number.
   const auto numbers = static_cast<std::uint16_t>(word(header_ + 6) + word(header_ + 10));
   return std::uint32_t{numbers} << 16 | checksum;
 }
@@ -131,21 +131,22 @@ std::uint32_t IpHeader::identity() const {
 bool IpHeader::complete_checksum() {
   const std::size_t place = checksum_place();
   if (place == 0 || (protocol_ != IPPROTO_TCP && protocol_ != IPPROTO_UDP)) return false;
-  if (protocol_ == IPPROTO_UDP && word(place) == 0) return false;  // none (RFC 768)
+  if (protocol_ == IPPROTO_UDP && word(place) == 0) return false;  // no checksum (RFC 768)
   const std::size_t end = version_ == 4 ? word(2) : ipv6_bytes + word(4);
   const bool is_fragment = version_ == 4 && (word(6) & 0x3fff) != 0;
   if (is_fragment || end > length_ || end < header_) return false;
-  // The pseudo-header: addresses, protocol, length of the payload.
+  // The sum of the pseudo-header: addresses, protocol, length of the payload.
   const std::uint64_t pseudo = (version_ == 4 ? sum_words(ip_ + 12, 8) : sum_words(ip_ + 8, 32)) +
                                protocol_ + (end - header_);
-  // A sender that leaves the checksum to hardware puts the pseudo-header's sum there; only then
-  // is the whole packet summed.
+  // A sender with checksum offload stores the sum of the pseudo-header in the checksum field. Only
+  // then is the whole packet summed.
   if (fold(pseudo) != word(place)) return false;
   const std::uint64_t payload = sum_words(ip_ + header_, end - header_);
-  if (fold(pseudo + payload) == 0xffff) return false;  // it happens to be the right one
-  // The payload's sum has the pseudo-header's in the checksum's place.
+  if (fold(pseudo + payload) == 0xffff) return false;  // the stored value is also correct
+  // The payload's sum includes the sum of the pseudo-header, which is in the checksum field.
   auto checksum = static_cast<std::uint16_t>(~fold(payload));
-  if (checksum == 0 && protocol_ == IPPROTO_UDP) checksum = 0xffff;  // 0 is none (RFC 768)
+  // A UDP checksum of 0 means that there is no checksum (RFC 768).
+  if (checksum == 0 && protocol_ == IPPROTO_UDP) checksum = 0xffff;
   put(place, checksum);
   return true;
 }

@@ -46,7 +46,8 @@ std::vector<LinkChange> LinkMonitor::look_at_all() {
       changes.push_back({interface.name, LinkEvent::gone});
       continue;
     }
-    if (ioctl(socket_.get(), SIOCGIFFLAGS, &request) != 0) continue;  // it goes now: see next time
+    // The interface is disappearing. The next read reports it as gone.
+    if (ioctl(socket_.get(), SIOCGIFFLAGS, &request) != 0) continue;
     const bool is_up = (request.ifr_flags & IFF_UP) != 0;
     if (is_up == interface.is_up) continue;
     interface.is_up = is_up;

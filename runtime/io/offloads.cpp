@@ -59,7 +59,7 @@ class Ethtool {
     const std::optional<std::uint32_t> place = find(offload.feature);
     if (!place) return;
     const std::uint32_t blocks = (feature_count() + 31) / 32;
-    std::vector<std::uint32_t> wish(2 + blocks * 2, 0);  // of each block: which bits, their values
+    std::vector<std::uint32_t> wish(2 + blocks * 2, 0);  // per block: bits to change, their values
     wish[0] = ETHTOOL_SFEATURES;
     wish[1] = blocks;
     const std::uint32_t bit = 1U << (*place % 32);
@@ -69,7 +69,7 @@ class Ethtool {
   }
 
  private:
-  // Of ethtool_get_features_block: available, requested, active, never_changed.
+  // Words of ethtool_get_features_block: available, requested, active, never_changed.
   static constexpr std::size_t block_words = 4;
   static constexpr std::size_t active_word = 2;
 

@@ -15,8 +15,8 @@ namespace {
 
 bool is_taken(const std::system_error& error) { return error.code().value() == EBUSY; }
 
-/// open_af_xdp() of an interface that another program may just have left: the kernel frees its
-/// queue some time after that program's end.
+/// Open an AF_XDP port of an interface that another program may just have left. The kernel frees
+/// the queue of the interface some time after that program's end.
 std::unique_ptr<Port> open_when_free(const std::string& interface, FramePool& pool,
                                      std::uint32_t receive_ring,
                                      std::weak_ptr<SharedMemory>& memory) {
@@ -39,7 +39,7 @@ Opened PortOpener::open(const std::string& interface) {
     try {
       return {open_when_free(interface, pool_, receive_ring_, memory_), {}};
     } catch (const std::system_error& error) {
-      if (choice_ == Choice::af_xdp || is_taken(error)) throw;  // AF_PACKET would see nothing
+      if (choice_ == Choice::af_xdp || is_taken(error)) throw;  // AF_PACKET would see no frames
       fallback = error.what();
     }
   }

@@ -21,18 +21,18 @@ enum BlockType : std::uint32_t {
 enum OptionCode : std::uint16_t {
   end_of_options = 0,
   comment = 1,
-  interface_name = 2,    // of an interface description
-  user_application = 4,  // of a section header
-  time_resolution = 9,   // of an interface description: digits after the decimal point
+  interface_name = 2,    // option of an interface description
+  user_application = 4,  // option of a section header
+  time_resolution = 9,   // option of an interface description: digits after the decimal point
 };
 
-/// One block being put together in `bytes`.
+/// A block that is assembled in `bytes`.
 class Block {
  public:
   Block(std::vector<std::byte>& bytes, BlockType type) : bytes_(bytes) {
     bytes_.clear();
     number<std::uint32_t>(type);
-    number<std::uint32_t>(0);  // the length, known at the end
+    number<std::uint32_t>(0);  // the length, which finish() sets
   }
 
   template <class Number>
@@ -72,10 +72,10 @@ PcapngFile::PcapngFile(const std::string& path, std::string_view program,
                        io::WhenBehind when_behind, std::uint16_t link_type)
     : file_(path, when_behind), snap_bytes_(snap_bytes) {
   Block header(block_, section_header);
-  header.number<std::uint32_t>(0x1A2B3C4D);  // says the byte order
+  header.number<std::uint32_t>(0x1A2B3C4D);  // byte-order magic
   header.number<std::uint16_t>(1);           // version 1.0
   header.number<std::uint16_t>(0);
-  header.number<std::int64_t>(-1);  // the section's length: not said
+  header.number<std::int64_t>(-1);  // length of the section: unspecified
   std::string application(program);
   application += ' ';
   application += runtime::program_version;

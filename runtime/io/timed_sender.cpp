@@ -16,19 +16,19 @@
 namespace nagi::io {
 
 namespace {
-constexpr std::size_t batch = 64;  // frames a system call
-// Frames that wait for their instant count as unsent: as many as a long path has.
+constexpr std::size_t batch = 64;  // frames per system call
+// Frames that wait for their instant count as unsent. The buffer holds the frames of a long path.
 constexpr int send_buffer_bytes = 1 << 30;
 }  // namespace
 
 TimedSender::TimedSender(const std::string& interface, FramePool& pool)
-    // Protocol 0: it is never given frames.
+    // With protocol 0, the socket receives no frames.
     : pool_(pool), socket_(::socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0)) {
   if (socket_.get() < 0) throw_errno("cannot open a packet socket");
   sockaddr_ll address{};
   address.sll_family = AF_PACKET;
   address.sll_ifindex = static_cast<int>(index_of(interface));
-  // sockaddr is what bind() takes of every family.
+  // bind() takes the addresses of all families as sockaddr.
   if (bind(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     throw_errno("cannot send on " + interface);
   }
@@ -72,7 +72,7 @@ std::uint64_t TimedSender::send(std::span<const Timed> frames) {
       const int sent =
           sendmmsg(socket_.get(), messages.data() + done, static_cast<unsigned>(count - done), 0);
       if (sent < 0 && errno == EINTR) continue;
-      if (sent <= 0) {  // this one cannot be sent
+      if (sent <= 0) {  // the first remaining frame cannot be sent
         ++failures;
         ++done;
       } else {

@@ -14,9 +14,9 @@ namespace nagi::runtime {
 
 namespace {
 constexpr timespec no_time{0, 0};
-// With less it would look for frames more often than they come.
+// With a shorter lookahead, the loop would poll for frames more often than frames arrive.
 constexpr Duration min_lookahead = std::chrono::microseconds(200);
-// With more the rings would have to hold many frames.
+// With a longer lookahead, the rings would have to hold many frames.
 constexpr Duration max_lookahead = std::chrono::milliseconds(20);
 
 timespec timespec_of(std::int64_t ns) {
@@ -36,7 +36,7 @@ void Watch::add(int descriptor, std::function<void()> call) {
 
 void Watch::remove(int descriptor) {
   for (pollfd& each : watched_) {
-    if (each.fd == descriptor) each.fd = -1;  // poll(2) passes over it
+    if (each.fd == descriptor) each.fd = -1;  // poll(2) ignores it
   }
 }
 
@@ -44,8 +44,9 @@ const std::vector<int>& Watch::sleep(const std::optional<timespec>& timeout, boo
   for (std::size_t i = 0; i < watched_.size(); ++i) {
     watched_[i].events = for_frames || calls_[i] ? POLLIN : 0;
   }
-  // Not epoll: it stays in the sockets' wait queues, and the kernel then calls it for every frame
-  // that comes or goes, on both sides' processors; poll is there only while this process sleeps.
+  // The loop does not use epoll, which stays in the sockets' wait queues. The kernel then calls
+  // epoll for every frame that arrives or leaves, on the processors of both sides. poll is in these
+  // queues only while this process sleeps.
   const int ready = ppoll(watched_.data(), watched_.size(), timeout ? &*timeout : nullptr, nullptr);
   if (ready < 0 && errno != EINTR) io::throw_errno("poll");
   readable_.clear();
@@ -67,7 +68,7 @@ void serve_in_real_time(Service& service, Watch& watch, std::int64_t spin_ns) {
     return alarm.set(served.next_delivery_ns, served.frames);
   };
   bool may_sleep = true;
-  // While the loop does not sleep, it reads only the ports; signals and the control socket can
+  // While the loop does not sleep, it reads only the ports. Signals and the control socket can
   // wait.
   const int rounds_between_polls = service.is_free_to_ask() ? 64 : 1;
   for (int round = 0; !watch.ended(); ++round) {

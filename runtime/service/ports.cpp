@@ -22,17 +22,18 @@ using nlohmann::json;
 constexpr std::size_t slots_at_start = 4096;
 constexpr std::size_t max_in_flight = 65536;  // 134 MB
 
-/// How many frames a port holds while this process does not run: those of 50 ms at the highest rate
-/// asked for, as long as the kernel may give the processor to others, and bursts. Each takes 2 KB
-/// of memory that is pinned whether frames come or not, so more than eight ports share what there
-/// may be: a link of a few takes 21 MB, one of many 1.3 MB. In virtual time only bursts wait.
+/// Return the number of frames that a port holds while this process does not run. The port holds
+/// the frames of 50 ms at the highest expected rate, because the kernel may give the processor to
+/// other programs for that time. It holds at least a burst. Each frame takes 2 KB of pinned memory,
+/// with or without traffic. More than eight ports therefore share a limit. A link takes 21 MB in a
+/// network of few ports, and 1.3 MB in a network of many ports. In virtual time, only bursts wait.
 std::uint32_t receive_ring(const Expected& expected, std::size_t ports, bool virtual_time) {
   constexpr std::uint64_t burst_of_few = 4096;  // 160 ms of 25,000 packets/s
   constexpr std::uint64_t burst_of_some = 1024;
   constexpr std::uint64_t burst_of_many = 256;
   constexpr std::uint64_t without_rate = 8192;
   constexpr std::uint64_t maximum = 32768;
-  constexpr std::uint64_t all_ports = 1 << 17;  // of all ports: 268 MB
+  constexpr std::uint64_t all_ports = 1 << 17;  // frames of all ports: 268 MB
   const std::uint64_t bursts = ports <= 8    ? burst_of_few
                                : ports <= 16 ? burst_of_some
                                              : burst_of_many;

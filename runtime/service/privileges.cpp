@@ -26,7 +26,8 @@
 namespace nagi::runtime {
 
 namespace {
-// Above ordinary real-time programs' default of 1, well below the kernel's own threads at 50.
+// The priority is above 1, the default of ordinary real-time programs, and well below 50, that of
+// the kernel's own threads.
 constexpr int realtime_priority = 20;
 }  // namespace
 
@@ -42,7 +43,7 @@ Privileges take_privileges(std::optional<int> cpu) {
                  std::strerror(errno));
   }
 
-  // Pages are locked as they come into use: threads' stacks are never used whole.
+  // Pages are locked when they are first used, because threads never use their whole stacks.
   taken.memory_locked = mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) == 0;
   if (!taken.memory_locked) {
     spdlog::warn("its memory is not locked: {}; run it with CAP_IPC_LOCK", std::strerror(errno));
@@ -95,8 +96,8 @@ void drop_privileges(const std::string& user, Privileges& privileges) {
   if (user.empty()) {
     if (capng_apply(CAPNG_SELECT_CAPS) != 0) spdlog::warn("could not give up all capabilities");
   } else {
-    // Threads that there are already lose CAP_IPC_LOCK with root, but mlockall() also locks what
-    // they map later: lift the limit.
+    // Existing threads lose CAP_IPC_LOCK together with root, but mlockall() also locks memory that
+    // they map later. Lift the limit.
     const rlimit unlimited{RLIM_INFINITY, RLIM_INFINITY};
     if (setrlimit(RLIMIT_MEMLOCK, &unlimited) != 0 && munlockall() == 0) {
       privileges.memory_locked = false;
@@ -110,8 +111,8 @@ void drop_privileges(const std::string& user, Privileges& privileges) {
                         CAPNG_DROP_SUPP_GRP) != 0) {
       throw std::runtime_error("could not become user " + shortened(user));
     }
-    io::die_with_parent();                    // a change of user forgets that
-    if (getppid() != parent) raise(SIGTERM);  // it has died in between
+    io::die_with_parent();                    // the change of user cleared this
+    if (getppid() != parent) raise(SIGTERM);  // the parent has died in between
   }
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }

@@ -108,7 +108,7 @@ void run_service(Service& service, const ServiceSettings& settings, const Signal
   }
   std::string gone;
   std::optional<io::LinkMonitor> monitor;
-  if (!settings.virtual_time) {  // nobody unplugs anything in a guest
+  if (!settings.virtual_time) {  // interfaces of a guest are never unplugged
     monitor.emplace(service.interfaces());
     const auto follow_all = [&] {
       for (const io::LinkChange& change : monitor->read()) {
@@ -117,7 +117,7 @@ void run_service(Service& service, const ServiceSettings& settings, const Signal
       if (!gone.empty()) watch.end();
     };
     watch.add(monitor->descriptor(), follow_all);
-    follow_all();  // one may be down already
+    follow_all();  // an interface may be down already
   }
   if (account) account->write(service.account(false));
   spdlog::info("ready: {}", what);

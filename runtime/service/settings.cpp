@@ -13,7 +13,7 @@ namespace nagi::runtime {
 namespace {
 
 constexpr std::uint64_t schema_version = 1;
-constexpr std::uint64_t max_spin = 1'000'000;  // ns: who waits longer had better sleep
+constexpr std::uint64_t max_spin = 1'000'000;  // ns; for a longer wait, sleep is better
 
 io::Choice read_io(const ObjectReader& reader) {
   const std::string choice = reader.text("io");

@@ -16,7 +16,7 @@ namespace nagi::applications {
 
 namespace {
 
-/// Bytes of headers of a socket's datagrams: of IPv4 or IPv6, without options, and UDP.
+/// Return the bytes of headers per datagram of a socket: UDP, and IPv4 or IPv6 without options.
 std::uint64_t headers_of(int socket) {
   sockaddr_storage own{};
   socklen_t length = sizeof own;

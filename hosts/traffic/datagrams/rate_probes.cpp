@@ -13,19 +13,21 @@
 namespace nagi::applications {
 namespace {
 
-// Of a search's time, what trains take, each; the rest is for their answers.
+// Share of a search's time that one train takes. The remaining time is for the answers.
 constexpr double share_of_a_train = 0.7 / static_cast<double>(RateSearch::max_probes);
-constexpr double confirming_trains = 3;              // as long as so many others
-constexpr double min_train = 10;                     // packets
-constexpr std::int64_t first_timeout = 100'000'000;  // from a question to the next, then doubled
-constexpr double max_to_first = 64;                  // the ratio of the largest rate to the first
+// A confirming train is as long as this number of other trains.
+constexpr double confirming_trains = 3;
+constexpr double min_train = 10;  // packets
+// The time from a question to its first repetition, in ns. It doubles with each repetition.
+constexpr std::int64_t first_timeout = 100'000'000;
+constexpr double max_to_first = 64;  // ratio of the largest rate to the first
 constexpr unsigned place_in_train_bits = 32;
 
-/// What the other end says of a probe: three numbers of 8 bytes, big endian.
+/// The server's answer about a probe: three numbers of 8 bytes, big endian.
 using Answer = std::array<std::uint64_t, 3>;
 enum : std::size_t { number_of, packets_of, span_of };
 
-/// The answer to what is asked of a probe; none by `end_ns`.
+/// Request the answer about a probe. Return nothing if no answer arrives by `end_ns`.
 std::optional<Answer> answer(Datagrams& sending, Waiter& waiter, std::uint64_t probe,
                              std::int64_t end_ns) {
   for (std::int64_t timeout = first_timeout; now_ns() < end_ns; timeout *= 2) {
@@ -35,7 +37,7 @@ std::optional<Answer> answer(Datagrams& sending, Waiter& waiter, std::uint64_t p
       waiter.wait(sending.socket(), POLLIN, until);
       Answer values{};
       const ssize_t size = recv(sending.socket(), values.data(), sizeof values, MSG_DONTWAIT);
-      if (size != static_cast<ssize_t>(sizeof values)) continue;  // or an ICMP error
+      if (size != static_cast<ssize_t>(sizeof values)) continue;  // not an answer, or an ICMP error
       for (std::uint64_t& value : values) value = be64toh(value);
       if (values[number_of] == probe) return values;
     }
@@ -66,7 +68,7 @@ RateSearch search_rate(Datagrams& sending, Waiter& waiter, double max_bps, std::
     const auto reply = answer(sending, waiter, probe, end);
     if (!reply) break;
     const auto arrived = static_cast<double>((*reply)[packets_of]);
-    // From the first to the last is one interval less than all of them took.
+    // The span from the first to the last arrival is one interval shorter than the train.
     const double span =
         arrived > 1 ? static_cast<double>((*reply)[span_of]) * arrived / (arrived - 1) : 0;
     search.tell(arrived * bits * 1e9 / std::max(sent_ns, span), packets);
@@ -83,7 +85,7 @@ void ProbedEnd::take(const ReceivedDatagram& datagram) {
   const bool is_question = datagram.kind == Kind::question;
   const std::uint64_t probe =
       is_question ? datagram.number : datagram.number >> place_in_train_bits;
-  if (probe < probe_) return;  // late
+  if (probe < probe_) return;  // late, of an earlier probe
   if (probe > probe_) {
     received_ = Reception();
     probe_ = probe;
@@ -94,7 +96,7 @@ void ProbedEnd::take(const ReceivedDatagram& datagram) {
     values[packets_of] = htobe64(received_.received());
     values[span_of] =
         htobe64(received_.received() > 0 ? static_cast<std::uint64_t>(last_ns_ - first_ns_) : 0);
-    // A lost answer is asked for again.
+    // If the answer is lost, the client repeats its question.
     sendto(socket_, values.data(), sizeof values, 0,
            reinterpret_cast<const sockaddr*>(&datagram.sender), datagram.sender_length);
     return;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fuzzes the server of what sends datagrams: any datagrams are passed over, counted, or answered,
-// and what is said of them is JSON. An input has datagrams, each after its length.
+// Fuzzes the server of the applications that send datagrams. The server ignores, counts or answers
+// each datagram, and its summary must be valid JSON. An input is a sequence of datagrams, each
+// preceded by its length.
 #include <sys/socket.h>
 
 #include <array>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The arithmetic of applications against numbers that can be computed by hand, or are published.
-// Statistical tests draw from fixed seeds; each says how improbable its limit is if the generator
-// is right.
+// Tests of the applications' arithmetic against numbers that were published or computed by hand.
+// Statistical tests draw from fixed seeds. Each test states the probability that a correct
+// generator exceeds the limit.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ namespace {
 
 constexpr std::int64_t ms = 1'000'000;
 
-/// A search with trains of 100 packets, where `arrives` says what does of a rate.
+/// Run a search with trains of 100 packets. `arrives` maps the sent rate to the rate that arrives.
 RateSearch searched(double max_bps, const std::function<double(double)>& arrives) {
   RateSearch search(max_bps / 17, max_bps);
   while (const auto rate = search.next()) search.tell(arrives(*rate), 100);
@@ -58,7 +58,7 @@ TEST(RateSearch, FindsThePeakWhereMoreLeavesLess) {
 }
 
 TEST(RateSearch, IsNotLedAstrayByAPlateauThatWavers) {
-  // A chain of seven hops carries 353 kb/s of 2 Mb/s, and brings 270 to 300 of all that is beyond.
+  // A chain of seven hops carries 353 of 2,000 kb/s. At higher rates, 270 to 300 kb/s arrive.
   std::mt19937_64 draws(1);
   std::uniform_real_distribution<double> wavers(270e3, 300e3);
   for (int i = 0; i < 100; ++i) {
@@ -70,9 +70,10 @@ TEST(RateSearch, IsNotLedAstrayByAPlateauThatWavers) {
 }
 
 TEST(RateSearch, IsNotLedAstrayByAFewLosses) {
-  // Each packet of trains of 10 packets and more is lost with a probability of 5 %. A search
-  // compares six times, each within a standard error and twice: of 200 some 86 % take the largest
-  // rate, and fewer than 160 do by chance once in 100.
+  // Each packet is lost with a probability of 5 %. Trains have 10 packets or more. A search makes
+  // six comparisons, each with a tolerance of one standard error, and repeats a failed comparison
+  // once. About 86 % of searches therefore take the largest rate. Of 200 searches, fewer than 160
+  // do so with a probability of 1 %.
   std::mt19937_64 draws(1);
   int largest = 0;
   for (int i = 0; i < 200; ++i) {
@@ -102,7 +103,7 @@ TEST(TokenBucket, IsFullAtFirstAndFillsByTheInterval) {
   EXPECT_EQ(bucket.level(), 0U);
   bucket.advance(30 * ms);
   EXPECT_EQ(bucket.level(), 5U);
-  bucket.advance(95 * ms);  // two more
+  bucket.advance(95 * ms);  // two more intervals
   EXPECT_EQ(bucket.level(), 15U);
   EXPECT_EQ(bucket.next_ns(), 120 * ms);
   EXPECT_EQ(bucket.lost(), 0U);
@@ -111,7 +112,7 @@ TEST(TokenBucket, IsFullAtFirstAndFillsByTheInterval) {
 TEST(TokenBucket, LosesWhatDoesNotFit) {
   TokenBucket bucket({20, 20, 30 * ms}, 7);
   EXPECT_EQ(bucket.take(12), 12U);
-  bucket.advance(7 + 30 * ms);  // 12 of 20 fit
+  bucket.advance(7 + 30 * ms);  // 12 of 20 tokens fit
   EXPECT_EQ(bucket.level(), 20U);
   EXPECT_EQ(bucket.lost(), 8U);
   bucket.advance(7 + 90 * ms);
@@ -125,14 +126,14 @@ TEST(TokenBucket, PermitsItsRateInTheLongRun) {
     bucket.advance(now);
     taken += bucket.take(100);
   }
-  EXPECT_EQ(taken, 20U + 99 * 20);  // 20 KB at first, then 20 tokens every 30 ms
+  EXPECT_EQ(taken, 20U + 99 * 20);  // 20 tokens at first, then 20 every 30 ms
 }
 
 TEST(Playback, CountsAttemptsThatFindTheirChunk) {
   Playback playback(5000);
   EXPECT_EQ(playback.attempt(5000, false), 5000U);
-  EXPECT_EQ(playback.attempt(4999, false), 0U);       // what is there stays there
-  EXPECT_EQ(playback.attempt(12'000, false), 5000U);  // and nothing is made up for
+  EXPECT_EQ(playback.attempt(4999, false), 0U);       // the bytes remain unread
+  EXPECT_EQ(playback.attempt(12'000, false), 5000U);  // a missed chunk is not made up for
   EXPECT_EQ(playback.attempts(), 3U);
   EXPECT_EQ(playback.successes(), 2U);
   EXPECT_FALSE(playback.finished());
@@ -144,7 +145,7 @@ TEST(Playback, EndsWithTheRestOfTheStream) {
   EXPECT_FALSE(playback.finished());
   EXPECT_EQ(playback.attempt(0, true), 0U);
   EXPECT_TRUE(playback.finished());
-  EXPECT_EQ(playback.attempts(), 1U);  // the end of the stream is no attempt
+  EXPECT_EQ(playback.attempts(), 1U);  // the end of the stream is not an attempt
 }
 
 double mean_of(int count, const std::function<double()>& draw) {
@@ -154,8 +155,8 @@ double mean_of(int count, const std::function<double()>& draw) {
 }
 
 constexpr int draws_count = 200'000;
-// Null hypothesis: the mean is the one asked for. The sample mean is about normal; beyond 4
-// standard errors it is with a probability of 6e-5.
+// Null hypothesis: the mean is the requested one. The sample mean is approximately normal. It
+// differs by more than 4 standard errors with a probability of 6e-5.
 constexpr double significant = 4;
 
 TEST(Draws, ExponentialHasItsMean) {
@@ -170,7 +171,7 @@ TEST(Draws, BoundedParetoHasItsMeanAndBounds) {
   const double high = 5e6;
   const double shape = 1.2;
   const double mean = bounded_pareto_mean(low, high, shape);
-  // The second moment, as that of the mean.
+  // The second moment has a closed form, like the mean.
   const double least = std::pow(low / high, shape);
   const double second = std::pow(low, shape) / (1 - least) * shape / (2 - shape) *
                         (std::pow(high, 2 - shape) - std::pow(low, 2 - shape));
@@ -187,12 +188,12 @@ TEST(Draws, BoundedParetoHasItsMeanAndBounds) {
   EXPECT_GE(smallest, low);
   EXPECT_LE(largest, high);
   EXPECT_LT(smallest, low * 1.001);
-  EXPECT_GT(largest, high / 2);  // 1 - (1 - 1.3e-4)^200000: 1 - 1e-11
+  EXPECT_GT(largest, high / 2);  // probability: 1 - (1 - 1.3e-4)^200000 = 1 - 1e-11
 }
 
 TEST(Draws, ParetoHasItsDistribution) {
-  // Its mean converges too slowly: the median, mean (shape - 1) / shape 2^(1 / shape), instead. The
-  // number of draws below it is binomial.
+  // The mean of a Pareto distribution converges too slowly. This test checks the median, mean
+  // (shape - 1) / shape 2^(1 / shape). The number of draws below the median is binomial.
   Draws draws(3, "c");
   const double median = 100 * 0.5 / 1.5 * std::pow(2, 1 / 1.5);
   int below = 0;
@@ -210,16 +211,16 @@ TEST(Draws, AreTheSameForTheSameSeedAndStream) {
   EXPECT_NE(first(7, "web/sizes"), first(7 + (1ULL << 32), "web/sizes"));
 }
 
-// G.107, annex B, table B.1: R and the MOS that belongs to it.
+// ITU-T G.107, annex B, table B.1: R and the MOS that corresponds to it.
 TEST(Voice, OpinionScoresAreThoseOfG107) {
   EXPECT_NEAR(opinion_score(90), 4.34, 0.005);
-  EXPECT_NEAR(opinion_score(80), 4.03, 0.007);  // the formula itself gives 4.024
+  EXPECT_NEAR(opinion_score(80), 4.03, 0.007);  // the formula gives 4.024
   EXPECT_NEAR(opinion_score(70), 3.60, 0.005);
   EXPECT_NEAR(opinion_score(60), 3.10, 0.005);
   EXPECT_NEAR(opinion_score(50), 2.58, 0.006);
   EXPECT_EQ(opinion_score(-5), 1);
   EXPECT_EQ(opinion_score(120), 4.5);
-  EXPECT_NEAR(opinion_score(93.2), 4.41, 0.005);  // all at its defaults
+  EXPECT_NEAR(opinion_score(93.2), 4.41, 0.005);  // all parameters at their defaults
 }
 
 TEST(Voice, DelayCountsFromATenthOfASecondOn) {
@@ -235,7 +236,8 @@ TEST(Voice, DelayCountsFromATenthOfASecondOn) {
 
 TEST(Voice, LossCountsByTheCodecsRobustness) {
   EXPECT_EQ(loss_impairment(g711, 0), 0);
-  // G.113: Ie 0, Bpl 25.1: 95 x 1 / (1 + 25.1), and with bursts twice as long 95 / (0.5 + 25.1).
+  // G.113 gives Ie 0 and Bpl 25.1. The impairment is 95 x 1 / (1 + 25.1), and 95 / (0.5 + 25.1) if
+  // bursts are twice as long.
   EXPECT_NEAR(loss_impairment(g711, 0.01), 95 / 26.1, 1e-9);
   EXPECT_NEAR(loss_impairment(g711, 0.01, 2), 95 / 25.6, 1e-9);
   EXPECT_NEAR(loss_impairment(g711, 0.05), 475 / 30.1, 1e-9);
@@ -259,18 +261,18 @@ TEST(Reception, HasTheJitterOfRfc3550) {
   reception.receive(0, 0, 10 * ms);
   reception.receive(1, 20 * ms, 46 * ms);  // 16 ms later than the first: J = 16 / 16
   EXPECT_DOUBLE_EQ(reception.jitter_ns(), 1.0 * ms);
-  reception.receive(2, 40 * ms, 66 * ms);  // as late: J = 1 - 1 / 16
+  reception.receive(2, 40 * ms, 66 * ms);  // as late as the second: J = 1 - 1 / 16
   EXPECT_DOUBLE_EQ(reception.jitter_ns(), 15.0 / 16 * ms);
   EXPECT_DOUBLE_EQ(reception.max_jitter_ns(), 1.0 * ms);
 }
 
 TEST(Reception, TakesNoMemoryForNumbersThatDoNotCome) {
-  // A stranger's datagram: at 8 bytes a packet up to the highest number, 2 GB.
+  // A stranger's datagram: with 8 bytes per number up to the highest, memory would be 2 GB.
   Reception reception;
   constexpr std::uint64_t highest = (1ULL << 28) - 1;
   reception.receive(highest, 0, 10 * ms);
   reception.receive(0, 0, 20 * ms);
-  reception.receive(highest + 1, 0, 20 * ms);  // is none of ours
+  reception.receive(highest + 1, 0, 20 * ms);  // not a datagram of the application
   EXPECT_EQ(reception.expected(), highest + 1);
   EXPECT_EQ(reception.lost(), highest - 1);
   EXPECT_THAT(reception.delays(), testing::ElementsAre(10 * ms, 20 * ms));
@@ -288,7 +290,7 @@ TEST(Reception, PassesOverWhatWasSentAtNoTime) {
   reception.receive(0, -1, 5 * ms);
   reception.receive(1, std::numeric_limits<std::int64_t>::min(), 5 * ms);
   EXPECT_EQ(reception.received(), 0U);
-  reception.receive(2, end, 0);  // clocks may differ by that
+  reception.receive(2, end, 0);  // clocks may differ by this
   reception.receive(3, 0, end);
   EXPECT_THAT(reception.delays(), testing::ElementsAre(-end, end));
   EXPECT_DOUBLE_EQ(reception.jitter_ns(), 2 * static_cast<double>(end) / 16);
@@ -303,7 +305,7 @@ TEST(Reception, ACallMissesWhatIsLostOrTooLate) {
     reception.receive(number, 0, delay * ms);
   }
   const Reception::Call call = reception.call(g711, 20, 60);
-  EXPECT_DOUBLE_EQ(call.delay_ms, 100);  // 20 of the path, 60 of the buffer, 20 of the packet
+  EXPECT_DOUBLE_EQ(call.delay_ms, 100);  // ms: 20 of the path, 60 of the buffer, 20 of the packet
   EXPECT_DOUBLE_EQ(call.unplayed, 0.03);
   EXPECT_DOUBLE_EQ(call.burst_ratio, 1.5 * 0.97);
   EXPECT_NEAR(call.rating, 93.2 - 95 * 3 / (3 / (1.5 * 0.97) + 25.1), 1e-9);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One run in ns-3: a chain of stations that share an 802.11b channel, UDP or TCP from its first to
-// its last. `chain SETTINGS` reads a JSON file that ns3_chain.py makes and prints what came of it
-// as JSON: goodput, and every frame's kind and outcome at the station that it was for.
+// Runs one chain in ns-3: stations share an 802.11b channel, and UDP or TCP runs from the first
+// station to the last. `chain SETTINGS` reads a JSON file that ns3_chain.py writes. It prints JSON:
+// the goodput, and the kind and outcome of every frame at its receiver.
 #include <cmath>
 #include <cstdint>
 #include <deque>
@@ -30,15 +30,15 @@ using nlohmann::json;
 constexpr std::uint16_t port = 5001;
 constexpr std::uint32_t send_buffer_bytes = 1'000'000;
 constexpr double light_m_s = 299'792'458;
-// After a frame's end: by then an answer has begun, if one was to come (SIFS is 10 us).
+// Time after a frame's end by which an answer has begun, if there is one (SIFS is 10 us).
 constexpr int answer_begins_us = 15;
 
 double linear(double db) { return std::pow(10, db / 10); }
 
-/// Path loss as nagi's `reach: {by: sinr}` has it.
+/// Path loss as in nagi's `reach: {by: sinr}`.
 struct Radio {
   double spacing_m, tx_power_dbm, exponent, reference_loss_db, carrier_sense_dbm, noise_dbm;
-  std::optional<double> capture_db;  // nothing: ns-3's own error model
+  std::optional<double> capture_db;  // nothing: ns-3's error model
   bool has_delay;
 
   [[nodiscard]] double distance(std::size_t one, std::size_t other) const {
@@ -60,13 +60,13 @@ struct Frame {
   std::size_t sender = 0;
   std::size_t receiver = 0;
   std::string kind;
-  std::uint64_t packet = 0;  // ns-3's number of it
+  std::uint64_t packet = 0;  // ns-3's number of the packet
   ns3::Time start, end;
   bool was_received = false;
 };
 
-/// All frames on the air, by which receivers that have a capture threshold judge, and what became
-/// of each, in the words of model/medium/air_frame.hpp.
+/// All frames on the air. Receivers with a capture threshold use them to decide on reception. The
+/// class also counts the outcome of each frame, in the terms of model/medium/air_frame.hpp.
 class Air {
  public:
   explicit Air(const Radio& radio) : radio_(radio) {}
@@ -85,13 +85,13 @@ class Air {
   void received(std::size_t receiver, std::uint64_t packet) {
     if (Frame* frame = arriving(receiver, packet)) frame->was_received = true;
   }
-  /// The worst ratio of a frame that has just ended at a station to noise and all others is too
-  /// low.
+  /// Return whether a frame that has just ended at a station is lost: its worst ratio to noise and
+  /// interference is below the capture threshold.
   [[nodiscard]] bool is_drowned(std::size_t receiver, std::uint64_t packet) {
     const Frame* frame = arriving_at(receiver, packet);
     if (frame == nullptr || !radio_.capture_db) return false;
     double worst = 0;
-    for (const Frame& at_begin : frames_) {  // interference only rises where a frame begins
+    for (const Frame& at_begin : frames_) {  // interference rises only where a frame begins
       if (!overlap(*frame, at_begin, receiver)) continue;
       const ns3::Time at = std::max(arrives(at_begin, receiver), arrives(*frame, receiver));
       double others = 0;
@@ -119,7 +119,7 @@ class Air {
     return &other != &frame && other.sender != frame.sender && other.sender != at &&
            arrives(other, at) < leaves(frame, at) && leaves(other, at) > arrives(frame, at);
   }
-  /// The frame of this packet whose last bit arrives there now.
+  /// Return the frame of this packet whose last bit arrives at `receiver` now, or nullptr.
   [[nodiscard]] Frame* arriving_at(std::size_t receiver, std::uint64_t packet) {
     for (auto frame = frames_.rbegin(); frame != frames_.rend(); ++frame) {
       if (frame->packet == packet && frame->sender != receiver &&
@@ -172,9 +172,10 @@ class Air {
   json outcomes_ = json::object();
 };
 
-constexpr std::uint32_t max_failures = 25;  // of 31 + 1 slots, doubled as often, ns-3 has 32 bits
+constexpr std::uint32_t max_failures = 25;  // ns-3 has 32 bits for 31 + 1 slots, doubled this often
 
-/// A frame is received where its ratio to noise and all others is never below a threshold.
+/// An error model by which a frame is received if its ratio to noise and interference is never
+/// below a threshold.
 class CaptureThreshold : public ns3::ErrorModel {
  public:
   CaptureThreshold(Air& air, std::size_t station) : air_(air), station_(station) {}
@@ -188,8 +189,9 @@ class CaptureThreshold : public ns3::ErrorModel {
   std::size_t station_;
 };
 
-/// Rates are constant; a frame is given up after so many failures that precede its CTS, or of DATA
-/// that follows one, as 802.11-2012 (9.3.4.4) and ns-2 have it. ns-3 3.44 has one limit for both.
+/// A station manager with constant rates and two retry limits: of failures before a CTS, and of
+/// failures of DATA after a CTS. A frame is dropped at either limit, as in 802.11-2012 (9.3.4.4)
+/// and ns-2. ns-3 3.44 has one limit for both.
 class TwoRetryLimits : public ns3::ConstantRateWifiManager {
  public:
   static ns3::TypeId GetTypeId() {
@@ -212,7 +214,7 @@ class TwoRetryLimits : public ns3::ConstantRateWifiManager {
   void SetupMac(const ns3::Ptr<ns3::WifiMac> mac) override {
     ConstantRateWifiManager::SetupMac(mac);
     mac_ = mac;
-    // ns-3 resets the window after so many failures, whether or not a frame was given up.
+    // ns-3 resets the window after FrameRetryLimit failures, even if no frame was dropped.
     if (resets_window_) mac->SetAttribute("FrameRetryLimit", ns3::UintegerValue(max_failures));
   }
 
@@ -238,7 +240,7 @@ class TwoRetryLimits : public ns3::ConstantRateWifiManager {
     short_ = long_ = 0;
     for (const auto& mpdu : *ns3::PeekPointer(psdu)) dropped.push_back(mpdu);
     if (!resets_window_) return dropped;
-    // ns-3 resets it only where more failures have followed than this limit.
+    // ns-3 resets the window only if the failures exceed FrameRetryLimit.
     ns3::UintegerValue limit;
     mac_->GetAttribute("FrameRetryLimit", limit);
     mac_->SetAttribute("FrameRetryLimit", ns3::UintegerValue(1));
@@ -324,10 +326,11 @@ void Chain::set_up() const {
   Config::SetDefault("ns3::TcpL4Protocol::SocketType", StringValue("ns3::TcpNewReno"));
   Config::SetDefault("ns3::TcpL4Protocol::RecoveryType", StringValue("ns3::TcpPrrRecovery"));
   Config::SetDefault("ns3::TcpSocketBase::Sack", BooleanValue(false));
-  // Scaled, a small window would end within a segment, which ns-3 then sends in two.
+  // With scaling, a small window would end within a segment, which ns-3 then sends in two parts.
   const bool is_scaled = tcp.at("receive_buffer_bytes").get<std::uint32_t>() > 65'535;
   Config::SetDefault("ns3::TcpSocketBase::WindowScaling", BooleanValue(is_scaled));
-  // Linux adds the greater of 200 ms and four deviations to the smoothed RTT; ns-3 this.
+  // Linux adds the greater of 200 ms and four deviations to the smoothed RTT. ns-3 adds the greater
+  // of this granularity and four deviations.
   Config::SetDefault("ns3::TcpSocketBase::ClockGranularity",
                      TimeValue(NanoSeconds(tcp.at("min_rto_margin_ns").get<std::int64_t>())));
   Config::SetDefault("ns3::TcpSocketBase::MinRto", TimeValue(MilliSeconds(200)));
@@ -338,13 +341,15 @@ void Chain::set_up() const {
                      UintegerValue(tcp.at("initial_window").get<std::uint32_t>()));
   Config::SetDefault("ns3::TcpSocket::DelAckCount",
                      UintegerValue(tcp.at("segments_an_ack").get<std::uint32_t>()));
-  // More than any window: ns-3 sends in part what the rest of its buffer holds in part.
+  // The send buffer must exceed any window, because ns-3 sends an incomplete segment if only a part
+  // of a segment remains in its buffer.
   Config::SetDefault("ns3::TcpSocket::SndBufSize", UintegerValue(send_buffer_bytes));
   Config::SetDefault("ns3::TcpSocket::RcvBufSize", buffer);
 }
 
-/// ACKs at `basic`. In ad hoc mode ns-3 makes all rates that are mandatory basic ones when it meets
-/// a station, and so answers at DATA's own: here they have met before.
+/// Make stations send ACKs at the rate `basic`. In ad hoc mode, when ns-3 meets a station, it makes
+/// all mandatory rates basic rates, and then answers at the rate of DATA. Here, the stations have
+/// met before.
 void limit_basic_rates(const ns3::NetDeviceContainer& devices, ns3::WifiMode basic) {
   using namespace ns3;
   for (std::uint32_t index = 0; index < devices.GetN(); ++index) {
@@ -370,7 +375,7 @@ ns3::NetDeviceContainer Chain::install_wifi() {
   loss->SetPathLossExponent(radio_.exponent);
   loss->SetReference(1, radio_.reference_loss_db);
   const auto delay = CreateObject<ConstantSpeedPropagationDelayModel>();
-  // Without: less than a nanosecond.
+  // Without propagation delay, this speed makes the delay less than a nanosecond.
   delay->SetSpeed(radio_.has_delay ? light_m_s : 1e15);
   const auto channel = CreateObject<YansWifiChannel>();
   channel->SetPropagationLossModel(loss);
@@ -381,7 +386,8 @@ ns3::NetDeviceContainer Chain::install_wifi() {
   phy.Set("TxPowerStart", value("tx_power_dbm"));
   phy.Set("TxPowerEnd", value("tx_power_dbm"));
   phy.Set("RxNoiseFigure", value("noise_figure_db"));
-  // What is weaker is no interference either: all of a chain counts.
+  // ns-3 ignores weaker signals also as interference. With this limit, all stations of the chain
+  // count.
   phy.Set("RxSensitivity", DoubleValue(-200));
   phy.Set("CcaEdThreshold", value("carrier_sense_dbm"));
   phy.Set("CcaSensitivity", value("carrier_sense_dbm"));
@@ -423,13 +429,13 @@ void Chain::lay() {
   InternetStackHelper().Install(nodes_);
   const Ipv4InterfaceContainer given =
       Ipv4AddressHelper("10.0.0.0", "255.255.255.0").Assign(devices);
-  TrafficControlHelper().Uninstall(devices);  // the device's queue is the only one
+  TrafficControlHelper().Uninstall(devices);  // the queue of the device is the only one
   NeighborCacheHelper().PopulateNeighborCache(devices);
   const std::uint32_t stations = nodes_.GetN();
   Ipv4StaticRoutingHelper routing;
   for (std::uint32_t at = 0; at < stations; ++at) {
     const auto table = routing.GetStaticRouting(nodes_.Get(at)->GetObject<Ipv4>());
-    table->RemoveRoute(1);  // the network, as all of it were in reach
+    table->RemoveRoute(1);  // the network's route, which has all stations in reach
     for (std::uint32_t to = 0; to < stations; ++to) {
       if (to != at)
         table->AddHostRouteTo(given.GetAddress(to), given.GetAddress(to > at ? at + 1 : at - 1), 1);

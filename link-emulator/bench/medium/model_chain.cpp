@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// UDP over a chain of stations in nagi's model of a medium alone: what a station receives it offers
-// on at the same instant. Reads settings (JSON: medium, seed, hops, warmup_ns, duration_ns and udp,
-// as ns3_chain.py makes them) and prints what chain.cpp prints. Hours of a chain take seconds.
+// UDP over a chain of stations, in nagi's model of a medium alone. A station forwards a packet at
+// the instant of its arrival. The program reads settings (JSON: medium, seed, hops, warmup_ns,
+// duration_ns and udp, as ns3_chain.py writes them) and prints results in the format of chain.cpp.
+// Hours of a chain take seconds.
 #include <algorithm>
 #include <cstdint>
 #include <fstream>
@@ -65,7 +66,7 @@ class Chain {
     packet.next_hop = from + 1;
     medium_.offer(from, packet, at, events_);
   }
-  /// Of what has left the model.
+  /// Process the events that have left the model.
   void pass_on() {
     while (!events_.deliveries.empty()) {
       const auto deliveries = std::exchange(events_.deliveries, {});

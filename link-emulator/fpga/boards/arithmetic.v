@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For Yosys: sums, differences and comparisons as carry chains of an ECP5, in place of its own map.
+// Technology map for Yosys. It implements sums, differences and comparisons as carry chains of an
+// ECP5 and replaces the map of Yosys.
 //
-// nextpnr puts a constant carry into a chain, and a carry out of one, by a CCU2C each. Here the
-// lowest bits make the first carry by themselves, and the last carry is made of the highest sum.
+// nextpnr spends one CCU2C to feed a constant carry into a chain and one to take a carry out of a
+// chain. In this map, the lowest bits of the chain generate the first carry, and logic derives the
+// last carry from the highest sum bit.
 //
-// A half of a CCU2C gives S = L4 ^ CIN and COUT = L4 ? CIN : L2, where L4 is its table of four
-// inputs, and L2 the same table's first four entries, of A and B.
+// One half of a CCU2C computes S = L4 ^ CIN and COUT = L4 ? CIN : L2. L4 is its lookup table of
+// four inputs. L2 consists of the first four entries of that table and depends on A and B.
 
 `ifndef ENDS
 
@@ -29,19 +31,19 @@ parameter _TECHMAP_CONSTVAL_BI_ = 0;
 input CI, BI;
 (* force_downto *) output [Y_WIDTH-1:0] X, Y, CO;
 
-// Short ones, and those that turn from sum to difference, are Yosys's.
+// Yosys maps chains of at most 4 bits and chains that switch between sum and difference.
 wire _TECHMAP_FAIL_ = Y_WIDTH <= 4 || !_TECHMAP_CONSTMSK_CI_ || !_TECHMAP_CONSTMSK_BI_;
 
 localparam CARRY = _TECHMAP_CONSTVAL_CI_ ? 1 : 0;
 localparam INVERT = _TECHMAP_CONSTVAL_BI_ ? 1 : 0;
-// With an odd width a half is left over, and has the constant carry. Otherwise bit 0 has none of
-// its own: the first half makes the carry that it gives.
+// With an odd width, one half is not needed for a bit and generates the constant carry. With an
+// even width, the first half generates the carry out of bit 0, and logic computes the sum of bit 0.
 localparam FIRST = Y_WIDTH % 2;
 localparam SLOTS = Y_WIDTH + FIRST;
 
 localparam [3:0] GENERATE = CARRY ? (INVERT ? 4'b1011 : 4'b1110) : (INVERT ? 4'b0010 : 4'b1000);
 localparam [15:0] START = FIRST ? (CARRY ? 16'h000f : 16'h0000) : {12'd0, GENERATE};
-// L4 = A ^ B, inverted if need be; L2 = A.
+// L4 is A ^ B, inverted for a difference. L2 is A.
 localparam [15:0] SUM = INVERT ? 16'h999a : 16'h666a;
 
 (* force_downto *) wire [Y_WIDTH-1:0] A_wide, B_wide;
@@ -87,7 +89,8 @@ endmodule
 
 `else
 
-// When all is mapped (-D ENDS): what nextpnr would bring into a chain, or out of one, for nobody.
+// This part (-D ENDS) runs after all other mapping. It disconnects constant carries into chains and
+// unused carries out of chains, because nextpnr would spend a CCU2C on each.
 (* techmap_celltype = "CCU2C" *)
 module _70_nagi_ends (CIN, A0, B0, C0, D0, A1, B1, C1, D1, S0, S1, COUT);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /*
- * In the place of nagi_divider: any quotient, after any time. The quotient is not so long that an
- * instant passes 64 bits.
+ * Abstraction of nagi_divider for proofs. It answers with any quotient, after any number of clocks.
+ * A proof that compares instants assumes a small quotient, so that no instant exceeds 64 bits.
  */
 module nagi_divider #
 (

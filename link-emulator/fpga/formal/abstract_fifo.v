@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /*
- * In the place of nagi_fifo, which has properties of its own: what is in it is for whoever uses it
- * to assume.
+ * Abstraction of nagi_fifo for proofs. It accepts and delivers any data at any clock. nagi_fifo has
+ * properties of its own; a proof that uses this module assumes the contents that it needs.
  */
 module nagi_fifo #
 (

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /*
- * In the place of nagi_loss: any answer, after any time.
+ * Abstraction of nagi_loss for proofs. It gives any answer, after any number of clocks.
  */
 module nagi_loss #
 (

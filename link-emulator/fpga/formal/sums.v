@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /*
- * Sums, differences and comparisons of all kinds, to be mapped by boards/arithmetic.v.
+ * Sums, differences and comparisons of all kinds, as test input for the map in boards/arithmetic.v.
  */
 module sums #
 (

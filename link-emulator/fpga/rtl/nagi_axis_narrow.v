@@ -35,12 +35,12 @@ localparam LANE_WIDTH = LANES > 1 ? $clog2(LANES) : 1;
 
 reg [LANE_WIDTH-1:0] lane_reg = 0;
 reg [DATA_WIDTH-1:0] data;
-reg [6:0] skipped;  // bytes of the word in lanes before this one
+reg [6:0] skipped;  // bytes of the word in the lanes before this one
 reg [DATA_WIDTH/8-1:0] keep;
 integer i;
 
 wire [6:0] left = word_bytes - skipped;
-// A few bits to compare for each byte.
+// For each byte, this comparison needs only the low bits of the remaining length.
 localparam [6:0] LOW_BITS = BYTES[6:0] - 7'd1;
 
 wire [6:0] left_low = left & LOW_BITS;

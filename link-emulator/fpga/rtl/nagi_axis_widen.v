@@ -5,8 +5,8 @@
 `default_nettype none
 
 /*
- * Beats of a frame to words of packet memory, with the instant at which the last beat was accepted.
- * Frames that begin while `accept` is 0 are discarded.
+ * Converts the beats of a frame to words of packet memory. With each word, it gives the instant at
+ * which the word's last beat was accepted. It discards frames that begin while `accept` is 0.
  */
 module nagi_axis_widen #
 (
@@ -29,14 +29,14 @@ module nagi_axis_widen #
     input  wire                             s_axis_tlast,
     input  wire [(TIMESTAMPED ? 64 : TICKS-1):0]  s_axis_tuser,
 
-    // A frame's last beat is accepted.
+    // The last beat of a frame is accepted.
     output wire                             arrives,
 
     output wire [MEM_WIDTH-1:0]             word,
     output wire [6:0]                       word_bytes,
     output wire                             word_first,
     output wire                             word_last,
-    // With the last word.
+    // word_bad and word_arrived_ns belong to the last word of a frame.
     output wire                             word_bad,
     output wire [63:0]                      word_arrived_ns,
     output wire                             word_valid,
@@ -47,9 +47,9 @@ localparam BYTES = DATA_WIDTH / 8;
 localparam LANES = MEM_WIDTH / DATA_WIDTH;
 localparam LANE_WIDTH = LANES > 1 ? $clog2(LANES) : 1;
 
-reg in_frame_reg = 1'b0;      // beats of a frame have come, the last has not
-reg discarding_reg = 1'b0;    // that frame
-reg first_reg = 1'b1;         // no word of the frame has gone out
+reg in_frame_reg = 1'b0;      // a frame has begun and its last beat has not come
+reg discarding_reg = 1'b0;    // the current frame is discarded
+reg first_reg = 1'b1;         // no word of the frame has been given out
 reg [LANE_WIDTH-1:0] lane_reg = 0;
 reg [MEM_WIDTH-1:0] gathered_reg = 0;
 reg [6:0] gathered_bytes_reg = 0;
@@ -78,12 +78,13 @@ generate
         assign beat_ns = s_axis_tuser[64:1];
     end else begin : timestamp
         localparam [63:0] TICK = {32'd0, TICK_NS[31:0]};
-        // tuser[1]: in the clock's second tick.
+        // tuser[1] marks a beat of the clock's second tick.
         assign beat_ns = now_ns + (TICKS > 1 && s_axis_tuser[TICKS-1] ? TICK : 64'd0);
     end
 endgenerate
 
-// Whoever takes words has nothing to do with it: there is a word every other clock.
+// s_axis_tready does not depend on word_ready. The module therefore gives at most one word every
+// second clock.
 assign s_axis_tready = !completes || !word_valid_reg;
 assign arrives = accepted && s_axis_tlast && !discards;
 assign word = word_reg;
@@ -134,7 +135,7 @@ always @(posedge clk) begin
         end
     end
     if (rst) begin
-        // What is left of a frame that is under way is discarded.
+        // The rest of a frame that has begun is discarded.
         discarding_reg <= 1'b1;
         first_reg <= 1'b1;
         lane_reg <= 0;

@@ -7,10 +7,10 @@
 `include "nagi_registers.vh"
 
 /*
- * Counters of a direction, in distributed memory. What happens is gathered in small accumulators.
- * Sweep after sweep, of 19 clocks, these are set aside all at once and added to the counters, one a
- * clock. A sweep in which counters are latched writes each sum to a second memory, too: all of them
- * are of the sweep's first clock.
+ * Counters of one direction, in distributed memory. Small accumulators gather the events. A sweep
+ * takes 19 clocks. In its first clock, the sweep sets all accumulators aside. It then adds them to
+ * the counters, one counter per clock. If a latch was requested, the sweep also writes each sum to
+ * a second memory. All latched counters are therefore of the sweep's first clock.
  */
 module nagi_counters #
 (
@@ -19,14 +19,15 @@ module nagi_counters #
 (
     input  wire                        clk,
     input  wire                        rst,
-    // From the next sweep on, counters begin at 0.
+    // Counters restart at 0 with the next sweep.
     input  wire                        clear,
-    // Asks for a latch; it is the instant of the latch; it is over.
+    // `latch` requests a latch. `latches` is 1 in the clock of the latch. `latched` is 1 when all
+    // counters have been latched.
     input  wire                        latch,
     output wire                        latches,
     output wire                        latched,
 
-    // Pulses, and what goes with them.
+    // Pulses, and the quantities that belong to them.
     input  wire                        offered,
     input  wire [15:0]                 offered_bytes,
     input  wire                        delivered,
@@ -37,7 +38,7 @@ module nagi_counters #
     input  wire                        transmitted,
     input  wire [16:0]                 transmitted_bytes,
     input  wire [50:0]                 transmitting_ns,
-    // What waits, whenever that may have become more.
+    // The number of waiting packets. waiting_valid is 1 whenever this number may have grown.
     input  wire [QUEUE_DEPTH_WIDTH:0]  waiting,
     input  wire                        waiting_valid,
     input  wire                        bad_frame,
@@ -46,15 +47,15 @@ module nagi_counters #
     input  wire                        late_release,
     input  wire [31:0]                 late_ns,
 
-    // A latched counter, a clock later.
+    // read_value is the latched counter that read_counter selected one clock before.
     input  wire [3:0]                  read_counter,
     output reg  [63:0]                 read_value
 );
 
 localparam COUNTERS = 16;
 localparam [4:0] LAST_STEP = 5'd18;
-// In a sweep, 19 clocks, there are fewer pulses than this holds, and fewer bytes: what is counted
-// happens every third clock at most.
+// A counted event happens at most once in three clocks. These widths therefore hold the pulses,
+// bytes and times of one sweep (19 clocks).
 localparam PULSES_WIDTH = 3;
 localparam BYTES_WIDTH = 20;
 localparam TIME_WIDTH = 54;
@@ -64,13 +65,13 @@ reg [63:0] latched_memory[COUNTERS-1:0];
 
 reg [4:0] step_reg = 0;
 reg starts_reg = 1'b0;      // step_reg is 0
-// The same, for what would be too many for one register.
+// Copies of starts_reg, which limit its fan-out.
 reg starts_bytes_reg = 1'b0;
 reg starts_time_reg = 1'b0;
-reg is_last_step_reg = 1'b0;    // the next is 0
+reg is_last_step_reg = 1'b0;    // the next step is 0
 reg is_before_last_reg = 1'b0;
-reg [3:0] number_reg = 0;   // that is looked up, then added to
-reg [3:0] written_reg = 0;  // that is written back
+reg [3:0] number_reg = 0;   // counter that is looked up, then added to
+reg [3:0] written_reg = 0;  // counter that is written back
 reg writes_reg = 1'b0;
 reg clear_asked_reg = 1'b1;
 reg clearing_reg = 1'b1;
@@ -81,14 +82,14 @@ reg [63:0] base_reg = 0;
 reg [63:0] addend_reg = 0;
 reg [63:0] sum_reg = 0;
 
-// What came in the clock before.
+// Events of the previous clock.
 reg [COUNTERS-1:0] pulse_reg = 0;
 reg [15:0] offered_more_reg = 0;
 reg [15:0] delivered_more_reg = 0;
 reg [16:0] transmitted_more_reg = 0;
 reg [50:0] transmitting_more_reg = 0;
 
-// Pulses by the counter's number; where there are bytes, those.
+// Accumulators of pulses, by the number of the counter, then accumulators of bytes and times.
 reg [PULSES_WIDTH-1:0] pulses_reg[COUNTERS-1:0];
 reg [PULSES_WIDTH-1:0] pulses_aside_reg[COUNTERS-1:0];
 reg [BYTES_WIDTH-1:0] offered_bytes_reg = 0;
@@ -153,7 +154,7 @@ end
 
 always @(posedge clk) begin
     step_reg <= step_reg == LAST_STEP ? 5'd0 : step_reg + 1'b1;
-    // In step n, number n - 1 is looked up, and n - 3 written.
+    // Step n looks up counter n - 1 and writes counter n - 3.
     starts_reg <= step_reg == LAST_STEP;
     is_before_last_reg <= step_reg == LAST_STEP - 5'd2;
     is_last_step_reg <= is_before_last_reg;
@@ -190,14 +191,14 @@ always @(posedge clk) begin
     if (waiting_valid && waiting > max_waiting_reg) begin
         max_waiting_reg <= waiting;
     end
-    // What is late stands for some clocks.
+    // late_ns stays stable for several clocks, so its comparison may take one clock.
     was_delivered_reg <= delivered;
     is_later_reg <= late_ns > max_late_reg;
     if (was_delivered_reg && is_later_reg) begin
         max_late_reg <= late_ns;
     end
 
-    // The first is of the counter that is looked up.
+    // Element 0 belongs to the counter that is looked up.
     for (i = 0; i < COUNTERS - 1; i = i + 1) begin
         pulses_aside_reg[i] <= pulses_aside_reg[i+1];
     end

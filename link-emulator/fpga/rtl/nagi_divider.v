@@ -5,10 +5,10 @@
 `default_nettype none
 
 /*
- * Quotient and remainder of unsigned numbers, BITS of the quotient a clock, the highest first. It
- * takes DIVIDEND_WIDTH / BITS clocks, rounded up, and one, from start to done. If the upper half of
- * the quotient is 0, it takes half of them, and one. The subtractions of a clock are one after the
- * other.
+ * Divider of unsigned numbers. It computes BITS bits of the quotient per clock, the highest bits
+ * first. From start to done, it takes DIVIDEND_WIDTH / BITS clocks, rounded up, plus one. If the
+ * upper half of the quotient is 0, it takes half of these clocks plus one. The subtractions of one
+ * clock are chained.
  */
 module nagi_divider #
 (
@@ -21,7 +21,7 @@ module nagi_divider #
     input  wire                       rst,
     input  wire                       start,
     input  wire [DIVIDEND_WIDTH-1:0]  dividend,
-    input  wire [DIVISOR_WIDTH-1:0]   divisor,  // must not change meanwhile
+    input  wire [DIVISOR_WIDTH-1:0]   divisor,  // must stay stable until done
     output wire                       done,
     output wire [DIVIDEND_WIDTH-1:0]  quotient,
     output wire [DIVISOR_WIDTH-1:0]   remainder
@@ -30,11 +30,12 @@ module nagi_divider #
 localparam STEPS = (DIVIDEND_WIDTH + BITS - 1) / BITS;
 localparam WIDTH = STEPS * BITS;
 localparam COUNT_WIDTH = $clog2(STEPS + 1);
-// Of the lower half of the quotient.
+// Steps and bits of the lower half of the quotient.
 localparam LOW_STEPS = (STEPS + 1) / 2;
 localparam LOW_WIDTH = LOW_STEPS * BITS;
 
-// Bits of the dividend leave to the left, those of the quotient come in from the right.
+// Bits of the dividend are shifted out at the left. Bits of the quotient are shifted in at the
+// right.
 reg [WIDTH-1:0] shift_reg = 0;
 reg [DIVISOR_WIDTH-1:0] remainder_reg = 0;
 reg [COUNT_WIDTH-1:0] steps_reg = 0;
@@ -49,7 +50,7 @@ integer i;
 
 wire [WIDTH-1:0] wide = {{WIDTH-DIVIDEND_WIDTH{1'b0}}, dividend};
 wire [WIDTH+DIVISOR_WIDTH-1:0] high = {{DIVISOR_WIDTH{1'b0}}, wide >> LOW_WIDTH};
-// The upper half of the quotient is 0: what its steps would do has been done.
+// If the upper half of the quotient is 0, its steps are skipped.
 wire is_low = high < {{WIDTH{1'b0}}, divisor};
 wire unused = &{1'b0, high};
 

@@ -5,10 +5,10 @@
 `default_nettype none
 
 /*
- * -ln(u) for u = (draw + 1) / 2^64, with 40 fractional bits: exponential_q40() of
- * link-emulator/model/random.cpp. The binary logarithm is found by repeated squaring, a bit at a
- * time, then scaled by ln 2, by a nagi_wide_multiplier, which is outside. It takes some 370 clocks,
- * and one for each leading zero of draw + 1.
+ * Computes -ln(u) for u = (draw + 1) / 2^64, with 40 fractional bits, like exponential_q40() of
+ * link-emulator/model/random.cpp. Repeated squaring yields the binary logarithm, one bit per
+ * square. The logarithm is then scaled by ln 2. A nagi_wide_multiplier outside this module computes
+ * the products. A result takes about 370 clocks, plus one for each leading zero of draw + 1.
  */
 module nagi_exponential
 (
@@ -29,7 +29,7 @@ module nagi_exponential
 localparam [63:0] LN2_Q64 = 64'hB17217F7D1CF79AB;
 localparam FRACTION_BITS = 40;
 
-// One bit a state.
+// The state is one-hot; these are its bits.
 localparam
     IDLE = 0,
     NORMALIZE = 1,
@@ -48,12 +48,12 @@ localparam [5:0]
 
 reg [5:0] state_reg = STATE_IDLE;
 reg [63:0] mantissa_reg = 0;  // 63 fractional bits
-reg [5:0] integer_reg = 0;    // of log2(draw + 1)
+reg [5:0] integer_reg = 0;    // integer part of log2(draw + 1)
 reg [FRACTION_BITS-1:0] fraction_reg = 0;
 reg [5:0] bits_reg = 0;
-reg [46:0] log2_u_reg = 0;    // less than 0: its absolute value
+reg [46:0] log2_u_reg = 0;    // absolute value of log2(u), which is below 0
 reg [45:0] value_reg = 0;
-reg is_zero_reg = 1'b0;       // the value is, whatever value_reg is
+reg is_zero_reg = 1'b0;       // value is 0, and value_reg is ignored
 reg multiply_reg = 1'b0;
 reg done_reg = 1'b0;
 reg start_reg = 1'b0;
@@ -73,7 +73,8 @@ always @(posedge clk) begin
     start_reg <= start;
     is_one_reg <= &draw;
     if (!(state_reg[NORMALIZE] && mantissa_reg[63])) begin
-        // Of a product, at least 2: the next bit is 1. It is taken when it is there.
+        // If a square is at least 2, the next bit of the logarithm is 1. The register follows the
+        // product all the time, and its value is used once the product is valid.
         mantissa_reg <= state_reg[IDLE] ? draw :
             state_reg[INCREMENT] ? mantissa_reg + 1'b1 :
             state_reg[NORMALIZE] ? {mantissa_reg[62:0], 1'b0} :

@@ -5,12 +5,12 @@
 `default_nettype none
 
 /*
- * FIFO in distributed memory. What is first is at the output, without being asked for.
+ * FIFO in distributed memory. The first entry is at the output without a request.
  */
 module nagi_fifo #
 (
     parameter WIDTH = 8,
-    // log2 of the entries.
+    // log2 of the number of entries.
     parameter DEPTH_WIDTH = 4
 )
 (
@@ -33,7 +33,7 @@ reg [DEPTH_WIDTH-1:0] write_ptr_reg = 0;
 reg [DEPTH_WIDTH-1:0] read_ptr_reg = 0;
 reg [DEPTH_WIDTH:0] held_reg = 0;
 reg has_any_reg = 1'b0;   // held_reg is not 0
-reg has_room_reg = 1'b1;  // and not ENTRIES
+reg has_room_reg = 1'b1;  // held_reg is not ENTRIES
 
 wire puts = s_valid && has_room_reg;
 wire takes = m_ready && has_any_reg;

@@ -5,31 +5,33 @@
 `default_nettype none
 
 /*
- * What of a packet's headers the link needs, from the halfwords of its frame as they come: ECN
- * field, identity, and what changes if the packet is marked. It is what IpHeader of
- * runtime/io/ip_header.hpp makes of it: any number of VLAN tags, IPv4 with options, IPv6.
+ * Reads the halfwords of a frame as they arrive and extracts the header fields that the link needs:
+ * the ECN field, the identity, and the fields that change if the packet is marked. The results
+ * equal those of IpHeader in runtime/io/ip_header.hpp. The parser supports any number of VLAN tags,
+ * IPv4 with options, and IPv6.
  */
 module nagi_frame_parser
 (
     input  wire         clk,
 
-    // With the first halfword of a frame.
+    // 1 with the first halfword of a frame.
     input  wire         first,
     input  wire [15:0]  half,
-    // Not of a last byte without its second.
+    // 0 if the second byte of the last halfword is missing.
     input  wire         half_valid,
 
-    // Nothing that follows in the frame matters: two clocks after the halfword that says so.
+    // The rest of the frame does not matter. The output follows the deciding halfword by two
+    // clocks.
     output wire         done,
 
-    // Valid four clocks after the last halfword that mattered.
+    // The outputs below are valid four clocks after the last halfword that mattered.
     output wire         is_ipv4,
     output wire [1:0]   ecn,
     output wire [31:0]  identity,
-    // The first halfword of the IP header, counted in the frame, and as it is.
+    // The first halfword of the IP header: its index in the frame, and its value.
     output wire [9:0]   ip_at,
     output wire [15:0]  ip_word,
-    // IPv4's header checksum with the packet marked.
+    // The IPv4 header checksum of the marked packet.
     output wire [15:0]  marked_checksum
 );
 
@@ -45,7 +47,7 @@ localparam [7:0]
     PROTOCOL_UDP = 8'd17,
     PROTOCOL_ICMPV6 = 8'd58;
 
-// One bit a state.
+// The state is one-hot; these are its bits.
 localparam
     ETHERNET = 0,
     IPV4 = 1,
@@ -58,17 +60,17 @@ localparam [3:0]
     STATE_IPV6 = 4'd1 << IPV6,
     STATE_DONE = 4'd1 << DONE;
 
-// What a halfword may say, a clock after it came.
+// These registers decode a halfword one clock after its arrival.
 reg valid_reg = 1'b0;
-reg begins_reg = 1'b0;         // it is a frame's first
+reg begins_reg = 1'b0;         // the halfword is the first of a frame
 reg [15:0] half_reg = 0;
 reg is_type_ipv4_reg = 1'b0;
 reg is_type_ipv6_reg = 1'b0;
 reg is_type_vlan_reg = 1'b0;
 reg begins_ipv4_reg = 1'b0;
 reg begins_ipv6_reg = 1'b0;
-reg is_offset_reg = 1'b0;      // of a fragment
-// The payload's protocol, if the halfword has it, and whether the payload has a checksum.
+reg is_offset_reg = 1'b0;      // the fragment offset is not 0
+// The low or high byte of the halfword, as the protocol of a payload that has a checksum.
 reg is_low_tcp_reg = 1'b0;
 reg is_low_udp_reg = 1'b0;
 reg is_low_icmp_reg = 1'b0;
@@ -77,33 +79,33 @@ reg is_high_udp_reg = 1'b0;
 reg is_high_icmp_reg = 1'b0;
 
 reg [3:0] state_reg = STATE_DONE;
-reg [9:0] index_reg = 0;       // of the halfword, in the frame
-reg is_far_reg = 1'b0;         // tags up to here: no frame is as long
-reg [5:0] until_type_reg = 0;  // one-hot; the last: the halfword is an EtherType
+reg [9:0] index_reg = 0;       // index of the halfword in the frame
+reg is_far_reg = 1'b0;         // the index exceeds the length of any frame
+reg [5:0] until_type_reg = 0;  // one-hot; bit 5: the halfword is an EtherType
 reg [9:0] ip_at_reg = 0;
-reg [6:0] offset_reg = 0;      // of the halfword, in the IP packet
-reg [25:0] at_reg = 0;         // the same, one-hot
-reg [3:0] header_reg = 0;      // words of 32 bits of the IPv4 header
-reg [6:0] last_at_reg = 0;     // the last halfword of the header
-reg is_last_reg = 1'b0;        // the halfword is that
+reg [6:0] offset_reg = 0;      // offset of the halfword in the IP packet
+reg [25:0] at_reg = 0;         // offset_reg, one-hot
+reg [3:0] header_reg = 0;      // length of the IPv4 header, in words of 32 bits
+reg [6:0] last_at_reg = 0;     // offset of the last halfword of the header
+reg is_last_reg = 1'b0;        // the halfword is the last of the header
 reg [15:0] ip_word_reg = 0;
-reg [15:0] checksum_reg = 0;   // of the IPv4 header
+reg [15:0] checksum_reg = 0;   // checksum of the IPv4 header
 reg [15:0] id_reg = 0;
-reg [15:0] sequence_reg = 0;   // lower half of TCP's, over IPv6
+reg [15:0] sequence_reg = 0;   // lower half of the TCP sequence number, over IPv6
 reg [15:0] numbers_reg = 0;
 reg [15:0] payload_checksum_reg = 0;
 reg is_later_fragment_reg = 1'b0;
 reg has_checksum_reg = 1'b0;
 reg is_tcp_reg = 1'b0;
-reg [6:0] checksum_at_reg = 0; // of the payload
-reg is_checksum_reg = 1'b0;    // the halfword is that
+reg [6:0] checksum_at_reg = 0; // offset of the checksum of the payload
+reg is_checksum_reg = 1'b0;    // the halfword is the checksum of the payload
 reg is_ipv4_reg = 1'b0;
 reg is_ipv6_reg = 1'b0;
 reg [16:0] marking_reg = 0;
 reg [17:0] sum_reg = 0;
 reg [16:0] folded_once_reg = 0;
 
-// Of the payload's checksum, from the payload on: TCP 8, UDP 3, ICMP 1.
+// Offset of the checksum in the payload, in halfwords: TCP 8, UDP 3, ICMP 1.
 wire [3:0] place_ipv4 = {is_low_tcp_reg, 1'b0, is_low_udp_reg, is_low_udp_reg || is_low_icmp_reg};
 wire [3:0] place_ipv6 = {is_high_tcp_reg, 1'b0, is_high_udp_reg,
     is_high_udp_reg || is_high_icmp_reg};

@@ -5,8 +5,8 @@
 `default_nettype none
 
 /*
- * Fetches frames from packet memory ahead of their release, in order, those lost at egress
- * excepted, of which only the descriptor goes on.
+ * Fetches frames from packet memory before their release, in order. Of a packet that is lost at
+ * egress, it passes on only the descriptor.
  */
 module nagi_frame_reader #
 (
@@ -19,14 +19,15 @@ module nagi_frame_reader #
 (
     input  wire                          clk,
     input  wire                          rst,
-    // 0: begins with no other frame.
+    // 0: the reader begins no further frame.
     input  wire                          run,
 
-    // A packet's transmission has been scheduled; its words have been given to the memory.
+    // `started`: the transmission of a packet has been scheduled. `written`: all words of a packet
+    // have been given to the memory.
     input  wire                          started,
     input  wire                          written,
 
-    // The descriptor of packet `packet`, a clock later.
+    // The descriptor of packet `packet` is valid one clock later.
     output wire [QUEUE_DEPTH_WIDTH-1:0]  packet,
     input  wire                          is_lost,
     input  wire [15:0]                   frame_bytes,
@@ -34,12 +35,12 @@ module nagi_frame_reader #
     output wire [ADDR_WIDTH-1:0]         read_addr,
     output wire                          read_valid,
     input  wire                          read_ready,
-    // A word has come from the memory.
+    // A word has arrived from the memory.
     input  wire                          read_done,
 
     input  wire [EGRESS_WIDTH:0]         egress_room,
 
-    // The packet, whose frame is all there, waits for its release.
+    // The packet waits for its release, and its whole frame has been fetched.
     output wire                          fetched_valid,
     input  wire                          fetched_ready,
 
@@ -63,9 +64,9 @@ localparam [2:0]
     STATE_NEXT = 3'd7;
 
 reg [2:0] state_reg = STATE_IDLE;
-reg settled_reg = 1'b0;                     // comparisons have seen what changed
-reg [QUEUE_DEPTH_WIDTH:0] started_reg = 0;  // packets that may be fetched, as to their start
-reg [QUEUE_DEPTH_WIDTH:0] written_reg = 0;  // and as to their words
+reg settled_reg = 1'b0;                     // registered comparisons have followed the last change
+reg [QUEUE_DEPTH_WIDTH:0] started_reg = 0;  // packets that have started and were not fetched
+reg [QUEUE_DEPTH_WIDTH:0] written_reg = 0;  // packets that were written and not fetched
 reg [QUEUE_DEPTH_WIDTH-1:0] packet_reg = 0;
 reg [15:0] bytes_reg = 0;
 reg [15:0] words_reg = 0;
@@ -156,7 +157,7 @@ always @(posedge clk) begin
                 state_reg <= STATE_NEXT;
             end
         end
-        // Until what is next is known.
+        // This state waits until the counts of packets are up to date.
         STATE_NEXT: state_reg <= STATE_IDLE;
         default: state_reg <= STATE_IDLE;
     endcase

@@ -5,8 +5,8 @@
 `default_nettype none
 
 /*
- * Moves frames that were let in from where they came in to packet memory, marked if they are to be,
- * and lets go of the others.
+ * Moves frames that the model admits from the ingress buffer to packet memory, and marks those that
+ * are to be marked. It removes all other frames from the ingress buffer.
  */
 module nagi_frame_writer #
 (
@@ -18,7 +18,7 @@ module nagi_frame_writer #
     input  wire                    clk,
     input  wire                    rst,
 
-    // What becomes of the next frame.
+    // The verdict on the next frame.
     input  wire                    verdict_valid,
     output wire                    verdict_ready,
     input  wire                    verdict_let_in,
@@ -29,7 +29,7 @@ module nagi_frame_writer #
     input  wire [15:0]             ip_word,
     input  wire [15:0]             marked_checksum,
 
-    // Where frames come in.
+    // The ingress buffer.
     output wire                    stage_read_en,
     output wire [STAGE_WIDTH-1:0]  stage_read_addr,
     input  wire [MEM_WIDTH-1:0]    stage_read_data,
@@ -75,10 +75,10 @@ reg out_valid_reg = 1'b0;
 reg [MEM_WIDTH-1:0] out_reg = 0;
 reg marked_reg = 1'b0;
 reg marked_ipv4_reg = 1'b0;
-// The halfwords that a mark changes, and which of those of out_reg they are.
+// Indices of the halfwords that a mark changes, and the halfwords of out_reg that are replaced.
 reg [9:0] ip_at_reg = 0;
 reg [9:0] checksum_at_reg = 0;
-reg [9:0] moved_reg = 0;  // words of the frame before the one that is moved next; saturates
+reg [9:0] moved_reg = 0;  // words of the frame that were moved; saturates
 reg [HALVES-1:0] patches_ip_reg = 0;
 reg [HALVES-1:0] patches_checksum_reg = 0;
 reg [15:0] word_reg = 0;

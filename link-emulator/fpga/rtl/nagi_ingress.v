@@ -5,9 +5,9 @@
 `default_nettype none
 
 /*
- * Frames that come in: each is kept, until it is decided what becomes of it, while its headers are
- * parsed. Bad, short and long ones are dropped. What is known of a frame is given on as an arrival;
- * its words are read from `read_addr` on.
+ * Receives frames, buffers each until the model has decided on it, and parses its headers. It drops
+ * bad frames, and frames that are too short or too long. For each other frame, it gives out an
+ * arrival with the frame's fields. The words of frames are read by `read_addr`.
  */
 module nagi_ingress #
 (
@@ -17,7 +17,7 @@ module nagi_ingress #
     parameter TICKS = 1,
     parameter TICK_NS = 8,
     parameter MAX_FRAME = 1536,
-    // log2 of the words kept: room for two of the longest frames.
+    // log2 of the words of the buffer, which has room for two of the longest frames.
     parameter STAGE_WIDTH = 9
 )
 (
@@ -34,7 +34,7 @@ module nagi_ingress #
     input  wire [(TIMESTAMPED ? 64 : TICKS-1):0]  s_axis_tuser,
 
     output wire [63:0]                      arrival_ns,
-    output wire [15:0]                      arrival_bytes,  // of the frame
+    output wire [15:0]                      arrival_bytes,  // length of the frame
     output wire [1:0]                       arrival_ecn,
     output wire [31:0]                      arrival_identity,
     output wire                             arrival_is_ipv4,
@@ -44,10 +44,12 @@ module nagi_ingress #
     output wire                             arrival_valid,
     input  wire                             arrival_ready,
 
-    // Frames have arrived that have not been taken yet. Otherwise what comes arrives now or later.
+    // Frames have arrived that were not taken yet. If this output is 0, any further frame arrives
+    // now or later.
     output wire                             is_coming,
 
-    // The words of frames, which `read_free` says how many of are not needed any more.
+    // The words of frames. `read_free` releases `read_free_words` words that are not needed any
+    // more.
     input  wire                             read_en,
     input  wire [STAGE_WIDTH-1:0]           read_addr,
     output wire [MEM_WIDTH-1:0]             read_data,
@@ -62,7 +64,7 @@ module nagi_ingress #
 localparam MIN_FRAME = 14;
 localparam ARRIVAL_WIDTH = 64 + 16 + 2 + 32 + 1 + 10 + 16 + 16;
 
-// One bit a state.
+// The state is one-hot; these are its bits.
 localparam
     WORD = 0,
     PARSE = 1,
@@ -78,29 +80,29 @@ localparam [4:0]
     STATE_GIVE = 5'd1 << GIVE;
 
 reg [4:0] state_reg = STATE_WORD;
-reg [MEM_WIDTH-1:0] word_reg = 0;       // shifted by a halfword a clock
-reg [6:0] left_reg = 0;                 // bytes of it
+reg [MEM_WIDTH-1:0] word_reg = 0;       // current word, shifted by one halfword per clock
+reg [6:0] left_reg = 0;                 // bytes of the word that were not parsed
 reg first_reg = 1'b0;                   // the halfword is the frame's first
-reg in_first_reg = 1'b0;                // the word is
+reg in_first_reg = 1'b0;                // the word is the frame's first
 reg [1:0] sum_age_reg = 0;
 reg last_reg = 1'b0;
 reg bad_reg = 1'b0;
 reg [63:0] arrived_reg = 0;
-reg [15:0] bytes_reg = 0;               // of the frame, so far
+reg [15:0] bytes_reg = 0;               // length of the frame so far
 reg is_long_reg = 1'b0;
 reg is_short_reg = 1'b0;
-reg is_parsed_reg = 1'b0;               // nothing further of the frame is parsed
+reg is_parsed_reg = 1'b0;               // the rest of the frame need not be parsed
 reg [STAGE_WIDTH:0] write_ptr_reg = 0;
 reg [STAGE_WIDTH:0] frame_ptr_reg = 0;  // where the frame begins
 reg [STAGE_WIDTH:0] free_reg = {1'b1, {STAGE_WIDTH{1'b0}}};
-reg has_room_reg = 1'b0;                // for four words, a clock ago
-reg stored_reg = 1'b0;                  // a word was kept, in the clock before
-reg [STAGE_WIDTH:0] freed_reg = 0;      // words given free, in the clock before
+reg has_room_reg = 1'b0;                // room for four words, one clock ago
+reg stored_reg = 1'b0;                  // a word was stored in the previous clock
+reg [STAGE_WIDTH:0] freed_reg = 0;      // words released in the previous clock
 reg [STAGE_WIDTH:0] dropped_reg = 0;
-reg [STAGE_WIDTH:0] returned_reg = 0;   // both
-reg [STAGE_WIDTH:0] owed_reg = 0;       // what free_reg is to grow by
+reg [STAGE_WIDTH:0] returned_reg = 0;   // sum of freed_reg and dropped_reg
+reg [STAGE_WIDTH:0] owed_reg = 0;       // words to add to free_reg
 reg bad_frame_reg = 1'b0;
-reg [5:0] coming_reg = 0;               // frames that arrived and have not been taken, a clock ago
+reg [5:0] coming_reg = 0;               // frames that arrived and were not taken, one clock ago
 reg arrives_reg = 1'b0;
 reg taken_reg = 1'b0;
 
@@ -124,10 +126,10 @@ wire [15:0] marked_checksum;
 wire give_ready;
 wire parsing = state_reg[PARSE];
 wire parse_half = parsing && left_reg > 1;
-// The parser says late that it is done: in the first word that is of the frame before.
+// parser_done is late: during the first word of a frame, it still belongs to the frame before.
 wire parsed = parser_done && !in_first_reg;
 wire ends_word = left_reg <= 2 || is_parsed_reg || parsed;
-// The next word is taken in the clock in which the last halfword of one is parsed.
+// The next word is taken in the clock that parses the last halfword of the current word.
 wire word_ready = (state_reg[WORD] || (parsing && ends_word && !last_reg)) &&
     (has_room_reg || is_long_reg);
 wire take = word_valid && word_ready;
@@ -206,7 +208,8 @@ nagi_registered_fifo #(.WIDTH(ARRIVAL_WIDTH), .DEPTH_WIDTH(4)) arrivals_inst (
 
 always @(posedge clk) begin
     bad_frame_reg <= drops;
-    // A clock late: a word more of a long frame may be kept until it is dropped.
+    // is_long_reg is one clock late. One more word of a too long frame may therefore be stored
+    // before the frame is dropped.
     is_short_reg <= bytes_reg < MIN_FRAME[15:0];
     is_long_reg <= !drops && (is_long_reg || bytes_reg > MAX_FRAME[15:0]);
     if (drops) begin
@@ -254,7 +257,7 @@ always @(posedge clk) begin
                 end
             end
         end
-        // Until what is parsed has been summed up.
+        // This state waits until the parser has computed its results.
         state_reg[SUM]: begin
             if (&sum_age_reg) begin
                 state_reg <= STATE_JUDGE;

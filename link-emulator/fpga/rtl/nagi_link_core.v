@@ -7,11 +7,13 @@
 `include "nagi_registers.vh"
 
 /*
- * Both directions of a link: frames of port a leave at port b as `forward` is configured, frames
- * of port b leave at port a as `backward` is. Time is an input, in nanoseconds; nothing here counts
- * clocks. What the core calls now is `time_ns - epoch_ns`, four clocks late.
+ * Both directions of a link. Frames of port a leave at port b, as `forward` is configured. Frames
+ * of port b leave at port a, as `backward` is configured. Time is an input, in nanoseconds; the
+ * core does not derive time from clocks. The core's current instant is `time_ns - epoch_ns`, four
+ * clocks late.
  *
- * It is mapped by itself: what is slow around it, at slower clocks, is then no measure for it.
+ * The hierarchy is kept, so that the core is mapped separately. Slower paths around the core, at
+ * slower clocks, then do not affect its mapping.
  */
 (* keep_hierarchy *)
 module nagi_link_core #
@@ -20,28 +22,28 @@ module nagi_link_core #
     parameter DATA_WIDTH = 64,
     // Bits of a word of packet memory: a power of two, at least 64 and at least DATA_WIDTH.
     parameter MEM_WIDTH = DATA_WIDTH < 64 ? 64 : DATA_WIDTH,
-    // log2 of the words of packet memory, a direction.
+    // log2 of the words of packet memory, per direction.
     parameter ADDR_WIDTH = 13,
-    // log2 of the packets held at a time, a direction.
+    // log2 of the maximum number of packets held at a time, per direction.
     parameter QUEUE_DEPTH_WIDTH = 10,
-    // 1: a frame brings its arrival instant with it, in tuser.
+    // 1: each frame carries its arrival instant in tuser.
     parameter TIMESTAMPED = 0,
-    // Ticks of time in a clock: 1, or 2 for instants finer than a clock, which TIMESTAMPED has no use
-    // for. time_ns is then the instant of the first.
+    // Ticks of time per clock: 1, or 2 for instants finer than a clock. With 2, time_ns is the
+    // instant of the first tick. TIMESTAMPED does not use ticks.
     parameter TICKS = 1,
     // Longest frame in bytes, without FCS.
     parameter MAX_FRAME = 1536,
-    // Quotient bits that the rate server's divider finds in a clock.
+    // Bits of the quotient that the rate server's divider computes per clock.
     parameter DIVIDER_BITS = 1,
-    // 0: without Poisson losses, which are a seventh of the core.
+    // 0: the core has no Poisson losses, which take a seventh of its area.
     parameter POISSON = 1,
-    // 0: without next_due_ns, which only a simulation has use for.
+    // 0: the core has no next_due_ns, which only simulations use.
     parameter NEXT_DUE = 1,
-    // log2 of the records that wait until they are taken; 0: one that is not taken at once is lost.
+    // log2 of the number of records that can wait. 0: a record that is not taken at once is lost.
     parameter RECORDS_WIDTH = 4,
-    // For the registers only: an identification of the sources.
+    // Identification of the sources, for the registers only.
     parameter BUILD_ID = 0,
-    // Of a tick, in ps.
+    // Length of a tick, in ps.
     parameter TICK_PS = 8000
 )
 (
@@ -50,9 +52,9 @@ module nagi_link_core #
     input  wire [63:0]                       time_ns,
 
     /*
-     * Frames in, from the Ethernet header on, without FCS. tuser[0], with the last beat: the frame
-     * is bad. tuser[64:1], with the last beat, if TIMESTAMPED: its arrival instant, less epoch_ns.
-     * tuser[1], with the last beat, if TICKS is 2: it came in the clock's second tick.
+     * Input frames, from the Ethernet header on, without FCS. These bits of tuser are valid with
+     * the last beat. tuser[0]: the frame is bad. tuser[64:1], if TIMESTAMPED: arrival instant minus
+     * epoch_ns. tuser[1], if TICKS is 2: the frame arrived in the clock's second tick.
      */
     input  wire [DATA_WIDTH-1:0]             s_axis_a_tdata,
     input  wire [DATA_WIDTH/8-1:0]           s_axis_a_tkeep,
@@ -69,8 +71,8 @@ module nagi_link_core #
     input  wire [(TIMESTAMPED ? 64 : TICKS-1):0] s_axis_b_tuser,
 
     /*
-     * Frames out. tuser, with the first beat, in the clock in which it is taken: it is to leave in the
-     * clock's second tick; 0 if TICKS is 1.
+     * Output frames. tuser is valid with the first beat, in the clock in which that beat is taken.
+     * 1: the frame is to leave in the clock's second tick. If TICKS is 1, tuser is 0.
      */
     output wire [DATA_WIDTH-1:0]             m_axis_a_tdata,
     output wire [DATA_WIDTH/8-1:0]           m_axis_a_tkeep,
@@ -87,7 +89,7 @@ module nagi_link_core #
     output wire                              m_axis_b_tuser,
 
     /*
-     * Registers: one access at a time, held until reg_ack.
+     * Registers. One access is made at a time, and it is held until reg_ack.
      */
     input  wire [11:0]                       reg_addr,
     input  wire                              reg_wr_en,
@@ -97,7 +99,7 @@ module nagi_link_core #
     output wire                              reg_ack,
 
     /*
-     * Packet memory, a port a direction: in order, one word a command.
+     * Packet memory, one port per direction. Commands are served in order, one word per command.
      */
     output wire                              mem_fwd_cmd_valid,
     input  wire                              mem_fwd_cmd_ready,
@@ -129,8 +131,9 @@ module nagi_link_core #
     input  wire                              m_axis_record_tready,
 
     /*
-     * Nothing is being worked on: until time_ns reaches next_due_ns, or a beat comes in, further
-     * clocks change nothing. next_due_ns: all ones if nothing is due; valid with idle.
+     * `idle`: the core is doing nothing. Further clocks change nothing until time_ns reaches
+     * next_due_ns or a beat arrives. next_due_ns is valid with idle, and is all ones if nothing is
+     * due.
      */
     output wire                              idle,
     output wire [63:0]                       next_due_ns
@@ -138,19 +141,19 @@ module nagi_link_core #
 
 localparam CONFIG_WORDS = 20;
 localparam TICK_NS = (TICK_PS + 999) / 1000;
-// Clocks after which all that is registered has followed a change.
+// Clocks after which all registers have followed a change.
 localparam SETTLE_CLOCKS = 15;
 
 reg [63:0] time_reg = 0;
-reg [63:0] soon_reg = 0;   // less epoch_ns
-reg [63:0] later_reg = 0;  // a clock later
-reg [63:0] now_reg = 0;    // two
-reg [3:0] settle_reg = 0;  // clocks to go until all is quiet
+reg [63:0] soon_reg = 0;   // time_ns - epoch_ns
+reg [63:0] later_reg = 0;  // soon_reg, one clock later
+reg [63:0] now_reg = 0;    // soon_reg, two clocks later
+reg [3:0] settle_reg = 0;  // remaining clocks until the core is idle
 reg idle_reg = 1'b0;
 reg directions_idle_reg = 1'b0;
 reg time_stands_reg = 1'b0;
 reg is_turn_backward_reg = 1'b0;
-reg is_turn_forward_reg = 1'b1;  // the other, for what follows of it alone
+reg is_turn_forward_reg = 1'b1;  // inverse of is_turn_backward_reg, to limit its fan-out
 reg [63:0] due_reg = 0;
 reg [63:0] next_due_reg = 0;
 
@@ -343,7 +346,7 @@ nagi_link_direction #(
     .next_due_ns(backward_due_ns)
 );
 
-// Directions take turns, clock by clock.
+// The directions take turns, clock by clock.
 assign forward_record_ready = is_turn_forward_reg;
 assign backward_record_ready = !is_turn_forward_reg;
 

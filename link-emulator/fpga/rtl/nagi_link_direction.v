@@ -5,8 +5,8 @@
 `default_nettype none
 
 /*
- * A direction of a link: frames in, the model that decides on them, packet memory, frames out, and
- * a record of each.
+ * One direction of a link: input of frames, the model that decides on them, packet memory, output
+ * of frames, and a record of each packet.
  */
 module nagi_link_direction #
 (
@@ -27,13 +27,14 @@ module nagi_link_direction #
 (
     input  wire                             clk,
     input  wire                             rst,
-    // Whether it is to work, and whether it does or is not through yet.
+    // `run` enables the direction. `is_active` is 1 until the direction has completed its work
+    // after `run` became 0.
     input  wire                             run,
     output wire                             is_active,
     input  wire [63:0]                      soon_ns,
     input  wire [63:0]                      now_ns,
 
-    // Registers of the direction, from its base on; see registers.yaml.
+    // Registers of the direction, in the order of their addresses; see registers.yaml.
     input  wire [CONFIG_WORDS*32-1:0]       configuration,
     input  wire [63:0]                      seed,
     input  wire [31:0]                      link,
@@ -72,7 +73,7 @@ module nagi_link_direction #
     output wire [255:0]                     record,
     output wire                             record_valid,
     input  wire                             record_ready,
-    // It is taken, but there is no room for it.
+    // The record is taken, but the FIFO of records is full.
     input  wire                             record_lost,
 
     output wire                             idle,
@@ -82,11 +83,11 @@ module nagi_link_direction #
 `include "nagi_registers.vh"
 
 localparam WORD_BYTES = MEM_WIDTH / 8;
-// Room for two of the longest frames.
+// The buffers have room for two of the longest frames.
 localparam BUFFER_WIDTH = $clog2((MAX_FRAME + WORD_BYTES) * 2 / WORD_BYTES);
 localparam DESCRIPTOR_WIDTH = 16 + 64 + 32 + 32 + 2 + 1;
 
-// Registers as they are configured.
+// Fields of the configuration registers.
 wire [39:0] rate_bps = configuration[`NAGI_DIRECTION_RATE_BPS_LO*8 +: 40];
 wire [31:0] mode = configuration[`NAGI_DIRECTION_MODE*8 +: 32];
 wire [15:0] overhead_bytes = configuration[`NAGI_DIRECTION_OVERHEAD_BYTES*8 +: 16];
@@ -101,9 +102,11 @@ wire [63:0] poisson_mean_ps = configuration[`NAGI_DIRECTION_POISSON_MEAN_PS_LO*8
 
 wire unused = &{1'b0, configuration, mode};
 
-// Held while the direction does not work: it then begins anew.
+// This reset is held while the direction does not run. The direction then restarts from its initial
+// state.
 reg reset_reg = 1'b1;
-// One, two and three clocks later, for what nothing can reach by then.
+// These resets are one, two and three clocks late, which is early enough for modules that no data
+// can reach before.
 reg ingress_reset_reg = 1'b1;
 reg model_reset_reg = 1'b1;
 reg egress_reset_reg = 1'b1;
@@ -296,7 +299,7 @@ nagi_frame_writer #(
     .written(written)
 );
 
-// Descriptors of the packets let in, and what is known when they start.
+// Descriptors of the admitted packets, and the values that are known when a packet starts.
 reg [QUEUE_DEPTH_WIDTH-1:0] let_in_ptr_reg = 0;
 reg [QUEUE_DEPTH_WIDTH-1:0] started_ptr_reg = 0;
 
@@ -391,7 +394,7 @@ nagi_memory_port #(.MEM_WIDTH(MEM_WIDTH), .ADDR_WIDTH(ADDR_WIDTH)) port_inst (
     .idle(port_idle)
 );
 
-// There is room for what is asked for.
+// The reader only requests words for which there is room.
 assign mem_rdata_ready = 1'b1;
 
 wire [MEM_WIDTH-1:0] egress_word;
@@ -471,7 +474,7 @@ nagi_release #(
     .idle(release_idle)
 );
 
-// Records: of packets that left, and, when there is none, of one that is dropped.
+// Records of packets that left have precedence over the record of a dropped packet.
 wire [255:0] left_record = {8'd0, left_late_ns, DIRECTION, left_marked, left_ecn,
     2'd0, left_lost, 1'b0, left_bytes, left_identity, left_index, left_left_ns, left_arrived_ns};
 wire [255:0] dropped_record = {8'd0, 32'd0, DIRECTION, verdict_marked, arrival_ecn, verdict_fate,
@@ -519,12 +522,12 @@ assign idle = idle_reg;
 assign next_due_ns = next_end_ns < release_due_ns ? next_end_ns : release_due_ns;
 
 always @(posedge clk) begin
-    // Nothing came before the epoch.
-    // What goes with a delivery still stands in the next clock.
+    // Values that belong to a delivery stay stable for one more clock.
     delivered_reg <= left_taken && !left_lost;
     lost_record_reg <= record_lost;
+    // No frame is accepted before the epoch.
     accept_reg <= run && !reset_reg && !now_ns[63];
-    // Clocks after this settle in nagi_link_core.
+    // nagi_link_core waits some clocks after idle_reg until all registers have settled.
     idle_reg <= reset_reg || (ingress_idle && model_idle && writer_ready && reader_idle &&
         port_idle && release_idle);
     if (verdict_let_in) begin
@@ -541,7 +544,7 @@ always @(posedge clk) begin
     ingress_reset_reg <= reset_reg;
     model_reset_reg <= ingress_reset_reg;
     egress_reset_reg <= model_reset_reg;
-    // A clock late: with run at 0, nothing begins that a reset must not end.
+    // quiet_reg is one clock late. While run is 0, no work begins that a reset must not interrupt.
     quiet_reg <= quiet && !run;
 
     if (reset_reg) begin

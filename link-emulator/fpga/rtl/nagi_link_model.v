@@ -5,29 +5,30 @@
 `default_nettype none
 
 /*
- * The discrete-event model of a direction (link-emulator/model/direction.hpp): loss at ingress,
- * marking, drop-tail queue, rate server, loss at egress. Arrivals go in; out come a verdict on each
- * and, when its transmission starts, when it leaves. Instants are compared, no clocks are counted.
+ * The discrete-event model of one direction (link-emulator/model/direction.hpp): loss at ingress,
+ * marking, drop-tail queue, rate server, loss at egress. The input is arrivals. For each arrival,
+ * the model gives a verdict. When the transmission of a packet starts, the model gives the instant
+ * at which the packet leaves. The model compares instants; it does not count clocks.
  *
- * Events at the same instant happen in this order: ends of transmission, starts of transmission,
- * then arrivals. An end is only handled when no arrival from before it can come any more.
+ * Events at the same instant are handled in this order: ends of transmission, starts of
+ * transmission, arrivals. An end is handled only when no earlier arrival can come any more.
  */
 module nagi_link_model #
 (
-    // log2 of the packets held at a time.
+    // log2 of the maximum number of packets held at a time.
     parameter QUEUE_DEPTH_WIDTH = 10,
-    // log2 of the words of packet memory, and bytes of a word.
+    // log2 of the words of packet memory, and bytes per word.
     parameter ADDR_WIDTH = 13,
     parameter WORD_BYTES = 8,
     parameter DIVIDER_BITS = 1,
-    // 0: without Poisson losses.
+    // 0: the model has no Poisson losses.
     parameter POISSON = 1
 )
 (
     input  wire                          clk,
     input  wire                          rst,
 
-    // Configuration; see registers.yaml. Fixed while rst is 0.
+    // Configuration; see registers.yaml. It is fixed while rst is 0.
     input  wire                          direction,
     input  wire [63:0]                   seed,
     input  wire [31:0]                   link,
@@ -49,8 +50,8 @@ module nagi_link_model #
     input  wire [3:0]                    certain,
     input  wire [63:0]                   poisson_mean_ps,
 
-    // The next arrival, which stays until the verdict on it is taken. `is_coming`: there is one, or
-    // will be, from before now.
+    // The next arrival, which stays until its verdict is taken. `is_coming`: there is an arrival
+    // from before now, or one will come.
     input  wire [63:0]                   now_ns,
     input  wire [63:0]                   arrival_ns,
     input  wire [15:0]                   arrival_frame_bytes,
@@ -59,22 +60,22 @@ module nagi_link_model #
     output wire                          arrival_ready,
     input  wire                          is_coming,
 
-    // What becomes of the arrival. Fate: as in packets.bin, 0 if it is let in.
+    // The verdict on the arrival. verdict_fate is as in packets.bin; 0: the packet is admitted.
     output wire                          verdict_valid,
     input  wire                          verdict_ready,
     output wire [3:0]                    verdict_fate,
     output wire                          verdict_marked,
     output wire [31:0]                   verdict_index,
-    // The clock after the verdict was taken: the packet is let in.
+    // The packet is admitted. The output is valid in the clock after the verdict was taken.
     output wire                          verdict_let_in,
 
-    // The next packet that was let in is in transmission: when it will be at the far end or, if it
-    // is lost, at the end of its transmission.
+    // The transmission of the next admitted packet starts. start_left_ns is the instant at which
+    // the packet reaches the far end. For a lost packet, it is the end of the transmission.
     output wire                          start_valid,
     output wire [63:0]                   start_left_ns,
     output wire                          start_lost,
 
-    // A packet has left the packet memory: words that are free.
+    // A packet has left packet memory and frees this number of words.
     input  wire                          free_valid,
     input  wire [15:0]                   free_words,
 
@@ -85,13 +86,13 @@ module nagi_link_model #
     output wire                          count_loss,
     output wire                          count_marked,
     output wire                          count_transmitted,
-    output wire [15:0]                   counted_bytes,        // of the packet offered
-    output wire [16:0]                   counted_framed,       // of the packet transmitted
+    output wire [15:0]                   counted_bytes,        // size of the offered packet
+    output wire [16:0]                   counted_framed,       // with overhead
     output wire [50:0]                   counted_transmitting,
     output wire [QUEUE_DEPTH_WIDTH:0]    waiting,
     output wire                          waiting_valid,
 
-    // When the packet in transmission ends; all ones: there is none.
+    // The end of the current transmission, or all ones if there is none.
     output wire [63:0]                   next_end_ns,
     // Nothing happens until an arrival comes or an end is due.
     output wire                          idle
@@ -113,15 +114,16 @@ localparam [3:0]
 
 localparam [15:0] ETHERNET_HEADER = 16'd14;
 
-// A rate of R bit/s does R of the work of a nanosecond: bits times 10^9 are 8 x 10^9 a byte,
-// 1,953,125 x 2^12. A multiplier has 18 bits: 1,953,125 is 7 x 2^18 + 118,117.
+// At a rate of R bit/s, the server does R units of work per nanosecond. A bit is 10^9 units and a
+// byte 8 x 10^9, which is 1,953,125 x 2^12. Multipliers have 18 bits, so 1,953,125 is split into
+// 7 x 2^18 + 118,117.
 localparam [17:0] WORK_A_BYTE_LOW = 18'd118117;
 localparam WORK_WIDTH = 51;
-// Of a number of words of packet memory.
+// Width of a number of words of packet memory.
 localparam SPACE_WIDTH = ADDR_WIDTH < 16 ? 17 : ADDR_WIDTH + 1;
 localparam [SPACE_WIDTH-1:0] SPACE = {{SPACE_WIDTH-1{1'b0}}, 1'b1} << ADDR_WIDTH;
 
-// One bit a state.
+// The state is one-hot; these are its bits.
 localparam
     SETTLE_1 = 0,
     SETTLE_2 = 1,
@@ -159,10 +161,10 @@ localparam [15:0]
     STATE_SCHEDULE = 16'd1 << SCHEDULE;
 
 reg [15:0] state_reg = STATE_SETTLE_1;
-// START to ADD are for the loss at ingress: how long the packet would take.
+// The states START to ADD compute how long the packet would take, for the loss at ingress.
 reg is_estimate_reg = 1'b0;
 
-// The packet that comes in.
+// The packet that arrives.
 reg [63:0] at_reg = 0;
 reg [15:0] bytes_reg = 0;
 reg [15:0] words_reg = 0;
@@ -174,31 +176,32 @@ reg [3:0] fate_reg = FATE_DELIVERED;
 reg is_memory_overflow_reg = 1'b0;
 reg is_let_in_reg = 1'b0;     // in STATE_GIVEN
 
-// Of the configuration.
+// Values derived from the configuration.
 reg limits_packets_reg = 1'b0;
 reg limits_bytes_reg = 1'b0;
 reg asks_at_ingress_reg = 1'b0;
 reg asks_at_egress_reg = 1'b0;
 reg marks_reg = 1'b0;
 
-// What waits.
+// The queue.
 reg [QUEUE_DEPTH_WIDTH:0] waiting_reg = 0;
 reg [QUEUE_DEPTH_WIDTH+16:0] waiting_bytes_reg = 0;
-reg [QUEUE_DEPTH_WIDTH+16:0] waiting_bytes_change_reg = 0;  // of the clock before
-reg [15:0] served_waiting_bytes_reg = 0;  // of what is in transmission, if that counts
+reg [QUEUE_DEPTH_WIDTH+16:0] waiting_bytes_change_reg = 0;  // change in the previous clock
+reg [15:0] served_waiting_bytes_reg = 0;  // size of the packet in transmission, if it counts
 reg [QUEUE_DEPTH_WIDTH-1:0] write_ptr_reg = 0;
 reg [QUEUE_DEPTH_WIDTH-1:0] read_ptr_reg = 0;
 wire [15:0] head_bytes;
 reg [15:0] head_bytes_reg = 0;
-// With what is in transmission, if that counts; and with the packet that comes in.
+// Length of the queue including the packet in transmission, if it counts. bytes_with_packet_reg
+// also includes the arriving packet.
 reg [QUEUE_DEPTH_WIDTH:0] counted_waiting_reg = 0;
 reg [QUEUE_DEPTH_WIDTH+16:0] counted_waiting_bytes_reg = 0;
 reg [QUEUE_DEPTH_WIDTH+17:0] bytes_with_packet_reg = 0;
 
-// What is held, under way included.
+// Packets and words that are held, including packets on the way.
 reg [QUEUE_DEPTH_WIDTH:0] held_reg = 0;
 reg [SPACE_WIDTH-1:0] free_words_reg = SPACE;
-reg [15:0] taken_words_reg = 0;  // in the clock before
+reg [15:0] taken_words_reg = 0;  // words taken in the previous clock
 reg [15:0] freed_words_reg = 0;
 reg [SPACE_WIDTH-1:0] free_change_reg = 0;
 
@@ -212,13 +215,13 @@ reg served_lost_reg = 1'b0;
 reg at_once_reg = 1'b0;
 reg [39:0] left_over_reg = 0;
 
-// The transmission that starts, or is estimated.
+// The transmission that starts or is estimated.
 reg [15:0] size_reg = 0;
 reg [16:0] framed_reg = 0;
 reg [34:0] low_product_reg = 0;
-reg [19:0] seven_reg = 0;     // seven times framed_reg
+reg [19:0] seven_reg = 0;     // 7 x framed_reg
 reg [37:0] product_reg = 0;
-reg has_factors_reg = 1'b0;   // low_product_reg and seven_reg are of framed_reg
+reg has_factors_reg = 1'b0;   // low_product_reg and seven_reg belong to framed_reg
 reg [WORK_WIDTH-1:0] work_reg = 0;
 reg start_division_reg = 1'b0;
 reg [WORK_WIDTH-1:0] air_reg = 0;
@@ -226,18 +229,18 @@ reg [63:0] end_reg = 0;
 reg [63:0] left_reg = 0;
 reg lost_reg = 1'b0;
 
-// Comparisons, a clock late.
+// Comparisons, which are one clock late.
 reg arrival_seen_reg = 1'b0;
-reg end_is_due_reg = 1'b0;          // of what is served
-reg end_before_arrival_reg = 1'b0;  // or at the same instant
+reg end_is_due_reg = 1'b0;          // end of the current transmission
+reg end_before_arrival_reg = 1'b0;  // before the arrival or at the same instant
 reg has_room_for_packet_reg = 1'b0;
 reg has_room_for_bytes_reg = 1'b0;
 reg has_memory_reg = 1'b0;
-reg [40:0] marked_waiting_reg = 0;  // what marking looks at
+reg [40:0] marked_waiting_reg = 0;  // length of the queue that marking compares
 reg over_threshold_reg = 1'b0;
 reg is_coming_reg = 1'b0;
 
-// What is handled next, once state_reg is STATE_IDLE.
+// The event that is handled next, once state_reg is STATE_IDLE.
 reg end_first_reg = 1'b0;
 reg arrival_first_reg = 1'b0;
 
@@ -252,7 +255,7 @@ wire divided;
 wire [WORK_WIDTH-1:0] quotient;
 wire [39:0] remainder;
 
-// Losses: of the kind that is configured, where it is configured.
+// Losses of the configured kind, at the configured point.
 wire has_loss = loss_kind != LOSS_NONE;
 wire is_poisson = loss_kind == LOSS_POISSON;
 wire answered;
@@ -260,7 +263,7 @@ wire answer;
 wire loss_idle;
 wire asks = state_reg[ASK];
 
-// An end may be handled: nothing from before it can come.
+// An end may be handled if no earlier arrival can come.
 wire end_first = is_serving_reg &&
     (arrival_seen_reg ? end_before_arrival_reg : end_is_due_reg && !is_coming_reg);
 wire arrival_first = arrival_seen_reg && !(is_serving_reg && end_before_arrival_reg);
@@ -281,11 +284,11 @@ wire is_let_in = fate_reg == FATE_DELIVERED;
 wire let_in = state_reg[GIVEN] && is_let_in_reg;
 wire is_given = state_reg[GIVEN];
 wire starts = state_reg[START] && !is_estimate_reg;
-// Never both at once.
+// `let_in` and `starts` are never 1 in the same clock.
 wire [QUEUE_DEPTH_WIDTH+16:0] waiting_bytes_change =
     {{QUEUE_DEPTH_WIDTH+1{1'b0}}, let_in ? bytes_reg : starts ? size_reg : 16'd0};
 wire ends = state_reg[IDLE] && end_first_reg;
-// In STATE_ADD end_reg is the start of the transmission, in STATE_LEAVE its end.
+// In STATE_ADD, end_reg is the start of the transmission. In STATE_LEAVE, end_reg is its end.
 wire [63:0] end_or_left = end_reg + {13'd0, state_reg[ADD] ? air_reg :
     lost_reg ? {WORK_WIDTH{1'b0}} : {{WORK_WIDTH-42{1'b0}}, delay_ns}};
 wire loses_on_arrival = asks && is_estimate_reg && answered && answer;
@@ -309,7 +312,7 @@ assign counted_bytes = bytes_reg;
 assign counted_framed = served_framed_reg;
 assign counted_transmitting = served_air_reg;
 assign waiting = waiting_reg;
-// What starts at once does not wait.
+// A packet that starts at once does not wait.
 assign waiting_valid = state_reg[SETTLE_1];
 assign next_end_ns = is_serving_reg ? served_end_reg : {64{1'b1}};
 assign idle = state_reg[IDLE] && !arrival_valid && !end_first && !end_first_reg &&
@@ -340,7 +343,8 @@ nagi_divider #(
     .remainder(remainder)
 );
 
-// What is asked about later starts no sooner than the end of what is served; at ingress, than now.
+// Bound of all later questions. At egress, a later transmission starts no earlier than the end of
+// the current one; at ingress, no earlier than now.
 nagi_loss #(.POISSON(POISSON)) loss_inst (
     .clk(clk),
     .rst(rst),
@@ -401,7 +405,7 @@ always @(posedge clk) begin
 
     (* parallel_case *)
     case (1'b1)
-        // Until comparisons have seen what changed.
+        // These states wait until the comparisons have followed a change.
         state_reg[SETTLE_1]: state_reg <= STATE_SETTLE_2;
         state_reg[SETTLE_2]: state_reg <= STATE_IDLE;
         state_reg[IDLE]: begin
@@ -409,7 +413,7 @@ always @(posedge clk) begin
             marked_reg <= 1'b0;
             fate_reg <= FATE_DELIVERED;
             is_memory_overflow_reg <= 1'b0;
-            // Of what comes next, if anything does.
+            // Values of the next event, if there is one.
             at_reg <= end_first_reg ? served_end_reg : arrival_ns;
             size_reg <= head_bytes_reg;
             at_once_reg <= 1'b1;
@@ -472,7 +476,8 @@ always @(posedge clk) begin
             state_reg <= STATE_WORK;
         end
         state_reg[WORK]: begin
-            // The product, in two steps, and what was left over.
+            // The product is computed in two steps. STATE_CARRY then adds the remainder of the last
+            // division.
             low_product_reg <= framed_reg * WORK_A_BYTE_LOW;
             seven_reg <= {framed_reg, 3'd0} - {3'd0, framed_reg};
             product_reg <= {3'd0, low_product_reg} + {seven_reg, 18'd0};
@@ -529,7 +534,7 @@ always @(posedge clk) begin
     end
     held_reg <= held_reg + {{QUEUE_DEPTH_WIDTH{1'b0}}, let_in} -
         {{QUEUE_DEPTH_WIDTH{1'b0}}, free_valid};
-    // Three clocks late: no packet is looked at so soon after another.
+    // free_words_reg is three clocks late. The next packet is never examined so early.
     taken_words_reg <= let_in ? words_reg : 16'd0;
     freed_words_reg <= free_valid ? free_words : 16'd0;
     free_change_reg <= {{SPACE_WIDTH-16{1'b0}}, freed_words_reg} -

@@ -5,7 +5,7 @@
 `default_nettype none
 
 /*
- * A link whose packet memory is block RAM: the core and a memory a direction.
+ * A link with packet memory in block RAM: the core, and one memory per direction.
  */
 module nagi_link_top #
 (
@@ -13,24 +13,24 @@ module nagi_link_top #
     parameter DATA_WIDTH = 64,
     // Bits of a word of packet memory: a power of two, at least 64 and at least DATA_WIDTH.
     parameter MEM_WIDTH = DATA_WIDTH < 64 ? 64 : DATA_WIDTH,
-    // log2 of the words of packet memory, a direction.
+    // log2 of the words of packet memory, per direction.
     parameter ADDR_WIDTH = 13,
-    // log2 of the packets held at a time, a direction.
+    // log2 of the maximum number of packets held at a time, per direction.
     parameter QUEUE_DEPTH_WIDTH = 10,
-    // 1: a frame brings its arrival instant with it, in tuser.
+    // 1: each frame carries its arrival instant in tuser.
     parameter TIMESTAMPED = 0,
-    // Ticks of time in a clock: 1, or 2 for instants finer than a clock, which TIMESTAMPED has no use
-    // for. time_ns is then the instant of the first.
+    // Ticks of time per clock: 1, or 2 for instants finer than a clock. With 2, time_ns is the
+    // instant of the first tick. TIMESTAMPED does not use ticks.
     parameter TICKS = 1,
     // Longest frame in bytes, without FCS.
     parameter MAX_FRAME = 1536,
-    // Quotient bits that the rate server's divider finds in a clock.
+    // Bits of the quotient that the rate server's divider computes per clock.
     parameter DIVIDER_BITS = 1,
-    // 0: without Poisson losses, which are a seventh of the core.
+    // 0: the core has no Poisson losses, which take a seventh of its area.
     parameter POISSON = 1,
-    // For the registers only: an identification of the sources.
+    // Identification of the sources, for the registers only.
     parameter BUILD_ID = 0,
-    // Of a tick, in ps.
+    // Length of a tick, in ps.
     parameter TICK_PS = 8000
 )
 (
@@ -39,9 +39,9 @@ module nagi_link_top #
     input  wire [63:0]                       time_ns,
 
     /*
-     * Frames in, from the Ethernet header on, without FCS. tuser[0], with the last beat: the frame
-     * is bad. tuser[64:1], with the last beat, if TIMESTAMPED: its arrival instant, less epoch_ns.
-     * tuser[1], with the last beat, if TICKS is 2: it came in the clock's second tick.
+     * Input frames, from the Ethernet header on, without FCS. These bits of tuser are valid with
+     * the last beat. tuser[0]: the frame is bad. tuser[64:1], if TIMESTAMPED: arrival instant minus
+     * epoch_ns. tuser[1], if TICKS is 2: the frame arrived in the clock's second tick.
      */
     input  wire [DATA_WIDTH-1:0]             s_axis_a_tdata,
     input  wire [DATA_WIDTH/8-1:0]           s_axis_a_tkeep,
@@ -58,8 +58,8 @@ module nagi_link_top #
     input  wire [(TIMESTAMPED ? 64 : TICKS-1):0] s_axis_b_tuser,
 
     /*
-     * Frames out. tuser, with the first beat, in the clock in which it is taken: it is to leave in the
-     * clock's second tick; 0 if TICKS is 1.
+     * Output frames. tuser is valid with the first beat, in the clock in which that beat is taken.
+     * 1: the frame is to leave in the clock's second tick. If TICKS is 1, tuser is 0.
      */
     output wire [DATA_WIDTH-1:0]             m_axis_a_tdata,
     output wire [DATA_WIDTH/8-1:0]           m_axis_a_tkeep,
@@ -76,7 +76,7 @@ module nagi_link_top #
     output wire                              m_axis_b_tuser,
 
     /*
-     * Registers: one access at a time, held until reg_ack.
+     * Registers. One access is made at a time, and it is held until reg_ack.
      */
     input  wire [11:0]                       reg_addr,
     input  wire                              reg_wr_en,
@@ -93,8 +93,9 @@ module nagi_link_top #
     input  wire                              m_axis_record_tready,
 
     /*
-     * Nothing is being worked on: until time_ns reaches next_due_ns, or a beat comes in, further
-     * clocks change nothing. next_due_ns: all ones if nothing is due; valid with idle.
+     * `idle`: the core is doing nothing. Further clocks change nothing until time_ns reaches
+     * next_due_ns or a beat arrives. next_due_ns is valid with idle, and is all ones if nothing is
+     * due.
      */
     output wire                              idle,
     output wire [63:0]                       next_due_ns

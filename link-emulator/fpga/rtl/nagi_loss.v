@@ -5,23 +5,24 @@
 `default_nettype none
 
 /*
- * Losses of a direction: whether a packet whose transmission is [from, to) is lost. Packets are
- * asked about one after the other.
+ * Decides on losses of one direction. The input is the transmission [from, to) of a packet. The
+ * output is 1 if the packet is lost. Questions come one after the other.
  *
- * Bernoulli and Gilbert-Elliott decide by the packet's index, Poisson by whether an event falls
- * into the transmission. What is needed next is drawn ahead: an outcome takes some 36 clocks, an
- * interval between events some 450. The Poisson process follows `bound` by itself.
+ * Bernoulli and Gilbert-Elliott losses depend on the index of the packet. With Poisson losses, a
+ * packet is lost if an event falls into its transmission. The next value is drawn ahead: an outcome
+ * takes about 36 clocks, and an interval between events about 450 clocks. The Poisson process
+ * follows `bound` without questions.
  */
 module nagi_loss #
 (
-    // 0: without Poisson losses.
+    // 0: the module has no Poisson losses.
     parameter POISSON = 1
 )
 (
     input  wire         clk,
     input  wire         rst,
 
-    // As registers.yaml has them; fixed while rst is 0.
+    // Configuration, as in registers.yaml. It is fixed while rst is 0.
     input  wire [1:0]   kind,
     input  wire [63:0]  seed,
     input  wire [31:0]  link,
@@ -33,7 +34,7 @@ module nagi_loss #
     input  wire [3:0]   certain,
     input  wire [63:0]  poisson_mean_ps,
 
-    // No transmission that is asked about later starts before that.
+    // No later question is about a transmission that starts before `bound`.
     input  wire [63:0]  bound,
     input  wire         bound_valid,
 
@@ -77,7 +78,7 @@ localparam [2:0]
 localparam [9:0] PS_PER_NS = 10'd1000;
 localparam PS_WIDTH = 70;
 
-// Of the configuration.
+// Values derived from the configuration.
 reg is_poisson_reg = 1'b0;
 reg has_states_reg = 1'b0;
 reg is_none_reg = 1'b1;
@@ -85,20 +86,20 @@ reg is_none_reg = 1'b1;
 wire is_poisson = POISSON != 0 && is_poisson_reg;
 wire has_states = has_states_reg;
 
-reg stands_reg = 1'b1;  // a clock late
-// What is drawn ahead.
+reg stands_reg = 1'b1;  // reset of all draws; one clock late
+// Values that are drawn ahead.
 reg [2:0] draw_state_reg = DRAW_START;
 reg [63:0] index_reg = 0;
 reg is_bad_reg = 1'b0;
 reg start_philox_reg = 1'b0;
 reg start_scale_reg = 1'b0;
-reg scales_reg = 1'b0;        // the multiplier is DRAW_SCALE's
+reg scales_reg = 1'b0;        // DRAW_SCALE uses the multiplier
 reg start_divide_reg = 1'b0;
 reg lost_reg = 1'b0;
 reg changes_reg = 1'b0;
 reg below_loss_reg = 1'b0;
 reg below_change_reg = 1'b0;
-// Of the state that the draws are made in, which is known long before they are.
+// Thresholds of the state in which the draws are made. The state is known long before the draws.
 reg [63:0] loss_threshold_reg = 0;
 reg [63:0] change_threshold_reg = 0;
 reg is_loss_certain_reg = 1'b0;
@@ -131,7 +132,7 @@ wire unused = &{1'b0, remainder, interval[PS_WIDTH-1:64], product};
 // The next event of the Poisson process.
 reg [2:0] event_state_reg = EVENT_ADVANCE;
 reg [63:0] event_reg = 0;
-reg [63:0] point_reg = 0;      // that it is compared with
+reg [63:0] point_reg = 0;      // instant that event_reg is compared with
 reg is_point_valid_reg = 1'b0;
 reg is_question_reg = 1'b0;
 reg is_before_reg = 1'b0;
@@ -139,7 +140,7 @@ reg is_inside_reg = 1'b0;
 reg settled_reg = 1'b0;
 
 wire advances = event_state_reg == EVENT_ADVANCE && is_drawn;
-// The question stays for a clock after its answer.
+// The question stays for one clock after its answer.
 reg answered_reg = 1'b0;
 reg answer_reg = 1'b0;
 wire asks = ask && !answered_reg;
@@ -213,7 +214,7 @@ generate
             .product(product)
         );
 
-        // To whole nanoseconds, rounded.
+        // Rounds the interval to whole nanoseconds.
         nagi_divider #(.DIVIDEND_WIDTH(PS_WIDTH), .DIVISOR_WIDTH(10), .BITS(2)) divider_inst (
             .clk(clk),
             .rst(stands_reg),
@@ -309,7 +310,7 @@ always @(posedge clk) begin
     endcase
 
     case (event_state_reg)
-        // The first event lies an interval after the epoch.
+        // The first event is one interval after the epoch.
         EVENT_ADVANCE: begin
             settled_reg <= 1'b0;
             if (is_drawn && is_poisson) begin

@@ -5,8 +5,8 @@
 `default_nettype none
 
 /*
- * Joins who writes and who reads at one port of packet memory. If both want it, they take turns,
- * clock by clock; a command that the memory has not taken stays.
+ * Joins the writer and the reader at one port of packet memory. If both request the port, they take
+ * turns, clock by clock. A command stays until the memory takes it.
  */
 module nagi_memory_port #
 (
@@ -34,18 +34,19 @@ module nagi_memory_port #
     input  wire                   wdata_ready,
     output wire [MEM_WIDTH-1:0]   wdata,
 
-    // No command and no data waits for the memory.
+    // No command and no data wait for the memory.
     output wire                   idle
 );
 
 localparam DEPTH_WIDTH = 4;
-// Of the words of data that wait: until has_room_reg knows, two more may come.
+// Limit of waiting words of data. Before has_room_reg follows, two more words may come.
 localparam [DEPTH_WIDTH:0] MAX_WAITING = (1 << DEPTH_WIDTH) - 4;
 
 reg cmd_valid_reg = 1'b0;
 reg cmd_we_reg = 1'b0;
 reg [ADDR_WIDTH-1:0] cmd_addr_reg = 0;
-// One more command, so that whether one is taken is known beforehand: if there is none.
+// A second command. A new command can be taken if this register is free, which is known one clock
+// before.
 reg spare_valid_reg = 1'b0;
 reg can_take_reg = 1'b1;
 reg spare_we_reg = 1'b0;
@@ -53,7 +54,7 @@ reg [ADDR_WIDTH-1:0] spare_addr_reg = 0;
 reg is_turn_to_write_reg = 1'b0;
 reg [DEPTH_WIDTH:0] waiting_reg = 0;
 reg has_room_reg = 1'b0;
-reg gone_reg = 1'b0;  // the memory took a word of data in the clock before
+reg gone_reg = 1'b0;  // the memory took a word of data in the previous clock
 
 wire data_ready;
 wire can_take = can_take_reg;

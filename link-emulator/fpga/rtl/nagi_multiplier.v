@@ -5,8 +5,8 @@
 `default_nettype none
 
 /*
- * Product of two unsigned 32-bit numbers, a pair every clock: four multipliers of 16 bits. The
- * product is there a clock after its operands.
+ * Multiplies two unsigned 32-bit numbers, one pair per clock, with four multipliers of 16 bits. The
+ * product is valid one clock after its operands.
  */
 module nagi_multiplier
 (

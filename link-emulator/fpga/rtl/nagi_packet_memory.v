@@ -10,7 +10,7 @@
 module nagi_packet_memory #
 (
     parameter MEM_WIDTH = 64,
-    // log2 of the words.
+    // log2 of the number of words.
     parameter ADDR_WIDTH = 13
 )
 (

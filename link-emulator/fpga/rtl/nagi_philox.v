@@ -5,9 +5,10 @@
 `default_nettype none
 
 /*
- * Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): draw
- * number `index` of two streams that differ in their purpose, as link-emulator/model/random.hpp has
- * them. Each has a nagi_multiplier, which is outside. It takes 30 clocks from start to done.
+ * Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011). It
+ * computes draw number `index` of two streams that differ in their purpose, as defined in
+ * link-emulator/model/random.hpp. Each stream uses a nagi_multiplier outside this module. A draw
+ * takes 30 clocks from start to done.
  */
 module nagi_philox
 (
@@ -16,7 +17,7 @@ module nagi_philox
     input  wire         start,
     input  wire [63:0]  index,
     input  wire [31:0]  link,
-    input  wire [15:0]  part,       // of the domain: the direction
+    input  wire [15:0]  part,       // part of the domain: the direction
     input  wire [15:0]  purpose_0,
     input  wire [15:0]  purpose_1,
     input  wire [63:0]  seed,
@@ -25,7 +26,7 @@ module nagi_philox
     output wire [63:0]  draw_0,
     output wire [63:0]  draw_1,
 
-    // Factors of both streams, the first the same, and their products a clock later.
+    // Factors of both streams, of which the first is common, and their products one clock later.
     output wire [31:0]  factor,
     output wire [31:0]  factor_0,
     output wire [31:0]  factor_1,
@@ -39,15 +40,15 @@ localparam [31:0]
     KEY_STEP_0 = 32'h9E3779B9,
     KEY_STEP_1 = 32'hBB67AE85;
 
-// A round has three steps: a stream's two products are asked for in steps 0 and 1, and come in steps
-// 1 and 2.
+// A round has three steps. The two products of a stream are requested in steps 0 and 1 and arrive
+// in steps 1 and 2.
 localparam STEPS = 3;
 localparam [3:0] ROUNDS = 4'd10;
 
-reg [127:0] first_reg = 0;   // words of the first stream, the lowest lowest
+reg [127:0] first_reg = 0;   // words of the first stream, word 0 in the lowest bits
 reg [127:0] second_reg = 0;
 reg [63:0] key_reg = 0;
-reg [63:0] low_0_reg = 0;    // the product that came in the clock before
+reg [63:0] low_0_reg = 0;    // product that arrived in the previous clock
 reg [63:0] low_1_reg = 0;
 reg [STEPS-1:0] step_reg = 0;  // one-hot
 reg [3:0] round_reg = 0;
@@ -84,7 +85,7 @@ always @(posedge clk) begin
         round_reg <= 1;
         busy_reg <= 1'b1;
     end else begin
-        // No bit is set unless it is busy.
+        // While the module is not busy, step_reg is 0.
         step_reg <= {step_reg[STEPS-2:0], step_reg[STEPS-1]};
         if (step_reg[2]) begin
             first_reg <= mixed(first_reg[63:32], first_reg[127:96], key_reg, low_0_reg,

@@ -5,8 +5,8 @@
 `default_nettype none
 
 /*
- * Block RAM with a port that writes and one that reads, which takes a clock. A read of an address
- * in the clock in which it is written gives anything.
+ * Block RAM with one write port and one read port. A read takes one clock. If an address is written
+ * in the same clock, a read of that address returns an undefined value.
  */
 module nagi_ram #
 (

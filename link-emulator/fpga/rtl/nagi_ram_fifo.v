@@ -5,13 +5,14 @@
 `default_nettype none
 
 /*
- * FIFO in block RAM. What is first is at the output, without being asked for. It takes a word every
- * clock and gives one every other clock. `room`: words that it still takes at least.
+ * FIFO in block RAM. The first word is at the output without a request. The FIFO takes one word per
+ * clock and gives one word every second clock. `room` is the minimum number of words that still
+ * fit.
  */
 module nagi_ram_fifo #
 (
     parameter WIDTH = 64,
-    // log2 of the words.
+    // log2 of the number of words.
     parameter DEPTH_WIDTH = 9
 )
 (
@@ -32,7 +33,7 @@ reg [DEPTH_WIDTH:0] write_ptr_reg = 0;
 reg [DEPTH_WIDTH:0] read_ptr_reg = 0;
 reg [DEPTH_WIDTH:0] room_reg = {1'b1, {DEPTH_WIDTH{1'b0}}};
 reg fetch_reg = 1'b0;
-reg is_read_reg = 1'b0;   // a word is at the RAM's output
+reg is_read_reg = 1'b0;   // a word is at the output of the RAM
 reg [WIDTH-1:0] data_reg = 0;
 reg valid_reg = 1'b0;
 

@@ -7,8 +7,8 @@
 `include "nagi_registers.vh"
 
 /*
- * The registers of registers.yaml. An access takes some clocks; latched counters come from the
- * directions.
+ * The registers of registers.yaml. An access takes several clocks. The directions provide the
+ * latched counters.
  */
 module nagi_register_file #
 (
@@ -20,7 +20,7 @@ module nagi_register_file #
     parameter BUILD_ID = 0,
     parameter TICK_PS = 8000,
     parameter POISSON = 1,
-    // Words that configure a direction.
+    // Number of words that configure a direction.
     parameter CONFIG_WORDS = 20
 )
 (
@@ -39,7 +39,8 @@ module nagi_register_file #
     input  wire                        is_idle,
 
     output wire                        enable,
-    // Asks for a latch; it is the instant of the latch; it is over.
+    // `latch` requests a latch. `latches` is 1 in the clock of the latch. `latched` is 1 when all
+    // counters have been latched.
     output wire                        latch,
     input  wire                        latches,
     input  wire                        latched,
@@ -80,18 +81,18 @@ localparam
     SEED_HI_WORD = `NAGI_SEED_HI / 4,
     EPOCH_LO_WORD = `NAGI_EPOCH_NS_LO / 4,
     EPOCH_HI_WORD = `NAGI_EPOCH_NS_HI / 4;
-// While the core works, too.
+// These registers can also be written while the core is enabled.
 localparam [31:0] ALWAYS_WRITABLE = (32'd1 << CONTROL_WORD) | (32'd1 << COMMAND_WORD);
 
 reg [3:0] state_reg = STATE_IDLE;
 reg [11:0] addr_reg = 0;
-reg [31:0] is_word_reg = 0;         // addr_reg's, one-hot
-reg [31:0] writes_word_reg = 0;     // of the general registers, in STATE_WRITE
+reg [31:0] is_word_reg = 0;         // word of addr_reg, one-hot
+reg [31:0] writes_word_reg = 0;     // general register that is written, in STATE_WRITE
 reg [CONFIG_WORDS-1:0] writes_forward_word_reg = 0;
 reg [CONFIG_WORDS-1:0] writes_backward_word_reg = 0;
-reg [31:0] used_reg = 0;            // bits of the word
+reg [31:0] used_reg = 0;            // bits of the word that are in use
 reg [31:0] value_reg = 0;
-// What is written to, and whether it may be.
+// The block that is written to. may_write_reg: the write is permitted.
 reg writes_general_reg = 1'b0;
 reg writes_forward_reg = 1'b0;
 reg writes_backward_reg = 1'b0;
@@ -105,7 +106,7 @@ reg [63:0] epoch_reg = 0;
 reg [63:0] time_reg = 0;
 reg [CONFIG_WORDS*32-1:0] forward_reg = 0;
 reg [CONFIG_WORDS*32-1:0] backward_reg = 0;
-// Of the general registers, in groups. All but the one of the address are 0.
+// Values of the general registers, in groups. All groups except that of the address are 0.
 reg [31:0] general_0_reg = 0;
 reg [31:0] general_1_reg = 0;
 reg [31:0] general_2_reg = 0;
@@ -114,12 +115,12 @@ reg [31:0] general_4_reg = 0;
 reg [31:0] config_value_reg = 0;
 reg [31:0] forward_value_reg = 0;
 reg [31:0] backward_value_reg = 0;
-// What has been written to the directions' registers, to be read.
+// Values written to the registers of the directions, for reading.
 (* ram_style = "distributed" *)
 reg [31:0] written_memory[63:0];
 integer i;
 
-// All registers begin with 0.
+// All registers are initially 0.
 initial begin
     for (i = 0; i < 64; i = i + 1) begin
         written_memory[i] = 0;
@@ -129,7 +130,7 @@ end
 wire [3:0] block = addr_reg[11:8];
 wire unused = &{1'b0, addr_reg[1:0]};
 wire is_counter = addr_reg[7];
-// The core takes no other configuration while it works.
+// The configuration cannot be changed while the core is enabled or active.
 wire may_write = !enable_reg && !is_active;
 
 assign reg_rd_data = value_reg;
@@ -144,7 +145,7 @@ assign forward_config = forward_reg;
 assign backward_config = backward_reg;
 assign read_counter = addr_reg[6:3];
 
-// Bits of a direction's words that are in use; the others stay 0.
+// Return the bits of a direction's word that are in use. All other bits stay 0.
 function [31:0] used;
     input [4:0] word;
     case ({5'd0, word, 2'd0})
@@ -232,12 +233,12 @@ always @(posedge clk) begin
             end
         end
         STATE_ACK: state_reg <= STATE_PAUSE;
-        // Until whoever asked has seen the answer.
+        // This state waits until the requester has seen the answer.
         STATE_PAUSE: state_reg <= STATE_IDLE;
         default: state_reg <= STATE_IDLE;
     endcase
 
-    // Of the words that a state has prepared, in the clock after it.
+    // The words that STATE_PREPARE selects are written in the next clock.
     writes_word_reg <= 0;
     writes_forward_word_reg <= 0;
     writes_backward_word_reg <= 0;

@@ -5,13 +5,13 @@
 `default_nettype none
 
 /*
- * A nagi_fifo with a register at its output: what is there is there at the beginning of a clock. It
- * holds an entry more.
+ * A nagi_fifo with a register at its output. The output is therefore valid from the beginning of a
+ * clock. The FIFO holds one more entry.
  */
 module nagi_registered_fifo #
 (
     parameter WIDTH = 8,
-    // log2 of the entries behind the register.
+    // log2 of the number of entries before the register.
     parameter DEPTH_WIDTH = 4
 )
 (

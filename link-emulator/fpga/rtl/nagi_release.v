@@ -5,26 +5,26 @@
 `default_nettype none
 
 /*
- * Lets packets go, each when it is due, in the first tick whose instant is not before that, and says
- * so in a record. A clock has one tick or two; now is the instant of the first. `soon_ns` is what now
- * is two clocks later.
+ * Releases each packet in the first tick whose instant is not before the packet is due, and reports
+ * the release in a record. A clock has one or two ticks. The current instant is that of the first
+ * tick. `soon_ns` is the current instant two clocks later.
  */
 module nagi_release #
 (
     parameter DATA_WIDTH = 64,
     parameter MEM_WIDTH = 64,
     parameter TICKS = 1,
-    // So much later is late.
+    // Length of a tick, in ns. A release that is late by at least a tick counts as late.
     parameter TICK_NS = 8
 )
 (
     input  wire                     clk,
     input  wire                     rst,
-    // 0: begins with no other frame.
+    // 0: no further frame begins.
     input  wire                     run,
     input  wire [63:0]              soon_ns,
 
-    // A packet; of one that is not lost, words of the frame follow.
+    // A packet. If the packet is not lost, the words of its frame follow.
     input  wire                     packet_lost,
     input  wire [63:0]              packet_left_ns,
     input  wire [15:0]              packet_frame_bytes,
@@ -45,7 +45,8 @@ module nagi_release #
     output wire                     m_axis_tvalid,
     input  wire                     m_axis_tready,
     output wire                     m_axis_tlast,
-    // With the first beat, in the clock in which it is taken: it leaves in the second tick.
+    // 1: the frame leaves in the second tick. The output is valid with the first beat, in the clock
+    // in which that beat is taken.
     output wire                     m_axis_second,
 
     // A record, which stays until it is taken.
@@ -62,7 +63,7 @@ module nagi_release #
     output wire [31:0]              record_late_ns,
     output wire                     record_is_late,
 
-    // When the next packet is due; all ones: there is none.
+    // The instant at which the next packet is due, or all ones if there is none.
     output wire [63:0]              next_due_ns,
     output wire                     busy,
     output wire                     idle
@@ -73,7 +74,7 @@ localparam [15:0] ETHERNET_HEADER = 16'd14;
 localparam [63:0] TICK = {32'd0, TICK_NS[31:0]};
 localparam TICK_WIDTH = $clog2(TICK_NS + 1);
 
-// One bit a state.
+// The state is one-hot; these are its bits.
 localparam
     EMPTY = 0,
     WAIT = 1,
@@ -97,34 +98,36 @@ reg [31:0] index_reg = 0;
 reg [31:0] identity_reg = 0;
 reg [1:0] ecn_reg = 0;
 reg marked_reg = 1'b0;
-reg [15:0] to_send_reg = 0;  // bytes, from the word at the output on
+reg [15:0] to_send_reg = 0;  // bytes to send, from the word at the output on
 reg is_last_word_reg = 1'b0;
 reg ready_reg = 1'b0;
-reg [1:0] age_reg = 0;       // clocks that it has been waiting for
-reg [63:0] late_soon_reg = 0;  // by so much it is late in the next clock; less than 0: early
-reg was_due_first_reg = 1'b0;  // in the clock's first tick
-// By so much it is late in the clock's first tick, if it is not early; and if that is too much.
+reg [1:0] age_reg = 0;       // clocks for which the packet has waited
+reg [63:0] late_soon_reg = 0;  // lateness in the next clock; below 0: the packet is early
+reg was_due_first_reg = 1'b0;  // the packet was due in the clock's first tick
+// Lateness in the clock's first tick, if the packet is not early. is_far_reg: the lateness exceeds
+// 32 bits.
 reg [31:0] late_first_reg = 0;
 reg is_far_reg = 1'b0;
 reg record_valid_reg = 1'b0;
-reg record_pending_reg = 1'b0;  // late_reg is being made what the record says, in two clocks
+// record_late_reg is computed from late_reg. The record is valid in two clocks.
+reg record_pending_reg = 1'b0;
 reg record_made_reg = 1'b0;
 reg [31:0] late_reg = 0;
 reg late_is_far_reg = 1'b0;
 reg [31:0] record_late_reg = 0;
 reg record_is_late_reg = 1'b0;
 
-// It is due. The first beat is offered until it is taken.
+// The packet is due. The first beat is offered until it is taken.
 wire sends = state_reg[OPEN] || state_reg[SEND];
 wire narrow_valid;
 wire narrow_last;
 wire narrow_ready;
 wire [31:0] saturated = late_reg | {32{late_is_far_reg}};
 wire accepted = m_axis_tvalid && m_axis_tready;
-// In the next clock's last tick: it is early by a tick at most.
+// The packet is due by the next clock's last tick: it is early by at most a tick.
 wire is_due = !late_soon_reg[63] || (TICKS > 1 && ~late_soon_reg < TICK);
 wire second = TICKS > 1 && !was_due_first_reg;
-// In the second tick it is late by less than a tick.
+// In the second tick, the packet is late by less than a tick.
 wire [TICK_WIDTH-1:0] late_second = late_first_reg[TICK_WIDTH-1:0] + TICK_NS[TICK_WIDTH-1:0];
 
 assign packet_ready = ready_reg;
@@ -229,7 +232,7 @@ always @(posedge clk) begin
         default: state_reg <= STATE_EMPTY;
     endcase
 
-    // Of the packet, if there is one.
+    // Fields of the packet, if there is one.
     if (ready_reg) begin
         lost_reg <= packet_lost;
         left_reg <= packet_left_ns;

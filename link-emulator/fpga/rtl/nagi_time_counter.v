@@ -5,7 +5,7 @@
 `default_nettype none
 
 /*
- * Time in nanoseconds, from a clock of any period in ps. It can be set.
+ * Counts time in nanoseconds, from a clock of any period in ps. The time can be set.
  */
 module nagi_time_counter #
 (
@@ -26,7 +26,7 @@ localparam [9:0] STEP_PS = PS[9:0];
 localparam [10:0] PS_PER_NS = 11'd1000;
 
 reg [63:0] time_reg = 0;
-reg [9:0] ps_reg = 0;  // beside whole nanoseconds
+reg [9:0] ps_reg = 0;  // fraction of a nanosecond, in ps
 
 wire [10:0] ps = {1'b0, ps_reg} + {1'b0, STEP_PS};
 wire [10:0] ps_over = ps - PS_PER_NS;

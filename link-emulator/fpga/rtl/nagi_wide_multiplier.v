@@ -5,8 +5,8 @@
 `default_nettype none
 
 /*
- * Product of two unsigned 64-bit numbers, from four products of a nagi_multiplier, which is
- * outside. It takes 7 clocks from start to done.
+ * Multiplies two unsigned 64-bit numbers, with four products of a nagi_multiplier outside this
+ * module. A product takes 7 clocks from start to done.
  */
 module nagi_wide_multiplier
 (
@@ -20,11 +20,11 @@ module nagi_wide_multiplier
 
     output wire [31:0]   factor_a,
     output wire [31:0]   factor_b,
-    input  wire [63:0]   partial   // a clock after its factors
+    input  wire [63:0]   partial   // product, one clock after its factors
 );
 
-// One-hot; which product is asked for: low x low, low x high, high x low, high x high, in steps 0
-// to 3; what came is summed up in steps 2 to 5.
+// One-hot. Steps 0 to 3 request the products low x low, low x high, high x low and high x high.
+// Steps 2 to 5 add the products.
 reg [5:0] step_reg = 0;
 reg done_reg = 1'b0;
 reg [63:0] partial_reg = 0;
@@ -48,7 +48,7 @@ always @(posedge clk) begin
     if (step_reg[2]) begin
         sum_reg <= {64'd0, partial_reg};
     end
-    // The sum of the first three is below 2^98.
+    // The sum of the first three products is below 2^98.
     if (step_reg[3] || step_reg[4]) begin
         sum_reg[97:32] <= sum_reg[97:32] + {2'd0, partial_reg};
     end

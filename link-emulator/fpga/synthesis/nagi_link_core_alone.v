@@ -5,9 +5,9 @@
 `default_nettype none
 
 /*
- * The core alone, to see whether it closes timing: it has more ports than a package has pins, so
- * its inputs come from a shift register, and its outputs go into one. As on a board, nobody asks
- * when it is idle. Not a part of any design.
+ * The core alone, to check its timing. The core has more ports than a package has pins, so a shift
+ * register feeds its inputs and another takes its outputs. As on a board, `idle` and `next_due_ns`
+ * are not connected. This module is not a part of any design.
  */
 module nagi_link_core_alone #
 (

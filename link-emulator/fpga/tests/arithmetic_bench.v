@@ -5,7 +5,7 @@
 `default_nettype none
 
 /*
- * The modules that calculate, side by side, for their tests.
+ * All arithmetic modules in one module, for their tests.
  */
 module arithmetic_bench
 (
@@ -36,7 +36,7 @@ module arithmetic_bench
     output wire [50:0]   divider_quotient,
     output wire [39:0]   divider_remainder,
 
-    // Several bits of the quotient a clock.
+    // A divider that computes 8 bits of the quotient per clock.
     output wire          fast_divider_done,
     output wire [50:0]   fast_divider_quotient,
     output wire [39:0]   fast_divider_remainder,

@@ -12,15 +12,16 @@ namespace nagi::uhd_double {
 
 namespace {
 
-constexpr std::int64_t kept_ns = 2'000'000'000;  // after its end
-constexpr double whole_to = 1e-4;                // of a sample: nearer to a whole one is one
-constexpr int reach = 16;                        // of the interpolation, samples to either side
+constexpr std::int64_t kept_ns = 2'000'000'000;  // emissions are kept this long after their end
+constexpr double whole_to = 1e-4;  // samples: a position this close to an integer is one
+constexpr int reach = 16;          // of the interpolation, samples on either side
 constexpr std::size_t phases = 512;
 constexpr double kaiser_beta = 8.0;
 
 using Taps = std::array<float, static_cast<std::size_t>(2) * reach>;
 
-/// Of a sinc in Kaiser's window, for a sample at `phase / phases` after tap `reach - 1`.
+/// Return the taps of a sinc in a Kaiser window, for each sample at `phase / phases` after tap
+/// `reach - 1`.
 std::vector<Taps> interpolation() {
   std::vector<Taps> table(phases + 1);
   for (std::size_t phase = 0; phase <= phases; ++phase) {
@@ -65,9 +66,9 @@ Sample between(const std::vector<Sample>& samples, double position) {
   return sum;
 }
 
-/// Where in an emission the first sample that is asked for lies, in its samples.
+/// Return the position of the first requested sample, in samples of the emission.
 double position(const Emission& emission, const Reception& reception) {
-  // Of one clock both have the same ticks, and there is nothing to be rounded.
+  // An emission and a reception by the same clock have the same ticks, so no rounding is needed.
   const double since_s = emission.clock == reception.clock
                              ? (reception.begin - emission.begin).get_real_secs()
                              : reception.at.seconds_since(emission.at);
@@ -84,7 +85,8 @@ void add(const Emission& emission, std::span<Sample> out, const Reception& recep
   const auto length = static_cast<double>(emission.samples.size());
   if (first > length + reach || first + step * static_cast<double>(out.size()) < -reach) return;
   const double difference_hz = emission.carrier_hz - reception.carrier_hz;
-  if (std::abs(difference_hz) > (emission.rate_hz + reception.rate_hz) / 2) return;  // other band
+  // The bands of the emission and of the reception do not overlap.
+  if (std::abs(difference_hz) > (emission.rate_hz + reception.rate_hz) / 2) return;
   const auto gain =
       static_cast<float>(std::pow(10.0, (emission.full_scale_dbm - reception.full_scale_dbm) / 20));
   const bool is_whole =
@@ -94,7 +96,7 @@ void add(const Emission& emission, std::span<Sample> out, const Reception& recep
       std::clamp(std::floor((-reach - first) / step), 0.0, static_cast<double>(out.size())));
   const auto end = static_cast<std::size_t>(
       std::clamp(std::ceil((length + reach - first) / step), 0.0, static_cast<double>(out.size())));
-  // The phase is counted from the emission's begin.
+  // The phase is 0 at the start of the emission.
   const double turn = difference_hz / reception.rate_hz;
   const double phase = difference_hz * first / emission.rate_hz;
   for (std::size_t i = begin; i < end; ++i) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 //
-// Cables of this process: what outputs sent, for inputs that ask for it at an instant. Two devices
-// on one cable each have a clock of their own, so what they sample lies between samples.
+// Cables within this process, which hold the samples that outputs sent. Inputs request the samples
+// of an instant. Two devices on one cable have different clocks, so the requested samples lie
+// between the sent samples.
 #pragma once
 
 #include <complex>
@@ -21,19 +22,19 @@ namespace nagi::uhd_double {
 
 using Sample = std::complex<float>;
 
-/// One burst, as it leaves an output.
+/// One burst that leaves an output.
 struct Emission {
-  const DeviceClock* clock = nullptr;  // only to tell clocks apart
-  uhd::time_spec_t begin;              // of that clock
+  const DeviceClock* clock = nullptr;  // only to distinguish clocks
+  uhd::time_spec_t begin;              // by `clock`
   Instant at;
-  double rate_hz = 0;  // nominal
+  double rate_hz = 0;  // nominal rate
   double true_rate_hz = 0;
-  double carrier_hz = 0;  // true
+  double carrier_hz = 0;  // true frequency
   double full_scale_dbm = 0;
   std::vector<Sample> samples;
 };
 
-/// Who asks: `count` samples from an instant on.
+/// A request for samples from an instant on.
 struct Reception {
   const DeviceClock* clock = nullptr;
   uhd::time_spec_t begin;
@@ -41,28 +42,28 @@ struct Reception {
   double rate_hz = 0;
   double true_rate_hz = 0;
   double carrier_hz = 0;
-  double full_scale_dbm = 0;  // at the end of the cable
+  double full_scale_dbm = 0;  // at the end of the cable, dBm
 };
 
 class Cable {
  public:
-  /// The cable of that name; it lasts as long as somebody holds it.
+  /// Return the cable of this name. The cable exists until its last user releases it.
   static std::shared_ptr<Cable> named(const std::string& name);
 
-  /// An emission begins; the caller goes on with `append`.
+  /// Begin an emission and return its number. The caller adds samples by `append`.
   std::uint64_t begin(Emission emission);
   void append(std::uint64_t emission, std::span<const Sample> samples);
-  /// It was longer than what went out: takes off what was to come after `count` samples.
+  /// Shorten an emission to its first `count` samples if the others are not sent.
   void cut(std::uint64_t emission, std::size_t count);
 
-  /// Adds to `samples` what is on the cable then.
+  /// Add the samples on the cable at the instants of `reception` to `samples`.
   void add_to(std::span<Sample> samples, const Reception& reception) const;
 
  private:
   void forget(std::int64_t before_ns);
 
   mutable std::mutex mutex_;
-  std::uint64_t first_ = 0;  // number of the first of:
+  std::uint64_t first_ = 0;  // number of the first emission in `emissions_`
   std::deque<Emission> emissions_;
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 //
 // A double of UHD's devices: a library that UHD loads (UHD_MODULE_PATH) and that registers the
-// device type nagi_double. uhd::usrp::multi_usrp, uhd_usrp_probe and gr-uhd drive it as they drive
-// a device; nothing but its signal path is made up.
+// device type nagi_double. uhd::usrp::multi_usrp, uhd_usrp_probe and gr-uhd drive the double like a
+// device. Only its signal path is simulated.
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -40,7 +40,8 @@ constexpr double min_decimation = 1;
 constexpr double max_decimation = 512;
 constexpr double link_bytes_s = 400e6;
 
-/// Only one process may have a device: whoever holds its name, an abstract Unix socket.
+/// A lock that allows only one process to use a device. The process holds the device's name, an
+/// abstract Unix socket.
 class Hold {
  public:
   explicit Hold(const std::string& serial)
@@ -182,7 +183,7 @@ void Device::make_tree() {
     _tree->create<uhd::usrp::dboard_eeprom_t>(dboard / (way + "_eeprom")).set(card);
     const uhd::fs_path codec = mb / (way + "_codecs/A");
     _tree->create<std::string>(codec / "name").set("converter");
-    _tree->create<int>(codec / "gains");  // of its own it has none
+    _tree->create<int>(codec / "gains");  // the converter has no gains of its own
     uhd::usrp::subdev_spec_t spec;
     for (const auto& channel : is_output ? outputs_ : inputs_) {
       const std::string name = std::to_string(channel->number);
@@ -251,7 +252,8 @@ void Device::make_dsp(const uhd::fs_path& dsp, Channel& channel) {
       .set(0);
 }
 
-/// Those that the hint names: `serial=a`, or several of `serials=a|b`. None without the type.
+/// Return the addresses of the devices that the hint names: `serial=a`, or several by
+/// `serials=a|b`. The list is empty if the hint does not name the type nagi_double.
 uhd::device_addrs_t find(const uhd::device_addr_t& hint) {
   uhd::device_addrs_t found;
   if (hint.get("type", "") != device_type || hint.get("devices", "present") == "missing") {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 //
-// The time of a device: that of its own oscillator, beside CLOCK_MONOTONIC, which stands for the
-// time of the world. In a guest with virtual time it is virtual, too.
+// The time of a device by its own oscillator, compared with CLOCK_MONOTONIC, which stands for true
+// time. In a guest with virtual time, the device's time is virtual as well.
 #pragma once
 
 #include <cmath>
@@ -12,17 +12,18 @@
 
 namespace nagi::uhd_double {
 
-/// CLOCK_MONOTONIC in ns.
+/// Return CLOCK_MONOTONIC in ns.
 inline std::int64_t monotonic_ns() {
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
   return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
 }
 
-/// ns of CLOCK_MONOTONIC, with a fraction. Differences of such instants are exact to 10^-15 s.
+/// An instant of CLOCK_MONOTONIC in ns, with a fraction. Differences between instants are exact to
+/// 10^-15 s.
 struct Instant {
   std::int64_t ns = 0;
-  double fraction = 0;  // of a ns
+  double fraction = 0;  // fraction of a ns
 
   [[nodiscard]] double seconds_since(const Instant& other) const {
     return static_cast<double>(ns - other.ns) * 1e-9 + (fraction - other.fraction) * 1e-9;
@@ -39,13 +40,14 @@ class DeviceClock {
     const std::lock_guard lock(mutex_);
     const std::int64_t passed = ns - origin_ns_;
     const double s = static_cast<double>(passed) * 1e-9;
-    // Whole and rest apart: a clock without an error shall have none.
+    // Whole seconds and their rest are added separately, so that a clock without a frequency error
+    // has no rounding error.
     return set_ +
            uhd::time_spec_t(static_cast<time_t>(passed / 1'000'000'000),
                             static_cast<double>(passed % 1'000'000'000) * 1e-9) +
            uhd::time_spec_t(error_s(s));
   }
-  /// When it is `time` there.
+  /// Return the instant at which the device's time is `time`.
   [[nodiscard]] Instant instant(const uhd::time_spec_t& time) const {
     const std::lock_guard lock(mutex_);
     const uhd::time_spec_t shown = time - set_;
@@ -58,12 +60,13 @@ class DeviceClock {
                 static_cast<std::int64_t>(whole_ns),
             rest_ns - whole_ns};
   }
-  /// It shows `time` at this instant.
+  /// Set the device's time to `time` now.
   void set(const uhd::time_spec_t& time) { set_at(monotonic_ns(), time); }
-  /// It will at the next pulse per second, which comes when a second of CLOCK_MONOTONIC begins.
+  /// Set the device's time to `time` at the next pulse per second. A pulse occurs when a second of
+  /// CLOCK_MONOTONIC begins.
   void set_at_next_pulse(const uhd::time_spec_t& time) { set_at(last_pulse_ns() + pulse_ns, time); }
   [[nodiscard]] uhd::time_spec_t at_last_pulse() const { return at(last_pulse_ns()); }
-  /// From now on it runs with a reference without an error, or by itself again.
+  /// Follow a reference without an error from now on, or run freely again.
   void follow_reference(bool follow) {
     const std::int64_t ns = monotonic_ns();
     const uhd::time_spec_t time = at(ns);
@@ -71,7 +74,7 @@ class DeviceClock {
     const std::lock_guard lock(mutex_);
     follows_ = follow;
   }
-  /// Its carriers and samples are that much too fast, now.
+  /// Return the current ratio of the device's frequencies to their nominal values.
   [[nodiscard]] double factor() const {
     const std::lock_guard lock(mutex_);
     if (follows_) return 1;
@@ -87,14 +90,14 @@ class DeviceClock {
     origin_ns_ = ns;
     set_ = time;
   }
-  /// By which it is ahead after `s` seconds.
+  /// Return the time, in seconds, by which the clock is ahead after `s` seconds.
   [[nodiscard]] double error_s(double s) const {
     return follows_ ? 0 : (rate_ - 1) * s + 0.5 * drift_ * s * s;
   }
 
   mutable std::mutex mutex_;
   double rate_;
-  double drift_;  // of the rate, a second
+  double drift_;  // of the rate, per second
   std::int64_t origin_ns_;
   bool follows_ = false;
   uhd::time_spec_t set_{0.0};

@@ -16,7 +16,7 @@ using model::ChannelPurpose;
 
 namespace {
 
-constexpr std::uint32_t faults = 0x80000000U;  // indices of draws that are no noise
+constexpr std::uint32_t faults = 0x80000000U;  // indices of draws that are not noise
 
 }  // namespace
 
@@ -50,7 +50,8 @@ std::size_t Converter::apply(std::span<Sample> samples) const {
 
 void PhaseNoise::apply(std::span<Sample> samples, std::uint64_t first, double rate_hz) {
   if (linewidth_hz_ <= 0) return;
-  // In cycles: a variance of 2 pi linewidth t is one of linewidth t / 2 pi.
+  // The phase is in cycles: a variance of 2 pi linewidth t in rad^2 is linewidth t / (2 pi) in
+  // cycles^2.
   const auto power = static_cast<float>(2 * linewidth_hz_ / rate_hz / (2 * std::numbers::pi));
   for (std::size_t i = 0; i < samples.size(); ++i) {
     const auto words = channel_draw(key_, ChannelPurpose::phase_noise, 0, first + i);
@@ -61,7 +62,8 @@ void PhaseNoise::apply(std::span<Sample> samples, std::uint64_t first, double ra
   }
 }
 
-/// Two samples from each draw: samples of even and odd numbers.
+/// Add noise to pairs of samples. Each draw gives two samples, one with an even number and one with
+/// an odd number.
 void add_noise(std::span<Sample> samples, model::ChannelKey key, std::uint64_t first,
                double power) {
   constexpr std::size_t batch = 256;

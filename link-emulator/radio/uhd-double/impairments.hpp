@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 //
-// What inputs and outputs of a device do to samples. Draws follow from seed, channel and the number
-// of a sample or burst.
+// Impairments of samples at the inputs and outputs of a device. Random draws depend on the seed,
+// the channel and the number of a sample or burst.
 #pragma once
 
 #include <complex>
@@ -15,7 +15,7 @@ namespace nagi::uhd_double {
 
 using Sample = std::complex<float>;
 
-/// Gain and phase of Q against I.
+/// The imbalance of Q relative to I in gain and phase.
 class IqImbalance {
  public:
   explicit IqImbalance(const Settings& settings);
@@ -27,22 +27,24 @@ class IqImbalance {
   float cosine_;
 };
 
-/// A converter: full scale is 1, in I and Q alike.
+/// A converter with a full scale of 1 in both I and Q.
 class Converter {
  public:
   explicit Converter(unsigned bits);
-  /// Quantises and clips; returns how many samples were clipped.
+  /// Quantise and clip `samples`. Return the number of clipped samples.
   std::size_t apply(std::span<Sample> samples) const;
 
  private:
   float steps_;
 };
 
-/// An oscillator whose phase walks (Wiener): its spectrum is Lorentzian, of that linewidth.
+/// An oscillator whose phase is a Wiener process. Its spectrum is Lorentzian with the given
+/// linewidth in Hz.
 class PhaseNoise {
  public:
   PhaseNoise(model::ChannelKey key, double linewidth_hz) : key_(key), linewidth_hz_(linewidth_hz) {}
-  /// `first`: number of the first sample; calls go on from each other.
+  /// Apply the phase noise. `first` is the number of the first sample. Each call continues the
+  /// phase of the previous call.
   void apply(std::span<Sample> samples, std::uint64_t first, double rate_hz);
 
  private:
@@ -51,10 +53,10 @@ class PhaseNoise {
   double cycles_ = 0;
 };
 
-/// Adds noise of `power` a sample. `first`: number of the first sample.
+/// Add noise of power `power` to each sample. `first` is the number of the first sample.
 void add_noise(std::span<Sample> samples, model::ChannelKey key, std::uint64_t first, double power);
 
-/// Whether something of that probability befalls `which`.
+/// Return whether the fault `what` with this probability occurs in the burst or packet `which`.
 bool befalls(model::ChannelKey key, std::uint32_t what, std::uint64_t which, double probability);
 
 }  // namespace nagi::uhd_double

@@ -10,7 +10,7 @@ namespace nagi::uhd_double {
 
 namespace {
 
-constexpr std::uint64_t lost_packets = 4;  // in an overflow that was drawn
+constexpr std::uint64_t lost_packets = 4;  // lost in a random overflow
 enum Fault : std::uint32_t { overflow, sequence };
 
 std::chrono::steady_clock::time_point steady(std::int64_t ns) {
@@ -59,12 +59,13 @@ uhd::time_spec_t RxStream::time_of(std::uint64_t sample) const {
   if (static_cast<double>(whole) != rate_hz_) {
     return task_->begin + static_cast<double>(sample) / rate_hz_;
   }
-  // Whole seconds apart, so that a day is as exact as a millisecond.
+  // Whole seconds are added separately, so that times after a day are as exact as times after a
+  // millisecond.
   return task_->begin + uhd::time_spec_t(static_cast<time_t>(sample / whole),
                                          static_cast<double>(sample % whole) / rate_hz_);
 }
 
-/// Whether there is a task to work on, waiting for one until the deadline.
+/// Wait for a task until the deadline. Return whether there is a task.
 bool RxStream::start_next(std::unique_lock<std::mutex>& lock, std::int64_t deadline_ns) {
   if (task_ && (stopping_ || (!task_->is_endless && taken_ >= task_->samples))) task_.reset();
   while (!task_) {
@@ -107,7 +108,7 @@ size_t RxStream::recv(const buffs_type& buffers, size_t count, uhd::rx_metadata_
       if (there.ns >= monotonic_ns()) {
         if (there.ns >= deadline_ns) {
           changed_.wait_until(lock, steady(deadline_ns));
-          if (monotonic_ns() < deadline_ns) continue;  // a command came
+          if (monotonic_ns() < deadline_ns) continue;  // a command has arrived
           if (done == 0) metadata.error_code = Error::ERROR_CODE_TIMEOUT;
           return done;
         }
@@ -140,7 +141,7 @@ size_t RxStream::recv(const buffs_type& buffers, size_t count, uhd::rx_metadata_
   return done;
 }
 
-/// At the begin of a packet: what befalls it. Moves on past what is lost.
+/// Return the failure at the start of a packet, or nullopt. Lost samples are skipped.
 std::optional<RxStream::Failure> RxStream::befallen(std::size_t count) {
   if (taken_ % packet_ != 0) return std::nullopt;
   const Settings& settings = board_->settings;
@@ -178,7 +179,7 @@ void RxStream::render(const buffs_type& buffers, std::size_t offset, std::size_t
     const double factor = board_->clock.factor();
     reception.rate_hz = rate_hz_;
     reception.true_rate_hz = rate_hz_ * factor;
-    // An input's DSP shifts by the negative of an output's.
+    // The DSP of an input shifts the signal in the opposite direction to the DSP of an output.
     reception.carrier_hz = (channel.lo_hz - channel.dsp_hz) * factor;
     const double full_scale_dbm = input_full_scale_dbm - channel.gain_db;
     reception.full_scale_dbm = full_scale_dbm + settings.attenuation_db;

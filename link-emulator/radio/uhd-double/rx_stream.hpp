@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 //
-// Samples from inputs to the host: packets, each of which is there when its last sample has been.
+// A stream of samples from inputs to the host, in packets. A packet is available after the instant
+// of its last sample.
 #pragma once
 
 #include <condition_variable>
@@ -36,7 +37,7 @@ class RxStream : public uhd::rx_streamer {
   };
   struct Task {
     uhd::time_spec_t begin;
-    std::uint64_t samples = 0;  // of which, without an end: 0
+    std::uint64_t samples = 0;  // 0 if the task is endless
     bool is_endless = false;
     bool is_late = false;
   };
@@ -54,14 +55,14 @@ class RxStream : public uhd::rx_streamer {
   Converter converter_;
   std::vector<PhaseNoise> phase_noise_;
   std::vector<Sample> scratch_;
-  std::uint64_t drawn_ = 0;  // samples since the stream was made
+  std::uint64_t drawn_ = 0;  // samples since the stream was created
 
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Task> tasks_;
   std::optional<Task> task_;
   bool stopping_ = false;
-  std::uint64_t taken_ = 0;  // samples of the task
+  std::uint64_t taken_ = 0;  // position in the task, in samples
   double rate_hz_ = 1;
   std::optional<Failure> pending_;
 };

@@ -10,7 +10,7 @@ namespace nagi::uhd_double {
 
 namespace {
 
-constexpr double soonest_s = 100e-6;  // a burst without a time begins that much later
+constexpr double soonest_s = 100e-6;  // a burst without a time begins this much later
 enum Fault : std::uint32_t { late, underflow, sequence };
 
 std::chrono::steady_clock::time_point steady(std::int64_t ns) {
@@ -52,7 +52,7 @@ size_t TxStream::send(const buffs_type& buffers, size_t count, const uhd::tx_met
   return count;
 }
 
-/// Whether it is on time, and what befalls it.
+/// Begin a burst: check that it is on time and draw its random faults.
 void TxStream::begin_burst(const uhd::tx_metadata_t& metadata) {
   const uhd::time_spec_t now = board_->clock.now();
   const double tick_hz = board_->tick_hz;
@@ -125,7 +125,8 @@ std::vector<Sample> TxStream::output(const void* buffer, std::size_t offset,
   return samples;
 }
 
-/// What an output holds is limited: waits until there is room. False if there is none in time.
+/// Wait until the output's buffer has room for `count` samples. Return false if there is no room
+/// within `timeout` seconds.
 bool TxStream::wait_for_room(std::size_t count, double timeout) const {
   const uhd::time_spec_t end = next() + static_cast<double>(count) / rate_hz_;
   const double ahead_s = (end - board_->clock.now()).get_real_secs();

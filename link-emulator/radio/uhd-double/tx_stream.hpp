@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 //
-// Samples from the host to outputs: bursts with a begin, and what became of them as messages.
+// A stream of samples from the host to outputs. Bursts begin at given times, and messages report
+// their outcomes.
 #pragma once
 
 #include <condition_variable>
@@ -43,16 +44,16 @@ class TxStream : public uhd::tx_streamer {
   Converter converter_;
 
   bool in_burst_ = false;
-  bool dropped_ = false;    // the rest of this burst
-  bool runs_dry_ = false;   // this burst does, as drawn
+  bool dropped_ = false;    // true if the rest of this burst is discarded
+  bool runs_dry_ = false;   // true if this burst underflows by a random draw
   uhd::time_spec_t begin_;  // of the burst
-  std::size_t sent_ = 0;    // of its samples
+  std::size_t sent_ = 0;    // samples of the burst that were sent
   double rate_hz_ = 1;
-  std::vector<std::uint64_t> emissions_;  // by channel
+  std::vector<std::uint64_t> emissions_;  // one per channel
 
-  mutable std::mutex mutex_;  // of the messages
+  mutable std::mutex mutex_;  // protects the messages
   std::condition_variable changed_;
-  std::deque<uhd::async_metadata_t> messages_;  // each is there from its time on
+  std::deque<uhd::async_metadata_t> messages_;  // each is available from its time on
 };
 
 }  // namespace nagi::uhd_double

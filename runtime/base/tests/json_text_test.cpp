@@ -48,7 +48,7 @@ TEST(ParseJson, TakesSoManyLevels) {
   EXPECT_EQ(refusal("\n " + nested(65)).line, 2);
   EXPECT_THAT(refusal(nested(65, R"({"a":)", "}")).what, HasSubstr("64 levels"));
   EXPECT_THAT(refusal(nested(4), 3).what, HasSubstr("3 levels"));
-  // Side by side is not deep, and brackets in texts are none.
+  // Arrays side by side add no depth, and brackets in strings do not count.
   std::string list = "[[]";
   for (int i = 0; i < 1000; ++i) list += ",[]";
   EXPECT_EQ(refusal(list + "]").what, "");

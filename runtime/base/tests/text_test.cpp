@@ -17,13 +17,14 @@ TEST(Printable, EscapesWhatSteersTerminals) {
   EXPECT_EQ(printable("a\nb\r\tc"), "a\\nb\\r\\tc");
   EXPECT_EQ(printable("\x1b[31mred\x7f"), "\\u001b[31mred\\u007f");
   EXPECT_EQ(printable(std::string_view("a\0b", 3)), "a\\u0000b");
-  EXPECT_EQ(printable("\xc2\x9b"), "\\u009b");                         // C1: as ESC [
-  EXPECT_EQ(printable("\xe2\x80\xae\xe2\x80\xa8"), "\\u202e\\u2028");  // right to left; a line
+  EXPECT_EQ(printable("\xc2\x9b"), "\\u009b");  // C1, equivalent to ESC [
+  // A right-to-left override and a line separator.
+  EXPECT_EQ(printable("\xe2\x80\xae\xe2\x80\xa8"), "\\u202e\\u2028");
   EXPECT_TRUE(has_unprintable("a\nb"));
 }
 
 TEST(Printable, EscapesWhatIsNoUtf8) {
-  // A lone byte, an overlong form, a surrogate, a beginning, and beyond Unicode.
+  // A lone byte, an overlong form, a surrogate, an incomplete character, and a code beyond Unicode.
   EXPECT_EQ(printable("\xa0"), "\\xa0");
   EXPECT_EQ(printable("\xc0\x8a"), "\\xc0\\x8a");
   EXPECT_EQ(printable("\xe0\x80\x8a"), "\\xe0\\x80\\x8a");

@@ -39,7 +39,7 @@ class ControlTest : public testing::Test {
     return {{"ok", true}, {"twice", 2 * number}};
   }
 
-  /// Serves until the test ends.
+  /// Serves requests until the test ends.
   class Served {
    public:
     explicit Served(const std::string& path, Handler handler = answer,
@@ -122,7 +122,7 @@ TEST_F(ControlTest, TellsAClientWhatIsTooLong) {
   EXPECT_THAT(refused["error"].get<std::string>(), HasSubstr("more than 65536 bytes"));
 }
 
-/// Counts the letters of a long line; refuses one with a "!".
+/// Counts the letters of a long line. Refuses a line that contains "!".
 class Counting final : public LongRequest {
  public:
   std::optional<std::string> take(std::string_view piece) override {
@@ -142,7 +142,7 @@ TEST_F(ControlTest, AnswersLongRequestsPieceByPieceAndInOrder) {
   const std::vector<std::size_t> lengths = {100'000, 10, 65'530, 65'545, 3'000'000, 20, 200'000};
   std::size_t asked = 0;
   std::vector<json> answers;
-  std::thread other([&] {  // is answered in between, or waits
+  std::thread other([&] {  // is answered between long requests, or waits
     for (int i = 0; i < 20; ++i) EXPECT_EQ(ask(path_, {{"number", i}})["twice"], 2 * i);
   });
   ask_all(

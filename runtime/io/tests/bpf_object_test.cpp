@@ -13,7 +13,7 @@ TEST(BpfObject, RefusesWhatIsNoObject) {
   constexpr std::array<unsigned char, 4> image = {'n', 'a', 'g', 'i'};
   testing::internal::CaptureStderr();
   EXPECT_THROW(BpfObject{image}, std::system_error);
-  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");  // libbpf is heard, not seen
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");  // libbpf's messages are not printed
 }
 
 }  // namespace

@@ -23,8 +23,8 @@ Bytes from_hex(const std::string& hex) {
 
 FrameView view(Bytes& bytes) { return {bytes.data(), bytes.size()}; }
 
-// Ethernet, IPv4 (identification 0x1234, ECT(0), header checksum right), UDP 9 -> 10, 4 bytes
-// "nagi", checksums computed by hand.
+// Ethernet, IPv4 (identification 0x1234, ECT(0), correct header checksum), UDP 9 -> 10, 4 bytes
+// "nagi". The checksums were computed by hand.
 const std::string ethernet = "0202020202020101010101010800";
 const std::string ipv4 =
     "450200201234400040111495"
@@ -40,7 +40,7 @@ std::uint16_t header_sum(const Bytes& frame) {
   return static_cast<std::uint16_t>(sum);
 }
 
-/// The frame with the UDP checksum `checksum`.
+/// Return the frame with the UDP checksum `checksum`.
 Bytes packet(const std::string& checksum) {
   return from_hex(ethernet + ipv4 + udp + checksum + "6e616769");
 }
@@ -63,13 +63,13 @@ TEST(IpHeader, KnowsASegmentOverIpv6ByItsNumbers) {
       "fd6e6167690000000000000000000001fd6e6167690000000000000000000002"
       "0009000a0001fffe0002000550100040a1b20000");
   EXPECT_EQ(IpHeader(view(frame)).identity(), 0x0003a1b2u);
-  frame.resize(14 + 40 + 8);  // cut off behind the sequence number
+  frame.resize(14 + 40 + 8);  // truncated after the sequence number
   EXPECT_EQ(IpHeader(view(frame)).identity(), 0u);
 }
 
 TEST(IpHeader, MarksWhatIsCapable) {
   Bytes frame = packet("a1b2");
-  ASSERT_EQ(header_sum(frame), 0xffff);  // the header's checksum is right
+  ASSERT_EQ(header_sum(frame), 0xffff);  // the header's checksum is correct
   EXPECT_NE(IpHeader(view(frame)).ecn(), 0);
   IpHeader(view(frame)).mark();
   EXPECT_EQ(frame[15], 3);
@@ -92,7 +92,8 @@ TEST(IpHeader, MarksIpv6) {
   EXPECT_EQ(frame[15], 0x30);
 }
 
-/// Whether the checksum of TCP or UDP is right: pseudo-header and payload add up to 0xffff.
+/// Return whether the checksum of TCP or UDP is correct: the sum of pseudo-header and payload is
+/// 0xffff.
 bool is_right(const Bytes& frame) {
   const std::size_t ip = frame[12] == 0x81 ? 18 : 14;
   const bool four = frame[ip] >> 4 == 4;
@@ -109,7 +110,7 @@ bool is_right(const Bytes& frame) {
   return sum == 0xffff;
 }
 
-/// An IP packet of a host that leaves checksums to hardware, and the place of its checksum.
+/// An IP packet of a host with checksum offload, and the offset of its checksum.
 struct LeftOut {
   Bytes frame;
   std::size_t place;
@@ -141,7 +142,7 @@ LeftOut left_out(bool four, bool tcp, const Bytes& data, bool tagged = false) {
   append(tcp ? Bytes{0, 0, 0, 1, 0, 0, 0, 2, 0x50, 0x18, 1, 0, 0, 0, 0, 0}
              : Bytes{high, low, 0, 0});
   append(data);
-  // What Linux leaves: the pseudo-header's sum, folded and not complemented.
+  // Linux stores the sum of the pseudo-header, folded and not complemented.
   std::uint32_t sum = protocol + static_cast<std::uint32_t>(length);
   for (std::size_t i = ip + (four ? 12 : 8); i < payload; i += 2) {
     sum += static_cast<std::uint32_t>(frame[i] << 8 | frame[i + 1]);
@@ -155,7 +156,7 @@ LeftOut left_out(bool four, bool tcp, const Bytes& data, bool tagged = false) {
 
 TEST(IpHeader, CompletesAChecksumLeftToHardware) {
   // Pseudo-header: 0a00 + 0001 + 0a00 + 0002 + 0011 + 000c = 1420. Payload: 0009 + 000a + 000c +
-  // 6e61 + 6769 = d5e9. The right checksum is ~(1420 + d5e9) = ~ea09 = 15f6.
+  // 6e61 + 6769 = d5e9. The correct checksum is ~(1420 + d5e9) = ~ea09 = 15f6.
   Bytes frame = packet("1420");
   EXPECT_TRUE(IpHeader(view(frame)).complete_checksum());
   EXPECT_EQ(frame, packet("15f6"));
@@ -164,7 +165,7 @@ TEST(IpHeader, CompletesAChecksumLeftToHardware) {
 }
 
 TEST(IpHeader, LeavesOtherChecksumsAsTheyAre) {
-  // Right; damaged on the way; none.
+  // A correct checksum, a checksum damaged on the way, and no checksum.
   for (const char* checksum : {"15f6", "15f7", "0000"}) {
     Bytes frame = packet(checksum);
     EXPECT_FALSE(IpHeader(view(frame)).complete_checksum());
@@ -189,7 +190,7 @@ TEST(IpHeader, CompletesChecksumsOfAllKindsOfPackets) {
           EXPECT_TRUE(is_right(frame)) << four << tcp << tagged << length;
           expected[place] = frame[place];
           expected[place + 1] = frame[place + 1];
-          EXPECT_EQ(frame, expected);  // nothing else
+          EXPECT_EQ(frame, expected);  // nothing else has changed
           const Bytes whole = frame;
           EXPECT_FALSE(IpHeader(view(frame)).complete_checksum());
           EXPECT_EQ(frame, whole);
@@ -200,7 +201,7 @@ TEST(IpHeader, CompletesChecksumsOfAllKindsOfPackets) {
 }
 
 TEST(IpHeader, WritesAChecksumOfZeroAsUdpHasIt) {
-  // Data that make the sum 0xffff, so that the checksum is 0, which UDP writes as 0xffff.
+  // With these data, the sum is 0xffff and the checksum 0, which UDP writes as 0xffff.
   for (const bool tcp : {false, true}) {
     auto [frame, place] = left_out(true, tcp, {0, 0});
     Bytes zero = frame;
@@ -215,7 +216,7 @@ TEST(IpHeader, WritesAChecksumOfZeroAsUdpHasIt) {
 
 TEST(IpHeader, LeavesFragmentsAndWhatIsCutOffAlone) {
   const auto [whole, place] = left_out(true, false, Bytes(100, 7));
-  for (const bool first : {true, false}) {  // more fragments come; a later one
+  for (const bool first : {true, false}) {  // more fragments follow; a later fragment
     Bytes frame = whole;
     frame[14 + 6] = first ? 0x20 : 0;
     frame[14 + 7] = first ? 0 : 1;

@@ -14,7 +14,7 @@
 namespace nagi::io {
 namespace {
 
-// Every byte as draft-ietf-opsawg-pcapng has it.
+// Every byte is as draft-ietf-opsawg-pcapng specifies.
 TEST(PcapngFile, IsPcapng) {
   const auto path =
       std::filesystem::temp_directory_path() / ("nagi-drops-" + std::to_string(getpid()));

@@ -9,7 +9,8 @@ namespace {
   throw std::invalid_argument(std::string(who) + ": " + what);
 }
 
-/// Integers come from Python as long and from C++ blocks as uint64.
+/// Return an integer from a PDU's dictionary. Integers from Python are long; integers from C++
+/// blocks are uint64.
 std::int64_t whole(const Pdu& pdu, const pmt::pmt_t& name, const char* who) {
   const pmt::pmt_t value = pmt::dict_ref(pdu.meta, name, pmt::PMT_NIL);
   if (pmt::is_integer(value)) return pmt::to_long(value);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 //
-// PDUs as all of these blocks exchange them: a dictionary and a vector of bytes or of samples.
+// The PDUs that all blocks of this module exchange: a dictionary and a vector of bytes or samples.
 #pragma once
 
 #include <gnuradio/gr_complex.h>
@@ -15,16 +15,16 @@
 
 namespace gr::nagi {
 
-/// What became of a transmission; the numbers are nagi-link's.
+/// The outcome of a transmission. The numbers are those of nagi-link.
 enum class Outcome : long {
   received = 0,
   not_detected = 1,
   header_error = 2,
   payload_error = 3,
-  // Of devices alone.
-  receiver_busy = 8,  // half duplex: the receiver transmitted itself
-  not_sent = 11,      // the device had it too late, or ran out of samples
-  not_received = 12,  // samples of it are missing
+  // Only UHD devices have the outcomes below.
+  receiver_busy = 8,  // half duplex: the receiver was transmitting
+  not_sent = 11,      // the burst reached the device too late, or the device ran out of samples
+  not_received = 12,  // samples of the burst are missing
 };
 
 namespace key {
@@ -48,7 +48,7 @@ inline const pmt::pmt_t& mode() {
   static const pmt::pmt_t symbol = pmt::mp("mode");
   return symbol;
 }
-/// The outcome of a burst that no receiver has seen; an empty burst has it.
+/// Return the key for the outcome of a burst that no receiver has seen. Such a burst is empty.
 inline const pmt::pmt_t& fate() {
   static const pmt::pmt_t symbol = pmt::mp("fate");
   return symbol;
@@ -64,32 +64,34 @@ struct Pdu {
   pmt::pmt_t data;
 };
 
-/// The parts of a PDU. Throws std::invalid_argument, naming `who`, if `message` is none.
+/// Return the parts of a PDU. Throws std::invalid_argument, which names `who`, if `message` is not
+/// a PDU.
 Pdu open_pdu(const pmt::pmt_t& message, const char* who);
 
-/// Its bytes. Throws std::invalid_argument if it holds anything else.
+/// Return the bytes of a PDU. Throws std::invalid_argument if the PDU holds other data.
 std::span<const std::uint8_t> bytes_of(const Pdu& pdu, const char* who);
 
-/// Its complex samples, likewise.
+/// Return the complex samples of a PDU. Throws std::invalid_argument if the PDU holds other data.
 std::span<const gr_complex> samples_of(const Pdu& pdu, const char* who);
 
-/// A PDU of bytes; of complex samples.
+/// Return a PDU of bytes (make_pdu) or of complex samples (make_burst).
 pmt::pmt_t make_pdu(const pmt::pmt_t& meta, std::span<const std::uint8_t> bytes);
 pmt::pmt_t make_burst(const pmt::pmt_t& meta, std::span<const gr_complex> samples);
 
-/// Its number among the transmissions of its direction; throws std::invalid_argument if it has
-/// none.
+/// Return the number of a PDU among the transmissions of its direction. Throws
+/// std::invalid_argument if the PDU has no number.
 std::uint64_t number_of(const Pdu& pdu, const char* who);
 
-/// The instant it begins on the air, in ns of event time; throws if it has none.
+/// Return the instant at which a transmission begins on the air, in ns of event time. Throws
+/// std::invalid_argument if the PDU has no such instant.
 std::int64_t begin_of(const Pdu& pdu, const char* who);
 
-/// Which of `modes` (modulations, or code rates) it is sent in, 0 if it does not say. Throws
-/// std::invalid_argument if there is no such mode.
+/// Return the mode (modulation or code rate) of a PDU, or 0 if the PDU has none. Throws
+/// std::invalid_argument if the mode is not from 0 to `modes` - 1.
 std::size_t mode_of(const Pdu& pdu, std::size_t modes, const char* who);
 
-/// What became of it, if it says so: its fate, else the receiver's outcome. Throws
-/// std::invalid_argument if that is no outcome.
+/// Return the fate of a PDU, else the outcome from its receiver, else nullopt. Throws
+/// std::invalid_argument if the number is not an outcome.
 std::optional<Outcome> outcome_of(const Pdu& pdu, const char* who);
 
 }  // namespace gr::nagi

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 //
-// A thread that does things when they are due, on CLOCK_MONOTONIC.
+// A thread that performs actions when they are due, by CLOCK_MONOTONIC.
 #pragma once
 
 #include <sys/prctl.h>
@@ -19,7 +19,8 @@ namespace gr::nagi {
 
 class TimedThread {
  public:
-  /// Does what is due at `now` (ns) and returns when there is more to do, if there is.
+  /// A function that performs the actions that are due at `now` (ns). It returns the time of the
+  /// next action in ns, or nullopt if there is none.
   using Step = std::function<std::optional<std::int64_t>(std::int64_t now)>;
 
   explicit TimedThread(Step step) : step_(std::move(step)) {}
@@ -42,7 +43,7 @@ class TimedThread {
     if (thread_.joinable()) thread_.join();
   }
 
-  /// Has it ask `step` again: there may be something due sooner.
+  /// Make the thread call `step` again, because an action may be due sooner.
   void wake() {
     {
       const std::lock_guard lock(mutex_);
@@ -53,7 +54,7 @@ class TimedThread {
 
  private:
   void run() {
-    prctl(PR_SET_TIMERSLACK, 1UL);  // ns; by default timers may be 50 us late
+    prctl(PR_SET_TIMERSLACK, 1UL);  // ns; by default, timers may be 50 us late
     const auto called = [this] { return woken_ || stopping_; };
     std::unique_lock lock(mutex_);
     while (!stopping_) {

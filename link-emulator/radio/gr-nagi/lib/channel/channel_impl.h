@@ -19,7 +19,7 @@ class channel_impl : public channel {
  private:
   void pass(const pmt::pmt_t& message);
 
-  mutable std::mutex mutex_;  // for these two
+  mutable std::mutex mutex_;  // protects config_ and model_
   channel_config config_;
   std::shared_ptr<const channel_model> model_;
   std::int64_t next_begin_ns_ = 0;

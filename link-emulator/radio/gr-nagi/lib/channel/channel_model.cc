@@ -31,10 +31,10 @@ namespace {
 
 constexpr double gains_a_doppler_period = 64.0;
 constexpr double longest_gain_interval = 1024.0;
-constexpr double whole_to = 1e-6;         // of a sample: nearer to a whole delay is one
-constexpr std::size_t filter_reach = 16;  // samples, to either side
+constexpr double whole_to = 1e-6;  // samples; a delay this close to a whole number is rounded
+constexpr std::size_t filter_reach = 16;  // samples on either side
 constexpr double kaiser_beta = 8.0;
-constexpr std::size_t places = 256;  // between samples, for which there is an interpolator
+constexpr std::size_t places = 256;  // interpolators per sample interval
 constexpr double max_clock_offset_ppm = 200.0;
 constexpr std::int64_t longest_period_ns = 3'600'000'000'000;
 
@@ -45,7 +45,8 @@ gr_complexd product(gr_complexd a, gr_complexd b) {
   return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
 }
 
-/// Coefficients for a delay of 16 samples and `rest`, in [0, 1]; their sum is 1.
+/// Return the coefficients for a delay of 16 + `rest` samples, with `rest` in [0, 1]. The sum of
+/// the coefficients is 1.
 std::vector<float> fractional_delay(double rest) {
   const auto reach = static_cast<double>(filter_reach);
   std::vector<double> taps;
@@ -64,7 +65,8 @@ std::vector<float> fractional_delay(double rest) {
   return coefficients;
 }
 
-/// Longer than `samples` by the filter's reach, its delay of 16 samples taken off again.
+/// Return `samples` filtered, without the filter's delay of 16 samples. The result is 16 samples
+/// longer than `samples`.
 std::vector<gr_complex> filtered(std::span<const float> filter,
                                  std::span<const gr_complex> samples) {
   std::vector<gr_complex> out(samples.size() + filter_reach);
@@ -133,9 +135,8 @@ channel_config::fading_type fading_from_name(const std::string& name) {
 }
 
 struct channel_model::path {
-  std::size_t delay;  // whole samples
-  std::vector<float>
-      filter;  // for the rest of the delay, after which come whole samples; empty: none
+  std::size_t delay;          // whole samples
+  std::vector<float> filter;  // for the fractional part of the delay; empty if the delay is whole
   std::vector<Sinusoid> sinusoids;
 };
 
@@ -238,7 +239,8 @@ double channel_model::noise_power(std::int64_t begin_ns) const {
   return power_of_db(-snr_db);
 }
 
-/// Each sinusoid is evaluated where the burst begins, and turned from one gain to the next.
+/// Add the samples of one path to `received`. Each sinusoid is evaluated at the start of the burst
+/// and then rotated by a constant phasor from one gain to the next.
 void channel_model::add_path(const path& via, double begin_s, std::span<const gr_complex> samples,
                              std::span<gr_complex> received) const {
   std::vector<gr_complexd> now;
@@ -268,7 +270,7 @@ void channel_model::add_path(const path& via, double begin_s, std::span<const gr
   }
 }
 
-/// Instants whose offset would be beyond the greatest have that one.
+/// Return the clock offset, clamped to the maximum of 200 ppm in either direction.
 double channel_model::clock_offset(std::int64_t at_ns) const {
   const double seconds = static_cast<double>(at_ns) * 1e-9;
   const double ppm = config_.sample_clock_offset_ppm + config_.sample_clock_drift_ppm_s * seconds;
@@ -277,7 +279,7 @@ double channel_model::clock_offset(std::int64_t at_ns) const {
 
 double channel_model::clock_slip(std::int64_t at_ns) const {
   const double seconds = static_cast<double>(at_ns) * 1e-9;
-  double drifting = seconds;  // until the greatest offset is reached
+  double drifting = seconds;  // s from instant 0 until the offset reaches its maximum
   if (config_.sample_clock_drift_ppm_s != 0.0) {
     const double limit = std::copysign(max_clock_offset_ppm, config_.sample_clock_drift_ppm_s);
     drifting = std::clamp(
@@ -289,7 +291,8 @@ double channel_model::clock_slip(std::int64_t at_ns) const {
   return ppm_seconds * 1e-6 * config_.sample_rate;
 }
 
-/// Sample n of the receiver is at (n - fraction) / (1 + offset) of the sender's: it counts from the
+/// Return the burst as the receiver's clock samples it. Sample n of the receiver is at
+/// (n - fraction) / (1 + offset) of the sender's samples, because the receiver counts from its last
 /// whole sample before the burst.
 std::vector<gr_complex> channel_model::resampled(std::int64_t begin_ns,
                                                  std::span<const gr_complex> samples) const {
@@ -324,11 +327,11 @@ std::vector<gr_complex> channel_model::resampled(std::int64_t begin_ns,
   return out;
 }
 
-/// The phase is that of an oscillator which runs from instant 0 on.
+/// Apply the frequency offset. The phase is that of an oscillator that starts at instant 0.
 void channel_model::rotate(std::int64_t begin_ns, std::span<gr_complex> samples) const {
-  constexpr std::size_t exact_every = 512;  // the phase, so that turning it adds no error
+  constexpr std::size_t exact_every = 512;  // samples; limits the rounding error of `turn`
   const double cycles_a_sample = config_.frequency_offset_hz / config_.sample_rate;
-  // Whole seconds apart, so that a day is as exact as a millisecond.
+  // The phase of whole seconds is separate, so the phase is as exact after a day as after 1 ms.
   const double seconds = static_cast<double>(begin_ns / 1'000'000'000);
   const double rest = static_cast<double>(begin_ns % 1'000'000'000) * 1e-9;
   const double whole = config_.frequency_offset_hz * seconds;
@@ -342,9 +345,9 @@ void channel_model::rotate(std::int64_t begin_ns, std::span<gr_complex> samples)
   }
 }
 
-/// Four steps of the phase from each draw.
+/// Apply phase noise. Each draw gives four steps of the phase.
 void channel_model::add_phase_noise(std::uint64_t number, std::span<gr_complex> samples) const {
-  // In cycles: a variance of 2 pi linewidth t is one of linewidth t / 2 pi.
+  // The variance of 2 pi linewidth t in rad^2 is linewidth t / (2 pi) in cycles^2.
   const double variance = config_.phase_noise_hz / config_.sample_rate / (2.0 * std::numbers::pi);
   const auto power = static_cast<float>(2.0 * variance);
   const ChannelKey key{config_.seed, config_.direction};
@@ -366,7 +369,7 @@ void channel_model::add_phase_noise(std::uint64_t number, std::span<gr_complex> 
   }
 }
 
-/// Two samples from each draw.
+/// Add Gaussian noise. Each draw gives two complex samples.
 void channel_model::add_noise(std::uint64_t number, double power_a_sample,
                               std::span<gr_complex> samples) const {
   constexpr std::size_t batch = 256;

@@ -72,7 +72,8 @@ bool interference_impl::stop() {
   return gr::block::stop();
 }
 
-/// A burst, and what its coming in says of the clock.
+/// Return the burst in `message`. If the burst arrived with less delay than all earlier bursts,
+/// correct the estimated epoch of event time.
 interference_impl::Burst interference_impl::read(const pmt::pmt_t& message) {
   const Pdu pdu = open_pdu(message, me);
   const std::int64_t begin_ns = begin_of(pdu, me);
@@ -150,8 +151,9 @@ void interference_impl::add(std::size_t interferer, const Burst& other, const Bu
   }
 }
 
-/// What ended before all bursts that may still come: those begin after the last one that came, and
-/// come at most a second after they began.
+/// Discard the interfering bursts that ended before any burst that is held or may still arrive.
+/// Held bursts are in the order of their begin, and later bursts follow them. If no burst is held,
+/// the function assumes that a burst arrives at most 1 s after its begin.
 void interference_impl::forget(std::int64_t event_now_ns) {
   constexpr std::int64_t latest_ns = 1'000'000'000;
   const std::int64_t next_ns = held_.empty() ? event_now_ns - latest_ns : held_.front().begin_ns;

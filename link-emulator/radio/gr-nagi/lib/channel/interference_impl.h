@@ -42,14 +42,16 @@ class interference_impl : public interference {
   const interference_config config_;
   std::vector<float> amplitudes_;
 
-  // Locked while PDUs are published too, so that they leave in order.
+  // The mutex is locked while PDUs are published as well, so that PDUs leave in order.
   std::mutex mutex_;
   std::deque<Burst> held_;
-  std::vector<std::deque<Burst>> interfering_;  // by interferer, in the order of their begins
-  std::int64_t epoch_ns_ = std::numeric_limits<std::int64_t>::max();  // of event time, at latest
-  std::int64_t left_until_ns_ = std::numeric_limits<std::int64_t>::min();  // end of what has left
+  std::vector<std::deque<Burst>> interfering_;  // by interferer, in the order of begin_ns
+  // Epoch of event time on CLOCK_MONOTONIC: an upper bound, which read() lowers.
+  std::int64_t epoch_ns_ = std::numeric_limits<std::int64_t>::max();
+  // Latest end of a burst that was published.
+  std::int64_t left_until_ns_ = std::numeric_limits<std::int64_t>::min();
 
-  TimedThread thread_;  // last: it uses all of the above
+  TimedThread thread_;  // declared last, because the thread uses the members above
 };
 
 }  // namespace nagi

@@ -41,10 +41,11 @@ Number get(const std::uint8_t* at) {
   return value;
 }
 
-/// The sequence of DVB-T's energy dispersal.
+/// Return the sequence of DVB-T's energy dispersal.
 std::vector<std::uint8_t> whitening_sequence(std::size_t bytes) {
   std::vector<std::uint8_t> sequence(bytes);
-  unsigned state = 0b000000010101001;  // the register "100101010000000", its first cell lowest
+  // The register is "100101010000000", with its first cell in the lowest bit.
+  unsigned state = 0b000000010101001;
   for (std::uint8_t& byte : sequence) {
     for (int bit = 0; bit < 8; ++bit) {
       const unsigned out = (state >> 13 ^ state >> 14) & 1U;
@@ -59,16 +60,16 @@ std::vector<std::uint8_t> whitening_sequence(std::size_t bytes) {
 
 namespace {
 
-/// Of the code's output, two bits a step, those that are sent: IEEE 802.11-2020, 17.3.5.6. Bits are
-/// in the order of the output; the pattern repeats.
+/// A puncturing pattern: the bits of the code's output, two bits per step, that are sent (IEEE
+/// 802.11-2020, 17.3.5.6). The bits are in the order of the output. The pattern repeats.
 struct Puncturing {
   const char* name;
-  std::size_t period;  // bits of the output
-  std::uint8_t kept;   // bit i: whether bit i of a period is sent
+  std::size_t period;  // in bits of the output
+  std::uint8_t kept;   // bit i is 1 if bit i of a period is sent
   std::size_t kept_bits;
 
   bool keeps(std::size_t bit) const { return (kept >> bit % period & 1) != 0; }
-  /// Bits that are sent of the first `bits`.
+  /// Return the number of bits that are sent of the first `bits` bits.
   std::size_t sent(std::size_t bits) const {
     std::size_t count = bits / period * kept_bits;
     for (std::size_t bit = 0; bit < bits % period; ++bit) count += keeps(bit) ? 1 : 0;
@@ -91,7 +92,8 @@ std::size_t coded_bytes(std::size_t plain_bytes, code_rate rate) {
   return (puncturing_of(rate).sent(coded_bits(plain_bytes)) + 7) / 8;
 }
 
-/// Bytes of what was encoded, from those of the frame; nothing if no frame is that long.
+/// Return the number of bytes before encoding, given the bytes of the frame, or nullopt if no frame
+/// has this length.
 std::optional<std::size_t> plain_bytes_of(std::size_t frame_bytes, code_rate rate) {
   std::size_t low = 0;
   std::size_t high = frame_bytes;
@@ -106,13 +108,13 @@ std::optional<std::size_t> plain_bytes_of(std::size_t frame_bytes, code_rate rat
   return coded_bytes(low, rate) == frame_bytes ? std::optional(low) : std::nullopt;
 }
 
-/// The interleaver's rows and columns. A row's bits are as far apart on the air as there are rows:
-/// a number without a factor of 2 or 3, so that successive bits of the code take turns at all
-/// places in a symbol, which are not equally reliable.
+/// The rows and columns of the interleaver. Successive bits of a row are sent as many bits apart as
+/// there are rows. The number of rows has no factor of 2 or 3, so that successive bits of the code
+/// alternate between all positions in a symbol, which are not equally reliable.
 struct Interleaver {
   std::size_t rows;
   std::size_t columns;
-  std::size_t full;  // rows, the first ones, that have a bit in the last column, too
+  std::size_t full;  // number of rows, the first ones, with a bit in the last column
 
   explicit Interleaver(std::size_t bits) {
     rows = static_cast<std::size_t>(std::ceil(std::sqrt(static_cast<double>(bits))));
@@ -120,7 +122,8 @@ struct Interleaver {
     columns = (bits + rows - 1) / rows;
     full = bits - (columns - 1) * rows;
   }
-  /// Calls `visit` with the place in the code's output of each bit, in the order they are sent.
+  /// Call `visit` with each bit's position in the code's output, in the order in which the bits are
+  /// sent.
   template <class Visit>
   void for_each(Visit visit) const {
     for (std::size_t column = 0; column < columns; ++column) {
@@ -154,7 +157,7 @@ std::size_t framed_bytes(std::size_t payload_bytes, code_rate rate) {
   return coded_bytes(header_bytes + payload_bytes + crc_bytes, rate);
 }
 
-/// The convolutional code with puncturing and interleaver.
+/// The convolutional code with its puncturing and interleaver.
 class framing::code {
  public:
   code(std::size_t max_bytes, code_rate rate)
@@ -171,7 +174,7 @@ class framing::code {
     encoder_->generic_work(bits_.data(), coded_.data());
 
     std::vector<std::uint8_t> framed(coded_bytes(plain.size(), rate_));
-    std::vector<std::uint8_t> punctured(8 * framed.size());  // its last bits are padding
+    std::vector<std::uint8_t> punctured(8 * framed.size());  // the last bits are padding
     std::size_t kept = 0;
     for (std::size_t i = 0; i < coded_bits(plain.size()); ++i) {
       if (puncturing_of(rate_).keeps(i)) punctured[kept++] = coded_[i];
@@ -184,13 +187,14 @@ class framing::code {
     return framed;
   }
 
-  /// `soft`: one value a bit, positive for 1. Nothing if no frame is that long.
+  /// Return the decoded bytes. `soft` has one value per bit, positive for 1. Returns an empty
+  /// vector if no frame has this length.
   std::vector<std::uint8_t> decode(std::span<const float> soft) {
     if (soft.empty() || soft.size() % 8 != 0) return {};
     const auto bytes = plain_bytes_of(soft.size() / 8, rate_);
     if (!bytes || *bytes == 0) return {};
     const auto received = quantized(soft);
-    std::vector<std::int8_t> coded(coded_bits(*bytes));  // 0 where nothing was sent
+    std::vector<std::int8_t> coded(coded_bits(*bytes));  // 0 for a bit that was not sent
     std::size_t kept = 0;
     for (std::size_t i = 0; i < coded.size(); ++i) {
       if (puncturing_of(rate_).keeps(i)) coded[i] = received[kept++];
@@ -205,10 +209,10 @@ class framing::code {
 
  private:
   static constexpr int constraint = 7;
-  static std::vector<int> polynomials() { return {109, 79}; }  // as gr-fec writes 133 and 171
+  static std::vector<int> polynomials() { return {109, 79}; }  // gr-fec's notation of 133 and 171
 
-  /// Soft bits in the order in which they were punctured, as whole numbers: the mean magnitude
-  /// becomes 32, so that rounding costs less than 0.01 dB, and few values are cut off at 127.
+  /// Return the soft bits as integers, in the order of the punctured output. The mean magnitude
+  /// becomes 32, so that rounding costs less than 0.01 dB and few values are clipped at 127.
   static std::vector<std::int8_t> quantized(std::span<const float> soft) {
     constexpr double mean_value = 32;
     double sum = 0;
@@ -226,8 +230,8 @@ class framing::code {
   code_rate rate_;
   fec::generic_encoder::sptr encoder_;
   Viterbi decoder_;
-  volk::vector<std::uint8_t> bits_;   // one a byte
-  volk::vector<std::uint8_t> coded_;  // likewise, all of the code's output
+  volk::vector<std::uint8_t> bits_;   // one bit per byte
+  volk::vector<std::uint8_t> coded_;  // all of the code's output, one bit per byte
 };
 
 framing::framing(code_rate rate, bool whiten, std::size_t max_payload)
@@ -293,7 +297,8 @@ std::optional<framing::content> framing::deframe_soft(std::span<const float> sof
   return open(code_->decode(plain));
 }
 
-/// What a frame holds, decoded and without its whitening.
+/// Return the content of a frame that is decoded and not whitened, or nullopt if the frame is
+/// invalid.
 std::optional<framing::content> framing::open(std::span<const std::uint8_t> plain) const {
   if (plain.size() <= header_bytes + crc_bytes) return std::nullopt;
   const std::size_t covered = plain.size() - crc_bytes;

@@ -11,7 +11,8 @@ namespace nagi {
 namespace {
 constexpr const char* me = "packet_deframer";
 
-/// By soft decisions if there are any and the code can use them.
+/// Deframe a PDU by soft decisions if the PDU has them and the framing has a code, else by its
+/// bytes.
 std::optional<framing::content> take_apart(framing& framing, const Pdu& pdu) {
   const pmt::pmt_t soft = pmt::dict_ref(pdu.meta, key::soft_bits(), pmt::PMT_NIL);
   const auto bytes = bytes_of(pdu, me);

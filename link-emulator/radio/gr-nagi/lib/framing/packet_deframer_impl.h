@@ -14,7 +14,7 @@ class packet_deframer_impl : public packet_deframer {
  private:
   void deframe(const pmt::pmt_t& message);
 
-  std::vector<std::unique_ptr<framing>> framings_;  // by mode
+  std::vector<std::unique_ptr<framing>> framings_;  // one per mode
 };
 
 }  // namespace nagi

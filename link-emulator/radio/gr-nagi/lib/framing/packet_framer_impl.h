@@ -14,7 +14,7 @@ class packet_framer_impl : public packet_framer {
  private:
   void frame(const pmt::pmt_t& message);
 
-  std::vector<std::unique_ptr<framing>> framings_;  // by mode
+  std::vector<std::unique_ptr<framing>> framings_;  // one per mode
   std::uint64_t next_number_ = 0;
 };
 

@@ -7,9 +7,10 @@
 
 namespace gr::nagi {
 
-// A state is the 6 bits before, the newest uppermost. State s and bit b send the parities of
-// (b << 6 | s) & polynomial and lead to b << 5 | s >> 1. Both polynomials have the newest and the
-// oldest bit: of states 2j and 2j + 1 one sends the opposite of the other, and so do bits 0 and 1.
+// A state is the previous 6 bits, of which the newest is the most significant. State s and bit b
+// send the parities of (b << 6 | s) & polynomial and lead to state b << 5 | s >> 1. Both
+// polynomials include the newest and the oldest bit. States 2j and 2j + 1 therefore send opposite
+// bits for the same bit b, and a state sends opposite bits for b = 0 and b = 1.
 
 Viterbi::Viterbi() {
   for (unsigned j = 0; j < states / 2; ++j) {
@@ -47,7 +48,7 @@ std::vector<std::uint8_t> Viterbi::decode(std::span<const std::int8_t> coded) {
     metrics = next;
   }
   std::vector<std::uint8_t> bits(steps);
-  std::size_t state = 0;  // where the zeros lead
+  std::size_t state = 0;  // the 6 zeros at the end lead to state 0
   for (std::size_t step = steps; step-- > 0;) {
     bits[step] = static_cast<std::uint8_t>(state >> (memory - 1));
     state = (state << 1 & (states - 1)) | (survivors_[step] >> state & 1);

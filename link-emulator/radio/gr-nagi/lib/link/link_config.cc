@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 //
-// Apart from the block: this file alone includes the JSON library, which takes long to compile.
+// This function has a file of its own, because the JSON library takes long to compile. No other
+// file of the block includes the library.
 #include "link_config.h"
 
 #include <stdexcept>

@@ -7,7 +7,8 @@
 
 namespace gr::nagi {
 
-/// Reads a direction's configuration. Throws std::invalid_argument, naming the key and the cure.
+/// Return the configuration of a direction. Throws std::invalid_argument, naming the key and the
+/// cure, if `json` is invalid.
 ::nagi::model::DirectionConfig read_link_config(const std::string& json);
 
 }  // namespace gr::nagi

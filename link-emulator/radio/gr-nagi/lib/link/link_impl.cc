@@ -44,7 +44,7 @@ const char* name_of(model::Fate fate) {
   }
 }
 
-/// The packet as an Ethernet frame, as which IpHeader reads it.
+/// Return the packet as an Ethernet frame, the format that IpHeader reads.
 std::vector<std::uint8_t> as_frame(std::span<const std::uint8_t> bytes, bool is_ethernet) {
   if (is_ethernet) return {bytes.begin(), bytes.end()};
   const unsigned type = !bytes.empty() && bytes[0] >> 4 == 6 ? ETH_P_IPV6 : ETH_P_IP;
@@ -55,7 +55,7 @@ std::vector<std::uint8_t> as_frame(std::span<const std::uint8_t> bytes, bool is_
   return frame;
 }
 
-/// Does to a packet what the model says of it.
+/// Mark or corrupt the packet in `pdu`, as the model decided.
 void change(Pdu& pdu, const model::Packet& packet, bool is_ethernet) {
   auto frame = as_frame(bytes_of(pdu, me), is_ethernet);
   ::nagi::io::IpHeader header({frame.data(), frame.size()});

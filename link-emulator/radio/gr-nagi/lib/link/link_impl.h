@@ -42,15 +42,15 @@ class link_impl : public link {
 
   const bool carries_ethernet_;
   const bool reads_headers_;
-  std::int64_t epoch_ns_ = 0;  // 0: not started yet
+  std::int64_t epoch_ns_ = 0;  // CLOCK_MONOTONIC; 0 before the first start()
 
-  // Locked while PDUs are published too, so that they leave in the order of the model.
+  // The mutex is locked while PDUs are published as well, so that PDUs leave in the model's order.
   mutable std::mutex mutex_;
   ::nagi::model::Direction model_;
-  std::unordered_map<std::uint64_t, Pdu> held_;  // by tag
+  std::unordered_map<std::uint64_t, Pdu> held_;  // by the packet's tag
   std::uint64_t next_tag_ = 0;
 
-  TimedThread thread_;  // last: it uses all of the above
+  TimedThread thread_;  // declared last, because the thread uses the members above
 };
 
 }  // namespace nagi

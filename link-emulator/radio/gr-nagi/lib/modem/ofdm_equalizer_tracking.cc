@@ -16,15 +16,16 @@ namespace {
 using Complex = std::complex<double>;
 using Matrix = std::vector<std::vector<Complex>>;
 
-/// 1 / gain. The library's division takes care of infinities, and ten times as long.
+/// Return 1 / gain. The division of std::complex also handles infinities and takes ten times as
+/// long.
 gr_complex inverse_of(const gr_complex& gain) {
-  // No gain at all happens to a packet that is cut off: then all its symbols are 0.
+  // The gain is 0 if the packet is cut off. The result 0 then makes all its symbols 0.
   const float power = std::norm(gain);
   return power > 0 ? std::conj(gain) / power : gr_complex();
 }
 
-/// Solves a x = b for all columns of b, which holds x then. `a` is Hermitian and positive definite,
-/// so no pivot is needed.
+/// Solve a x = b for every column of b and store x in b. `a` is Hermitian and positive definite, so
+/// the elimination needs no pivoting.
 void solve(Matrix a, Matrix& b) {
   const std::size_t size = a.size();
   for (std::size_t pivot = 0; pivot < size; ++pivot) {
@@ -40,13 +41,15 @@ void solve(Matrix a, Matrix& b) {
   }
 }
 
-/// Noise to fit gains with: that of a carrier over the energy of a tap. With little, the outermost
-/// carriers, which have neighbours to one side only, now and then get gains so wrong that decisions
-/// keep them so; with much, gains come out too small.
+/// Noise that regularises the fit of the gains: the noise of a carrier divided by the energy of a
+/// tap. With little noise, the outermost carriers, which have neighbours on one side only,
+/// occasionally get gains so wrong that the decisions keep them wrong. With much noise, the fitted
+/// gains are too small.
 constexpr double little_noise = 0.01;
 constexpr double much_noise = 1;
 
-/// What a constellation works with: less, the closer its points are.
+/// Return the noise at which a constellation is usable. The noise is lower if the points of the
+/// constellation are closer.
 double noise_expected(const std::vector<gr_complex>& points) {
   float nearest = 2;
   for (std::size_t i = 1; i < points.size(); ++i) {
@@ -55,8 +58,8 @@ double noise_expected(const std::vector<gr_complex>& points) {
   return std::min(0.5 * nearest * nearest, much_noise);
 }
 
-/// The projection of gains on `carriers` onto impulse responses of `taps` samples, as a flat
-/// matrix. `noise`: of a carrier, over the energy of a tap.
+/// Return the matrix, row by row, that projects the gains of `carriers` onto impulse responses of
+/// `taps` samples. `noise` is the noise of a carrier divided by the energy of a tap.
 std::vector<gr_complex> projection(const std::vector<std::size_t>& carriers, std::size_t fft_len,
                                    std::size_t taps, double noise) {
   Matrix fourier(carriers.size(), std::vector<Complex>(taps));
@@ -128,7 +131,7 @@ ofdm_equalizer_tracking::ofdm_equalizer_tracking(const ofdm_equalizer_tracking_c
   }
   d_delay_spread = spread;
   d_smoothing = projection(d_active, length, spread, noise_expected(d_points));
-  if (config.symbols_skipped > 0) return;  // the first estimate has been fitted before
+  if (config.symbols_skipped > 0) return;  // an earlier equalizer has fitted the first estimate
   d_first_fit = projection(d_active, length, spread, little_noise);
   d_first_fit_in_noise = projection(d_active, length, spread, much_noise);
 }
@@ -148,7 +151,8 @@ void ofdm_equalizer_tracking::equalize(gr_complex* frame, int n_sym,
   }
 }
 
-/// The estimate that comes with a packet, fitted.
+/// Fit the channel estimate that comes with a packet to impulse responses of `delay_spread`
+/// samples.
 void ofdm_equalizer_tracking::fit_first() {
   std::vector<gr_complex> raw;
   for (const std::size_t carrier : d_active) raw.push_back(d_channel_state[carrier]);
@@ -159,7 +163,7 @@ void ofdm_equalizer_tracking::fit_first() {
     noise += std::norm(raw[i] - gains[i]);
     power += std::norm(gains[i]);
   }
-  // What is left is the noise in all directions but those of the taps.
+  // The residual is the noise in all dimensions except those of the taps.
   const auto taps = static_cast<double>(d_delay_spread);
   const auto carriers = static_cast<double>(raw.size());
   if (noise / (carriers - taps) > 0.3 * power / carriers / taps) {
@@ -168,7 +172,8 @@ void ofdm_equalizer_tracking::fit_first() {
   for (std::size_t i = 0; i < raw.size(); ++i) d_channel_state[d_active[i]] = gains[i];
 }
 
-/// What of the active carriers' values an impulse response can have.
+/// Return the values of the active carriers, projected by `projection` onto the possible impulse
+/// responses.
 std::vector<gr_complex> ofdm_equalizer_tracking::fitted(const std::vector<gr_complex>& values,
                                                         const std::vector<gr_complex>& projection) {
   std::vector<gr_complex> result;
@@ -186,8 +191,8 @@ std::vector<gr_complex> ofdm_equalizer_tracking::fitted(const std::vector<gr_com
   return result;
 }
 
-/// Turns each carrier back by a phase and its slope over the carriers, in rad. Each phasor is the
-/// one before it, turned.
+/// Rotate each carrier back by a phase in rad and by the phase's slope in rad per carrier. Each
+/// phasor is the previous phasor, rotated by one step.
 void ofdm_equalizer_tracking::turn_back(gr_complex* symbol, double phase, double slope) const {
   const double first = static_cast<double>(d_active.front()) - d_fft_len / 2.0;
   const Complex step = std::polar(1.0, -slope);
@@ -202,16 +207,16 @@ void ofdm_equalizer_tracking::turn_back(gr_complex* symbol, double phase, double
   }
 }
 
-/// By how much the phase grows from one carrier to the next: a straight line through `seen`, of
-/// each active carrier its value times the conjugate of what it should be, around their sum
-/// `common`.
+/// Return the slope of the phase over the carriers, in rad per carrier. The slope is that of a
+/// straight line through `seen`, relative to the phase of the sum `common`. `seen` holds, for each
+/// active carrier, its value times the conjugate of the expected value.
 double ofdm_equalizer_tracking::slope_error(const std::vector<gr_complex>& seen,
                                             gr_complex common) const {
   const double length = std::abs(Complex(common));
   if (!(length > 0)) return 0;
   const Complex back = std::conj(Complex(common)) / length;
   double weights = 0;
-  double first = 0;  // moments of the carriers
+  double first = 0;  // first and second moments of the carriers
   double second = 0;
   double phases = 0;
   double products = 0;
@@ -267,7 +272,8 @@ void ofdm_equalizer_tracking::equalize_symbol(gr_complex* symbol, std::size_t in
     const gr_complex gain = d_channel_state[carrier];
     const gr_complex value = symbol[carrier];
     symbol[carrier] = value * inverse[i];
-    // Weighted by the point's power: an inner point of 16-QAM knows less about the gain.
+    // The error is weighted by the power of the decided point, because an inner point of 16-QAM
+    // carries less information about the gain.
     errors[i] = (value - gain * ideal[i]) * std::conj(ideal[i]);
   }
   if (d_delay_spread > 0) errors = fitted(errors, d_smoothing);

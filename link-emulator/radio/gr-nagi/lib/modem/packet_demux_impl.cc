@@ -168,7 +168,7 @@ void packet_demux_impl::take_payload(const pmt::pmt_t& message, std::size_t demo
   advance();
 }
 
-/// The first burst whose header's symbols are still to come.
+/// Return the first burst that waits for the symbols of its header.
 packet_demux_impl::Burst& packet_demux_impl::awaiting_header() {
   for (Burst& burst : bursts_) {
     if (burst.stage == Stage::header && burst.handed_on) return burst;
@@ -176,7 +176,7 @@ packet_demux_impl::Burst& packet_demux_impl::awaiting_header() {
   throw std::logic_error("packet_demux: symbols that no burst waits for");
 }
 
-/// The first burst whose payload's symbols are still to come from this demodulator.
+/// Return the first burst that waits for the symbols of its payload from this demodulator.
 packet_demux_impl::Burst& packet_demux_impl::awaiting_payload(std::size_t demodulator) {
   for (Burst& burst : bursts_) {
     if (burst.stage == Stage::payload && burst.handed_on &&
@@ -187,7 +187,7 @@ packet_demux_impl::Burst& packet_demux_impl::awaiting_payload(std::size_t demodu
   throw std::logic_error("packet_demux: symbols that no burst waits for");
 }
 
-/// Lets go what is done, and keeps the demodulators at work.
+/// Publish completed bursts in order and hand the next bursts on to the demodulators.
 void packet_demux_impl::advance() {
   while (!bursts_.empty() && bursts_.front().stage == Stage::done) {
     message_port_pub(pmt::mp("pdus"), bursts_.front().result);
@@ -196,8 +196,8 @@ void packet_demux_impl::advance() {
   const std::size_t in_view = std::min(bursts_.size(), max_in_flight);
   for (std::size_t i = 0; i < in_view; ++i) {
     Burst& burst = bursts_[i];
-    // Headers are answered in order, so a burst whose header is out has no payload before one whose
-    // payload is out: payloads go in order as well.
+    // The demodulator returns headers in order, so no burst waits for its header while a later
+    // burst waits for its payload. Payloads are therefore handed on in order as well.
     if (burst.stage != Stage::done && !burst.handed_on) hand_on(burst);
   }
 }
@@ -222,12 +222,14 @@ void packet_demux_impl::hand_on(Burst& burst) {
                    pmt::cons(meta, cut(burst, items_.header, count, frequency)));
 }
 
-/// `count` items from the `first`, without their prefixes and turned back by `frequency`.
+/// Return `count` items and the overlap, from item `first` on, without their cyclic prefixes. The
+/// frequency offset `frequency` (rad per sample) is removed.
 pmt::pmt_t packet_demux_impl::cut(const Burst& burst, std::size_t first, std::size_t count,
                                   double frequency) const {
   const auto samples = samples_of(burst.samples);
   const std::size_t kept = items_.samples - items_.prefix;
-  // Both estimates of the frequency agree on the phase in the middle of the last header item.
+  // The two estimates of the frequency, from the preamble and from the payload, agree on the phase
+  // in the middle of the last header item.
   const auto pivot = static_cast<double>(items_.header * items_.samples) -
                      0.5 * static_cast<double>(items_.samples);
   const double phase = burst.detection.frequency * pivot;
@@ -255,15 +257,18 @@ pmt::pmt_t packet_demux_impl::cut(const Burst& burst, std::size_t first, std::si
   return result;
 }
 
-/// The preamble's estimate, made better by all the prefixes of the payload: each repeats its item's
-/// end (J.-J. van de Beek et al., "ML estimation of time and frequency offset in OFDM systems",
-/// IEEE Trans. Signal Process. 45(7), 1997). Both weighted by the inverse of their variances.
+/// Return the frequency offset of the payload in rad per sample. The estimate from the preamble is
+/// combined with an estimate from all cyclic prefixes of the payload, each of which repeats the end
+/// of its item (J.-J. van de Beek et al., "ML estimation of time and frequency offset in OFDM
+/// systems", IEEE Trans. Signal Process. 45(7), 1997). Each estimate is weighted by the inverse of
+/// its variance.
 double packet_demux_impl::payload_frequency(const Burst& burst, std::size_t count) const {
   const double known = burst.detection.frequency;
   if (items_.prefix == 0) return known;
   const auto samples = samples_of(burst.samples);
   const std::size_t lag = items_.samples - items_.prefix;
-  const std::size_t used = items_.prefix - items_.prefix / 4;  // its begin may hold other paths
+  // Delayed paths of the previous item may reach into the first quarter of the prefix.
+  const std::size_t used = items_.prefix - items_.prefix / 4;
   std::complex<double> sum;
   for (std::size_t item = items_.header; item < items_.header + count; ++item) {
     const std::ptrdiff_t begin =
@@ -284,7 +289,8 @@ double packet_demux_impl::payload_frequency(const Burst& burst, std::size_t coun
   return known + difference * weight / (weight + burst.detection.frequency_weight);
 }
 
-/// Of the symbols of an item.
+/// Return the power gain of the channel for each symbol of an item, or {1} if no weights are
+/// configured.
 std::vector<float> packet_demux_impl::power_gains(const pmt::pmt_t& channel) const {
   if (quality_.weights.empty()) return {1.0f};
   const auto gains = samples_of(channel);
@@ -293,7 +299,8 @@ std::vector<float> packet_demux_impl::power_gains(const pmt::pmt_t& channel) con
   return powers;
 }
 
-/// Of `count` symbols, over which the channel goes from one state to another.
+/// Return the power gains of the channel for `count` symbols, interpolated linearly from the
+/// channel state `before` to `after`.
 std::vector<float> packet_demux_impl::power_gains(const pmt::pmt_t& before, const pmt::pmt_t& after,
                                                   std::size_t count) const {
   const auto first = power_gains(before);
@@ -317,11 +324,13 @@ double packet_demux_impl::snr_db(const Burst& burst, std::span<const gr_complex>
     signal += weights[i % weights.size()] * std::norm(ideal);
     noise += weights[i % weights.size()] * std::norm(symbols[i] - ideal);
   }
-  // 120 dB is more than float samples can tell.
+  // The ratio is limited to 120 dB, because float samples cannot resolve more.
   double ratio = std::max(noise / signal, 1e-12);
-  // Where more than 1 symbol in 200 or so is nearest to another point than the one sent, noise
-  // looks like less; the header's symbols are known.
-  constexpr double reliable = 3;  // deviations of the noise to the next decision's boundary
+  // If more than about 1 symbol in 200 is nearest to a point that was not sent, the decisions make
+  // the noise look smaller. The noise of the header is used then, because the symbols of the header
+  // are known.
+  // Standard deviations of the noise from a point to the decision boundary.
+  constexpr double reliable = 3;
   const double distance = symbols_.decision_distance(mode);
   if (distance * distance < reliable * reliable * burst.header_noise / 2) {
     ratio = burst.header_noise;

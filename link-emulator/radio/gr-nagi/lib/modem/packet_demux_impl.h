@@ -38,11 +38,11 @@ class packet_demux_impl : public packet_demux {
     pmt::pmt_t samples;
     Detection detection{};
     Stage stage = Stage::header;
-    bool handed_on = false;  // to the demodulator of its stage
-    pmt::pmt_t channel;      // as the header's demodulator leaves it
+    bool handed_on = false;  // true if the demodulator of `stage` has the burst
+    pmt::pmt_t channel;      // state of the channel after the header
     PacketSymbols::Header header{};
-    double header_noise = 0;  // over the signal
-    pmt::pmt_t result;        // what leaves when it is done
+    double header_noise = 0;  // relative to the power of the signal
+    pmt::pmt_t result;        // PDU to publish when the burst is done
   };
 
   void take(const pmt::pmt_t& message);
@@ -64,9 +64,9 @@ class packet_demux_impl : public packet_demux {
   PreambleDetector detector_;
   Items items_;
   Quality quality_;
-  std::vector<std::size_t> demodulators_;  // by mode
+  std::vector<std::size_t> demodulators_;  // index of the demodulator, by mode
   std::size_t longest_;
-  std::deque<Burst> bursts_;  // in order, until all before them are done
+  std::deque<Burst> bursts_;  // in order of arrival; published when all before them are done
 };
 
 }  // namespace nagi

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 //
-// What packet_mux and packet_demux share: how much they hand on at once, and their arguments'
-// check.
+// Code that packet_mux and packet_demux share: the limit of PDUs in flight, and a check of
+// arguments.
 #pragma once
 
 #include <gnuradio/prefs.h>
@@ -12,17 +12,18 @@
 
 namespace gr::nagi {
 
-/// PDUs handed to a chain of blocks and not yet back. GNU Radio has no back-pressure for messages,
-/// so this bounds what waits there.
+/// The maximum number of PDUs that a chain of blocks holds at once. GNU Radio has no back-pressure
+/// for messages, so this limit bounds the number of messages that wait in the chain.
 inline constexpr std::size_t max_in_flight = 16;
 
-/// GNU Radio drops messages of a port without a handler, such as pdu_to_tagged_stream's, if it
-/// holds more than max_messages. It reads how many without a lock: once in some 10,000 bursts it
-/// saw far too many, and a burst never came out. -1 is no limit, for all flowgraphs that start
-/// afterwards.
+/// Remove the limit on queued messages (max_messages = -1) for all flowgraphs that start
+/// afterwards. GNU Radio drops messages of a port without a handler, such as the port of
+/// pdu_to_tagged_stream, if the port holds more than max_messages. GNU Radio reads the number of
+/// queued messages without a lock. About once in 10,000 bursts this number was far too high, and a
+/// burst was lost.
 inline void lose_no_messages() { gr::prefs::singleton()->set_long("DEFAULT", "max_messages", -1); }
 
-/// `value`, if it is between `least` and `most`; throws std::invalid_argument otherwise.
+/// Return `value` if it is from `minimum` to `maximum`. Throws std::invalid_argument otherwise.
 inline std::size_t in_range(const char* name, long value, long minimum, long maximum) {
   if (value < minimum || value > maximum) {
     throw std::invalid_argument(std::string(name) + " is " + std::to_string(value) + ", not " +

@@ -36,8 +36,8 @@ void packet_mux_impl::take(const pmt::pmt_t& message) {
   const std::size_t size = bytes_of(pdu, "packet_mux").size();
   const bool fits = size >= 1 && size <= longest_;
   if (!fits) {
-    // The macro does not format: as C++20, GNU Radio's older loggers cannot, and newer ones take
-    // constants only.
+    // The macro is not used to format text. In C++20, the older loggers of GNU Radio cannot format,
+    // and the newer loggers accept only constant format strings.
     GR_LOG_ERROR(d_logger, "packet " + std::to_string(number_of(pdu, "packet_mux")) + " has " +
                                std::to_string(size) + " bytes, not 1 to " +
                                std::to_string(longest_) + ": it is not sent");
@@ -50,7 +50,8 @@ void packet_mux_impl::feed() {
   refuse();
   while (modulating_ < packets_.size() && modulating_ < max_in_flight) {
     const Packet& packet = packets_[modulating_];
-    if (pmt::is_null(packet.bytes)) return;  // its turn comes when those before it are done
+    // refuse() removes this packet when all packets before it are done.
+    if (pmt::is_null(packet.bytes)) return;
     const Pdu pdu{packet.meta, packet.bytes};
     const auto bytes = bytes_of(pdu, "packet_mux");
     std::vector<gr_complex> symbols;
@@ -66,7 +67,8 @@ void packet_mux_impl::feed() {
   }
 }
 
-/// Packets that can not be sent leave in their turn.
+/// Publish an empty burst for each packet at the front that cannot be sent. The order of the
+/// packets is kept.
 void packet_mux_impl::refuse() {
   while (modulating_ == 0 && !packets_.empty() && pmt::is_null(packets_.front().bytes)) {
     message_port_pub(pmt::mp("bursts"),

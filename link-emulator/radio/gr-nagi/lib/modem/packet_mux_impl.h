@@ -17,7 +17,7 @@ class packet_mux_impl : public packet_mux {
  private:
   struct Packet {
     pmt::pmt_t meta;
-    pmt::pmt_t bytes;  // PMT_NIL if it was refused
+    pmt::pmt_t bytes;  // PMT_NIL if the packet cannot be sent
   };
 
   void take(const pmt::pmt_t& message);
@@ -30,7 +30,7 @@ class packet_mux_impl : public packet_mux {
   std::size_t longest_;
   std::size_t guard_;
   std::size_t tail_;
-  std::deque<Packet> packets_;  // the first `modulating_` of them are in the modulator
+  std::deque<Packet> packets_;  // the first `modulating_` packets are in the modulator
   std::size_t modulating_ = 0;
 };
 

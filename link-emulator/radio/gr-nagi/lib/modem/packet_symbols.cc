@@ -90,7 +90,8 @@ void PacketSymbols::append_payload(std::span<const std::uint8_t> bytes, std::siz
   }
 }
 
-/// Without these signs the header's repetitions would look like the preamble's.
+/// Return the sign of header symbol `index`. Without these signs, the repetitions of the header
+/// would resemble the repetition in the preamble.
 float PacketSymbols::header_sign(std::size_t index) const {
   return whitening_[index / 8 % whitening_.size()] >> (7 - index % 8) & 1 ? -1.0f : 1.0f;
 }
@@ -162,7 +163,8 @@ std::vector<float> PacketSymbols::soft_bits(std::span<const gr_complex> symbols,
   constexpr float far = std::numeric_limits<float>::infinity();
   std::vector<float> soft(header.bytes * 8);
   for (std::size_t i = 0, first = 0; i < symbols.size(); ++i, first += mode.bits) {
-    std::array<std::array<float, 2>, most_bits> nearest;  // bit, value: squared distance
+    // The smallest squared distance, by bit and by the value of the bit.
+    std::array<std::array<float, 2>, most_bits> nearest;
     for (auto& each : nearest) each = {far, far};
     for (std::size_t value = 0; value < mode.points.size(); ++value) {
       const float distance = std::norm(symbols[i] - mode.points[value]);

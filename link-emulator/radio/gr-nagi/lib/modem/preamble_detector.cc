@@ -13,20 +13,21 @@ namespace {
 
 using Complex = PreambleDetector::Complex;
 
-/// conj(a) b, without the library's care for infinities.
+/// Return conj(a) b. Unlike the product of std::complex, this function does not handle infinities.
 Complex product(const Complex& a, const Complex& b) {
   return {a.real() * b.real() + a.imag() * b.imag(), a.real() * b.imag() - a.imag() * b.real()};
 }
 
 Complex wide(const gr_complex& sample) { return {sample.real(), sample.imag()}; }
 
-/// The sample at `index`, silence outside the burst.
+/// Return the sample at `index`, or 0 outside the burst.
 Complex at(std::span<const gr_complex> burst, std::ptrdiff_t index) {
   if (index < 0 || index >= std::ssize(burst)) return {};
   return wide(burst[static_cast<std::size_t>(index)]);
 }
 
-/// Vertex of the parabola through three neighbouring values, the middle one the highest.
+/// Return the vertex of the parabola through three neighbouring values, in samples from the middle
+/// value, which is the highest.
 double vertex(double before, double middle, double after) {
   const double curve = before - 2 * middle + after;
   return curve < 0 ? std::clamp(0.5 * (before - after) / curve, -0.5, 0.5) : 0.0;
@@ -95,7 +96,7 @@ std::optional<PreambleDetector::Coarse> PreambleDetector::coarse(
     energy += weight * 0.5 * (std::norm(a) + std::norm(b));
   };
   for (std::size_t i = 0; i < length; ++i) add(i, 1);
-  std::size_t end = positions;  // of the search for the peak, once the threshold is crossed
+  std::size_t end = positions;  // end of the search for the peak, once the threshold is crossed
   double highest = -1;
   Coarse found{};
   for (std::size_t i = 0; i < end; ++i) {
@@ -130,11 +131,11 @@ Detection PreambleDetector::fine(std::span<const gr_complex> burst, const Coarse
     Complex early, late;
     double power() const { return std::norm(early + late); }
   };
-  // Around its top the first correlation falls by one part in `repeat_length` a sample, so noise
-  // moves its peak far.
+  // The correlation of the coarse search falls by only 1 / `repeat_length` per sample around its
+  // peak, so noise can move that peak far.
   const auto margin =
       static_cast<std::ptrdiff_t>(std::max(shape_.spread, shape_.repeat_length / 2));
-  std::vector<Halves> paths;  // at first.begin - margin and on
+  std::vector<Halves> paths;  // one per sample, from first.begin - margin on
   for (std::ptrdiff_t shift = -margin; shift <= margin; ++shift) {
     Halves path;
     for (std::size_t i = 0; i < size; ++i) {
@@ -162,15 +163,16 @@ Detection PreambleDetector::fine(std::span<const gr_complex> burst, const Coarse
   return result;
 }
 
-/// Where, relative to the strongest path, the window of `spread` samples begins that holds most
-/// energy of the channel's impulse response. That comes from the gains of the carriers in the
-/// preamble's last symbol: correlating in time would show side lobes of the strongest path as high
-/// as weak ones.
+/// Return the start of the window of `spread` samples that holds the most energy of the channel's
+/// impulse response, in samples relative to the strongest path. The impulse response is computed
+/// from the gains of the carriers in the preamble's last symbol. A correlation in time would show
+/// side lobes of the strongest path as high as weak paths.
 std::ptrdiff_t PreambleDetector::first_path(std::span<const gr_complex> burst,
                                             const Detection& found) const {
   const std::size_t length = inverse_.size();
   const auto spread = static_cast<std::ptrdiff_t>(shape_.spread);
-  // Begin with the prefix, so that earlier paths are in: the strongest is at `spread`.
+  // The samples begin with the cyclic prefix, so that they include earlier paths. The strongest
+  // path is therefore at sample `spread`.
   const auto offset = static_cast<std::ptrdiff_t>(shape_.samples.size() - length) - spread;
   std::vector<Complex> samples(length);
   for (std::size_t i = 0; i < length; ++i) {
@@ -181,7 +183,7 @@ std::ptrdiff_t PreambleDetector::first_path(std::span<const gr_complex> burst,
   std::vector<Complex> gains(length);
   for (std::size_t i = 0; i < length; ++i) gains[i] = spectrum[i] * inverse_[i];
   const auto paths = path_energies(transform(gains, 1));
-  // Of windows that hold the same, the middle one is safest.
+  // If several windows hold the same energy, the middle one is the safest.
   std::ptrdiff_t first = 0;
   std::ptrdiff_t last = 0;
   double maximum = -1;
@@ -197,12 +199,13 @@ std::ptrdiff_t PreambleDetector::first_path(std::span<const gr_complex> burst,
   return (first + last) / 2 - spread;
 }
 
-/// Energies of single paths at the first 2 `spread` samples of an impulse response. Unused carriers
-/// spread each path over its neighbours: the strongest is taken out time and again (J. A. Hoegbom,
-/// "Aperture synthesis with a non-regular distribution of interferometer baselines", 1974).
+/// Return the energies of single paths at the first 2 * `spread` samples of an impulse response.
+/// Unused carriers spread each path over its neighbours, so the strongest path is subtracted
+/// repeatedly (J. A. Hoegbom, "Aperture synthesis with a non-regular distribution of interferometer
+/// baselines", 1974).
 std::vector<double> PreambleDetector::path_energies(std::vector<Complex> response) const {
   constexpr int max_paths = 8;
-  constexpr double weakest = 0.003;  // of the strongest
+  constexpr double weakest = 0.003;  // relative to the energy of the strongest path
   const std::size_t length = response.size();
   const std::size_t reach = 2 * shape_.spread;
   std::vector<double> energies(reach);
@@ -223,7 +226,8 @@ std::vector<double> PreambleDetector::path_energies(std::vector<Complex> respons
   return energies;
 }
 
-/// Discrete Fourier transform, by the sign of its exponent, without a factor.
+/// Return the discrete Fourier transform of `values` without a scale factor. `sign` is the sign of
+/// the exponent.
 std::vector<PreambleDetector::Complex> PreambleDetector::transform(
     const std::vector<Complex>& values, int sign) const {
   const std::size_t length = values.size();

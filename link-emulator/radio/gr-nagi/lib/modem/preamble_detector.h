@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 //
-// Finds a known preamble in the samples of one burst, and estimates when it begins and how far its
-// carrier is off.
+// Detector of a known preamble in the samples of one burst. The detector estimates the start of the
+// preamble and the frequency offset of its carrier.
 //
 // Detection and the coarse frequency follow T. M. Schmidl and D. C. Cox, "Robust frequency and
 // timing synchronization for OFDM", IEEE Trans. Commun. 45(12), 1997: the preamble begins with a
-// part that repeats, up to its sign, after `lag` samples. The correlation runs over the prefix as
-// well, so its metric has one peak and no plateau. Timing and the fine frequency come from
-// correlating with the whole preamble around that peak.
+// part that repeats, up to its sign, after `repeat_lag` samples. The correlation also covers the
+// cyclic prefix, so its metric has one peak and no plateau. The timing and the fine frequency come
+// from a correlation with the whole preamble around that peak.
 //
-// gr-digital's ofdm_sync_sc_cfb and corr_est_cc do such things on endless streams. Their rounding,
-// and corr_est_cc's peaks, depend on how the stream is cut into chunks; here everything is a
-// function of the burst alone, in double precision and a fixed order.
+// The blocks ofdm_sync_sc_cfb and corr_est_cc of gr-digital perform similar tasks on continuous
+// streams. Their rounding, and the peaks of corr_est_cc, depend on how the stream is divided into
+// chunks. The results of this detector depend on the burst alone: it computes in double precision
+// and in a fixed order.
 #pragma once
 
 #include <gnuradio/gr_complex.h>
@@ -25,29 +26,30 @@ namespace gr::nagi {
 
 struct PreambleShape {
   std::vector<gr_complex> samples;  // as sent
-  std::size_t repeat_begin;         // where its repeating part begins
-  std::size_t repeat_lag;           // samples from one to the other
-  std::size_t repeat_length;        // products in the correlation
-  // Samples over which a multipath channel may spread it. The preamble's second half is then a
-  // symbol with a cyclic prefix so long, and timing takes the window of so many samples that holds
-  // most of the channel's energy. 0: takes the strongest path.
+  std::size_t repeat_begin;         // start of the part that repeats
+  std::size_t repeat_lag;           // samples from the part to its repetition
+  std::size_t repeat_length;        // number of products in the correlation
+  // Samples over which a multipath channel may spread the preamble. If `spread` is not 0, the
+  // second half of the preamble is a symbol with a cyclic prefix of `spread` samples, and the
+  // timing is the start of the window of `spread` samples that holds the most energy of the
+  // channel. If `spread` is 0, the timing is that of the strongest path.
   std::size_t spread;
-  double threshold;  // of the metric, 0 to 1
+  double threshold;  // threshold of the metric, 0 to 1
 };
 
 struct Detection {
-  std::ptrdiff_t begin;     // where the preamble begins; with `spread`, at or before its first path
-  std::ptrdiff_t peak;      // where its strongest path begins
-  double fraction;          // of a sample that it begins later than `peak`, -0.5 to 0.5
-  double frequency;         // rad per sample
-  double frequency_weight;  // energy x time^2 behind that estimate, to combine it with others
+  std::ptrdiff_t begin;     // start of the preamble; with `spread`, at or before its first path
+  std::ptrdiff_t peak;      // start of the preamble's strongest path
+  double fraction;          // samples from `peak` to the exact start, -0.5 to 0.5
+  double frequency;         // frequency offset, rad per sample
+  double frequency_weight;  // energy x time^2 of the estimate `frequency`, to combine estimates
 };
 
 class PreambleDetector {
  public:
   using Complex = std::complex<double>;
 
-  /// Throws std::invalid_argument if the preamble does not hold what `shape` says of it.
+  /// Prepare the detection of a preamble. Throws std::invalid_argument if `shape` is not valid.
   explicit PreambleDetector(PreambleShape shape);
 
   std::optional<Detection> detect(std::span<const gr_complex> burst) const;
@@ -65,10 +67,10 @@ class PreambleDetector {
   Detection fine(std::span<const gr_complex> burst, const Coarse& first) const;
 
   PreambleShape shape_;
-  double sign_;                   // of the repetition
-  std::vector<Complex> turns_;    // of the discrete Fourier transform
-  std::vector<Complex> inverse_;  // of the carriers in the preamble's last symbol; 0: not used
-  std::vector<Complex> kernel_;   // impulse response of a single path as these carriers show it
+  double sign_;                   // sign of the repetition, 1 or -1
+  std::vector<Complex> turns_;    // roots of unity for the discrete Fourier transform
+  std::vector<Complex> inverse_;  // 1 / carrier of the preamble's last symbol; 0 if unused
+  std::vector<Complex> kernel_;   // impulse response of a single path, limited to the used carriers
 };
 
 }  // namespace gr::nagi

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 //
-// A root-raised-cosine pulse that can be sampled between samples.
+// A root-raised-cosine pulse that can be evaluated between samples.
 #pragma once
 
 #include <gnuradio/filter/firdes.h>
@@ -33,9 +33,9 @@ class Pulse {
     }
   }
 
-  /// Its samples when it comes `fraction` of a sample late, -0.5 to 0.5, to 1/32. Without a
-  /// fraction their energy is samples_per_symbol, so that symbols of power 1 make a signal of
-  /// power 1.
+  /// Return the samples of a pulse that arrives `fraction` samples late. The fraction is from -0.5
+  /// to 0.5 and is rounded to 1/32. At a fraction of 0, the energy of the samples is
+  /// samples_per_symbol, so that symbols of power 1 produce a signal of power 1.
   const std::vector<float>& taps(double fraction) const {
     return taps_.at(static_cast<std::size_t>(std::lround(fraction * phases) + phases / 2));
   }
@@ -47,9 +47,9 @@ class Pulse {
     return fine_[static_cast<std::size_t>(step + phases * (reach_ + 1))];
   }
 
-  std::ptrdiff_t reach_;  // samples to either side
+  std::ptrdiff_t reach_;  // samples on either side of the peak
   std::vector<float> fine_;
-  std::vector<std::vector<float>> taps_;  // by the lateness, in phases, from the earliest
+  std::vector<std::vector<float>> taps_;  // by lateness in steps of 1 / phases, from the earliest
 };
 
 }  // namespace gr::nagi

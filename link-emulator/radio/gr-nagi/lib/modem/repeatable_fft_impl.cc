@@ -13,7 +13,7 @@ namespace nagi {
 
 namespace {
 
-/// FFTW may make and destroy plans in one thread at a time only.
+/// Return the mutex of FFTW's planner. Only one thread at a time may create or destroy plans.
 std::mutex& planner() {
   static std::mutex mutex;
   return mutex;
@@ -56,7 +56,9 @@ int repeatable_fft_impl::work(int noutput_items, gr_vector_const_void_star& inpu
   const std::size_t half = size_ / 2;
   std::complex<double>* const values = buffer_.get();
   for (int item = 0; item < noutput_items; ++item, in += size_, out += size_) {
-    // The carrier in the middle goes to the front, and after the transform back.
+    // The blocks have carrier 0 in the middle, but FFTW has it at the front. The halves of the
+    // input of an inverse transform are therefore swapped, as are the halves of the output of a
+    // forward transform.
     std::copy_n(in, half, values + (forward_ ? 0 : half));
     std::copy_n(in + half, half, values + (forward_ ? half : 0));
     fftw_execute(plan_.get());

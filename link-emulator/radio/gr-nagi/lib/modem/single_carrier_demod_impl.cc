@@ -22,8 +22,9 @@ const pmt::pmt_t& state_key() {
 
 constexpr double max_slip = 16;  // samples
 
-/// What the timing's detector says of symbols that come a sample late: twice the slope of a
-/// raised-cosine pulse where the next symbol is.
+/// Return the slope of the timing-error detector: its output for symbols that arrive one sample
+/// late. The slope is twice the magnitude of the slope of a raised-cosine pulse at a neighbouring
+/// symbol.
 double detector_slope(double rolloff, std::size_t samples_per_symbol) {
   const double squeezed = 2 * rolloff;
   const double shape = squeezed == 1
@@ -95,8 +96,8 @@ void single_carrier_demod_impl::demodulate(const pmt::pmt_t& message) {
                    pmt::cons(meta, pmt::init_c32vector(symbols.size(), symbols.data())));
 }
 
-/// The matched filter's output at a symbol that comes `lateness` samples late. There is nothing
-/// before and after the samples.
+/// Return the output of the matched filter for symbol `index`, which arrives `lateness` samples
+/// late. Samples outside `samples` count as 0.
 std::complex<double> single_carrier_demod_impl::filter(std::span<const gr_complex> samples,
                                                        std::size_t index, double lateness) const {
   const double whole = std::nearbyint(lateness);
@@ -116,7 +117,7 @@ std::complex<double> single_carrier_demod_impl::filter(std::span<const gr_comple
   return {real, imag};
 }
 
-/// The gain after the preamble, from all of it.
+/// Return the state after the preamble. The gain is estimated from all symbols of the preamble.
 single_carrier_demod_impl::State single_carrier_demod_impl::start(
     std::span<const gr_complex> samples, double timing) const {
   std::complex<double> sum;
@@ -129,24 +130,25 @@ single_carrier_demod_impl::State single_carrier_demod_impl::start(
   return {sum / energy, 0, timing, 0};
 }
 
-/// One symbol, and what it teaches.
+/// Return one equalised symbol and update the tracking loops in `state`.
 gr_complex single_carrier_demod_impl::track(const std::complex<double>& value, State& state,
                                             Previous& before) const {
   state.gain *= std::polar(1.0, state.frequency);
-  // A gain of nothing at all: a packet that is cut off.
+  // The gain is 0 if the packet is cut off.
   const double power = std::norm(state.gain);
   const gr_complex symbol(power > 0 ? value * std::conj(state.gain) / power : 0.0);
   const std::complex<double> ideal(points_[constellation_->decision_maker(&symbol)]);
-  // What the gain should have been times, in units of the decided point's power: points nearer to
-  // the origin know less.
+  // `error` is the relative error of the gain, weighted by the power of the decided point. Points
+  // nearer to the origin carry less information about the gain.
   const std::complex<double> seen(symbol);
   const std::complex<double> error = (seen - ideal) * std::conj(ideal);
   state.frequency += 0.25 * bandwidth_ * bandwidth_ * error.imag();
   state.gain *= 1.0 + bandwidth_ * error;
-  // If they come late, what shows of each in the other differs in its sign.
+  // The timing-error detector of Mueller and Mueller: two neighbouring symbols that arrive late
+  // leak into each other with opposite signs.
   const double late =
       (seen * std::conj(before.ideal) - before.symbol * std::conj(ideal)).real() / detector_slope_;
-  // Farther off than half a sample no symbol is, but for noise.
+  // The correction is limited to half a sample, because only noise causes a larger timing error.
   const double correction = std::clamp(late, -0.5, 0.5) * timing_gain_;
   state.slip += 0.25 * timing_gain_ * correction;
   state.lateness = std::clamp(state.lateness + state.slip + correction, -max_slip, max_slip);

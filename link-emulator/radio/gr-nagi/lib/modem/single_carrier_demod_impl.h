@@ -16,12 +16,12 @@ class single_carrier_demod_impl : public single_carrier_demod {
 
  private:
   struct State {
-    std::complex<double> gain;  // of the channel, with its phase
+    std::complex<double> gain;  // complex gain of the channel
     double frequency;           // rad per symbol
-    double lateness;            // of the symbol to come, in samples
-    double slip;                // by which the next one is later, in samples
+    double lateness;            // of the next symbol, in samples
+    double slip;                // growth of `lateness` per symbol, in samples
   };
-  /// What the timing's detector compares the next symbol with.
+  /// The previous symbol, which the timing-error detector compares with the next symbol.
   struct Previous {
     std::complex<double> symbol;
     std::complex<double> ideal;
@@ -40,7 +40,7 @@ class single_carrier_demod_impl : public single_carrier_demod {
   Pulse pulse_;
   double bandwidth_;
   double timing_gain_;
-  double detector_slope_;  // of the timing's detector, per sample
+  double detector_slope_;  // of the timing-error detector, per sample
 };
 
 }  // namespace nagi

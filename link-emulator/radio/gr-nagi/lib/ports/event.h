@@ -8,15 +8,15 @@
 
 namespace gr::nagi {
 
-/// Something that happens once, for those who wait by descriptor.
+/// An event for which threads wait by descriptor.
 class Event {
  public:
   Event() : descriptor_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     if (descriptor_.get() < 0) ::nagi::io::throw_errno("eventfd");
   }
-  /// It has happened: the descriptor is readable from now on.
+  /// Set the event. Its descriptor is readable from now on.
   void set() const { eventfd_write(descriptor_.get(), 1); }
-  /// It has not.
+  /// Clear the event. Its descriptor is no longer readable.
   void clear() const {
     eventfd_t value = 0;
     eventfd_read(descriptor_.get(), &value);

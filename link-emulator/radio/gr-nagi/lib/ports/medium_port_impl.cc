@@ -109,7 +109,7 @@ void medium_port_impl::read_transmissions() {
   }
 }
 
-/// False if this block is being stopped.
+/// Wait until the socket is readable. Return false if this block is being stopped.
 bool medium_port_impl::wait_readable() const {
   pollfd descriptors[] = {{socket_.get(), POLLIN, 0}, {stopping_.descriptor(), POLLIN, 0}};
   while (poll(descriptors, 2, -1) < 0 && errno == EINTR) {
@@ -134,7 +134,8 @@ void medium_port_impl::take_in(std::span<const std::uint8_t> message) {
 
 void medium_port_impl::answer(const pmt::pmt_t& message) {
   const Pdu pdu = open_pdu(message, me);
-  const auto outcome = outcome_of(pdu, me);  // its fate, if that was no receiver's
+  // outcome_of() returns the fate of a burst that no receiver has seen.
+  const auto outcome = outcome_of(pdu, me);
   if (!outcome) throw std::invalid_argument(std::string(me) + ": a PDU without \"outcome\"");
   AnswerHead head{static_cast<std::uint32_t>(number_of(pdu, me)),
                   static_cast<std::uint8_t>(*outcome), 0, snr_of(pdu)};
@@ -147,7 +148,7 @@ void medium_port_impl::answer(const pmt::pmt_t& message) {
   out.msg_iov = parts;
   out.msg_iovlen = packet.empty() ? 1 : 2;
   while (!closed_ && sendmsg(socket_.get(), &out, MSG_NOSIGNAL) < 0) {
-    if (errno == EAGAIN) {  // the socket was made not to block: wait here instead
+    if (errno == EAGAIN) {  // the socket is non-blocking, so wait here
       pollfd writable{socket_.get(), POLLOUT, 0};
       poll(&writable, 1, -1);
     } else if (errno != EINTR) {
@@ -189,7 +190,8 @@ void medium_port_impl::close(const std::string& error) {
   }
   if (!error.empty()) GR_LOG_ERROR(d_logger, "the carrier failed: " + error);
   closed_event_.set();
-  // How GNU Radio tells a block that has only message ports that it is done; it tells those after.
+  // This message ends a block that has only message ports. The block then notifies the blocks after
+  // it.
   _post(pmt::mp("system"), pmt::cons(pmt::mp("done"), pmt::from_long(1)));
 }
 

@@ -44,9 +44,9 @@ class medium_port_impl : public medium_port {
   std::thread reader_;
   std::atomic<bool> closed_ = false;
 
-  mutable std::mutex mutex_;  // for what follows
+  mutable std::mutex mutex_;  // protects the members below
   std::deque<std::uint32_t> unanswered_;
-  bool ended_ = false;  // no more transmissions come
+  bool ended_ = false;  // true if no more transmissions arrive
   std::string error_;
 };
 

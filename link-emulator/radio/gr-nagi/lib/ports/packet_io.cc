@@ -40,7 +40,7 @@ class Interface final : public PacketIo {
       const std::lock_guard lock(mutex_);
       port_->receive(arrivals_);
     }
-    // Slots lie still, so that frames can be read while others are sent.
+    // Slots do not move in memory, so frames can be read while other frames are sent.
     for (const io::Arrival& arrival : arrivals_) {
       receive({data(arrival.frame.slot) + arrival.frame.offset, arrival.frame.length},
               arrival.monotonic_ns);
@@ -76,7 +76,7 @@ class Interface final : public PacketIo {
     return pool_.data(slot);
   }
 
-  std::mutex mutex_;  // for the pool and the port
+  std::mutex mutex_;  // protects the pool and the port
   io::FramePool pool_;
   std::unique_ptr<io::Port> port_;
   std::vector<io::Arrival> arrivals_;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 //
-// Packets of an interface as spans of bytes: AF_PACKET by nagi-link's own packet I/O, or TUN. One
-// thread may receive while another sends.
+// Packets of an interface as spans of bytes, by AF_PACKET with the packet I/O of nagi-link, or by
+// TUN. One thread may receive while another thread sends.
 #pragma once
 
 #include <cstdint>
@@ -20,16 +20,17 @@ class PacketIo {
       std::function<void(std::span<const std::uint8_t> packet, std::int64_t arrived_ns)>;
 
   virtual ~PacketIo() = default;
-  /// Becomes readable when packets wait.
+  /// Return the descriptor that becomes readable when packets wait.
   [[nodiscard]] virtual int descriptor() const = 0;
-  /// Calls `receive` with packets that wait, some at least. Throws std::system_error if the
-  /// interface is gone.
+  /// Call `receive` for packets that wait. Some packets may remain. Throws std::system_error if the
+  /// interface no longer exists.
   virtual void receive(const Receive& receive) = 0;
   virtual void send(std::span<const std::uint8_t> packet) = 0;
   [[nodiscard]] virtual ::nagi::io::PortCounters counters() = 0;
 };
 
-/// Both throw std::runtime_error, which says what is wrong and what to do.
+/// Open a network interface by AF_PACKET, or a TUN interface. Both functions throw
+/// std::runtime_error, whose message states the cause and the cure.
 std::unique_ptr<PacketIo> open_interface(const std::string& interface);
 std::unique_ptr<PacketIo> open_tun(const std::string& interface);
 

@@ -76,7 +76,7 @@ void packet_port_impl::read_frames() {
   }
 }
 
-/// False if this block is being stopped.
+/// Wait until the interface is readable. Return false if this block is being stopped.
 bool packet_port_impl::wait_readable() const {
   pollfd descriptors[] = {{io_->descriptor(), POLLIN, 0}, {stopping_.descriptor(), POLLIN, 0}};
   while (poll(descriptors, 2, -1) < 0 && errno == EINTR) {

@@ -40,9 +40,9 @@ class packet_port_impl : public packet_port {
   std::thread reader_;
 
   std::mutex mutex_;
-  std::multimap<std::int64_t, pmt::pmt_t> waiting_;  // data by when they are due
+  std::multimap<std::int64_t, pmt::pmt_t> waiting_;  // frames, by due time in ns
 
-  TimedThread sender_;  // last: it uses all of the above
+  TimedThread sender_;  // declared last, because it uses all members above
 };
 
 }  // namespace nagi

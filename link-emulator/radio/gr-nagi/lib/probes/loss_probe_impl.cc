@@ -41,7 +41,7 @@ void loss_probe_impl::report() {
   pmt::pmt_t losses = pmt::make_dict();
   for (const auto& [outcome, name] : names) {
     const std::uint64_t count = counts_[static_cast<std::size_t>(outcome)];
-    if (outcome > Outcome::payload_error && count == 0) continue;  // of devices alone
+    if (outcome > Outcome::payload_error && count == 0) continue;  // only from radio hardware
     losses = pmt::dict_add(losses, pmt::mp(name), pmt::from_uint64(count));
   }
   message_port_pub(pmt::mp("losses"), losses);

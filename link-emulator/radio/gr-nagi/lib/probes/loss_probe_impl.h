@@ -22,7 +22,7 @@ class loss_probe_impl : public loss_probe {
   void count(const pmt::pmt_t& message);
   void report();
 
-  std::array<std::atomic<std::uint64_t>, 13> counts_{};  // by outcome
+  std::array<std::atomic<std::uint64_t>, 13> counts_{};  // indexed by outcome
 };
 
 }  // namespace nagi

@@ -26,7 +26,7 @@ const pmt::pmt_t& outcomes_port() {
   return port;
 }
 
-/// The whole number that a tag has; none if it has something else.
+/// Return the integer in a tag, or std::nullopt if the tag has another value.
 std::optional<std::int64_t> whole(const pmt::pmt_t& value) {
   if (pmt::is_integer(value)) return pmt::to_long(value);
   if (pmt::is_uint64(value)) return static_cast<std::int64_t>(pmt::to_uint64(value));
@@ -57,7 +57,7 @@ PacketOutlet::PacketOutlet(std::size_t window)
 void PacketOutlet::send(const pmt::pmt_t& packet) {
   {
     gr::thread::scoped_lock lock(mutex_);
-    // The end of the flowgraph interrupts this.
+    // GNU Radio interrupts this wait when the flowgraph ends.
     while (window_ > 0 && under_way_ >= window_) changed_.wait(lock);
     ++under_way_;
   }
@@ -129,7 +129,7 @@ void packet_cutter_impl::take_tagged(std::span<const std::uint8_t> bytes) {
     if (length_ > 0) {
       const std::size_t taken = take_body(bytes.subspan(at));
       at += taken;
-      // A packet's own tag is at its begin; another one within it contradicts its length.
+      // A packet's own tag is at its first byte. A tag within a packet contradicts the length.
       if (tag != tags.end() && tag->offset < place + taken) {
         refuse(tag->offset, " begins a packet within another one");
       }
@@ -148,7 +148,8 @@ void packet_cutter_impl::take_tagged(std::span<const std::uint8_t> bytes) {
   }
 }
 
-/// Bytes of the packet that has begun; returns how many.
+/// Append bytes to the current packet, and send the packet when it is complete. Return the number
+/// of bytes that were appended.
 std::size_t packet_cutter_impl::take_body(std::span<const std::uint8_t> bytes) {
   const std::size_t count = std::min(bytes.size(), length_ - packet_.size());
   packet_.insert(packet_.end(), bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(count));

@@ -12,13 +12,13 @@
 namespace gr {
 namespace nagi {
 
-/// Where packets leave, and their outcomes come back.
+/// The block through which packets leave and outcomes return.
 class PacketOutlet : public gr::block {
  public:
-  /// `window`: packets that may be under way; 0: any number.
+  /// `window` is the maximum number of packets in flight; 0 means no limit.
   explicit PacketOutlet(std::size_t window);
 
-  /// Waits until fewer than `window` are under way.
+  /// Send a packet. Wait first while `window` packets are in flight.
   void send(const pmt::pmt_t& packet);
 
  private:
@@ -45,11 +45,11 @@ class packet_cutter_impl : public packet_cutter {
   void begin_packet(std::int64_t length, std::uint64_t place);
 
   std::shared_ptr<PacketOutlet> outlet_;
-  pmt::pmt_t length_tag_;  // PMT_NIL: lengths are in the stream
+  pmt::pmt_t length_tag_;  // PMT_NIL if the lengths are in the stream
   std::size_t max_packet_;
   std::vector<std::uint8_t> prefix_;
   std::vector<std::uint8_t> packet_;
-  std::size_t length_ = 0;  // of the packet that has begun; 0: none
+  std::size_t length_ = 0;  // of the current packet; 0 between packets
   std::atomic<std::uint64_t> packets_ = 0;
 };
 

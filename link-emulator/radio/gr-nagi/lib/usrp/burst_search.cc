@@ -9,9 +9,9 @@ namespace gr::nagi {
 
 namespace {
 
-/// Frequencies within the detector's range that noise can meet independently of each other: the
-/// detector finds those within half a turn a lag, and a preamble tells 1 / its length apart; twice
-/// as many, as the estimate need not lie on a grid.
+/// Return the number of frequencies within the detector's range at which noise is independent. The
+/// detector finds offsets within half a turn per lag. A preamble resolves frequencies that are 1 /
+/// its length apart. The number is doubled, because the estimate need not lie on this grid.
 double frequencies(const PreambleShape& shape) {
   const auto length = static_cast<double>(shape.samples.size());
   return std::max(1.0, 2 * length / static_cast<double>(shape.repeat_lag));
@@ -38,7 +38,7 @@ BurstSearch::BurstSearch(const PreambleShape& shape, std::size_t positions, doub
 }
 
 std::optional<FoundBurst> BurstSearch::find(std::span<const gr_complex> samples) const {
-  // What the detector proposes may be noise; then it goes on behind that.
+  // A proposal of the detector may be noise. The search then continues after the proposal.
   std::size_t from = 0;
   while (from + length() <= samples.size()) {
     const auto proposed = detector_.detect(samples.subspan(from));

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double send_timeout_s = 1.0;
 constexpr double listen_timeout_s = 0.1;
-constexpr std::size_t max_remembered = 4096;  // bursts of which the device may still complain
+constexpr std::size_t max_remembered = 4096;  // bursts on which the device may still report
 constexpr std::uint64_t trial = ~std::uint64_t{0};
 constexpr int trials = 5;
 constexpr std::size_t trial_samples = 256;
@@ -50,7 +50,7 @@ void BurstSender::send(std::uint64_t number, std::int64_t begin,
   }
   {
     const std::lock_guard lock(mutex_);
-    if (begin < busy_until_) {  // two directions share this output
+    if (begin < busy_until_) {  // both directions share this output
       failed_.insert(number);
       return;
     }
@@ -69,7 +69,7 @@ void BurstSender::send(std::uint64_t number, std::int64_t begin,
     const std::size_t part = std::min(scaled_.size() - done, stream_->get_max_num_samps());
     metadata.end_of_burst = done + part == scaled_.size();
     const std::size_t taken = stream_->send(scaled_.data() + done, part, metadata, send_timeout_s);
-    if (taken < part) {  // the device takes no samples any more
+    if (taken < part) {  // the device accepts no more samples
       const std::lock_guard lock(mutex_);
       failed_.insert(number);
       ++counts_.underflows;
@@ -110,13 +110,14 @@ void BurstSender::listen() {
     uhd::async_metadata_t message;
     if (stream_->recv_async_msg(message, listen_timeout_s)) take(message);
     if (now_ns() - read_at < 1'000'000'000) continue;
-    read_clocks();  // as the device's oscillator is not this machine's
+    read_clocks();  // the device's oscillator differs from this machine's
     read_at = now_ns();
   }
 }
 
-/// A device says when something went wrong, not with which burst: it is the first that had begun by
-/// then and of which nothing is known yet.
+/// Assign a report of the device to a burst. A device reports when an error occurred, but not in
+/// which burst. The error belongs to the first burst that had begun by then and whose outcome is
+/// not yet known.
 void BurstSender::take(const uhd::async_metadata_t& message) {
   using Event = uhd::async_metadata_t;
   const std::lock_guard lock(mutex_);
@@ -164,7 +165,7 @@ std::int64_t BurstSender::measure_margin() {
       const std::int64_t at_ns = now_ns() + margin_ns;
       const std::uint64_t late_before = counts().late;
       send(trial, static_cast<std::int64_t>(std::ceil(sample_at(at_ns))), silence);
-      // The device has told by then.
+      // The device has reported late bursts by then.
       std::this_thread::sleep_for(std::chrono::nanoseconds(margin_ns + 5'000'000));
       was_late = counts().late != late_before;
     }

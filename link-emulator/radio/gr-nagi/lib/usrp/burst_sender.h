@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 //
-// Bursts to an output of a device, each at its instant, and what the device says went wrong with
-// them. Instants are numbers of samples since the device's time 0.
+// Sender of bursts to an output of a device, each at its instant. The sender also collects the
+// errors that the device reports for its bursts. Instants are numbers of samples since the device's
+// time 0.
 #pragma once
 
 #include <gnuradio/gr_complex.h>
@@ -25,35 +26,36 @@ namespace gr::nagi {
 
 struct SendCounts {
   std::uint64_t bursts = 0;
-  std::uint64_t late = 0;             // the device had them too late, and sent nothing
-  std::uint64_t underflows = 0;       // it ran out of samples
-  std::uint64_t sequence_errors = 0;  // a packet to it was lost
-  std::uint64_t clipped_samples = 0;  // above full scale
+  std::uint64_t late = 0;             // bursts that reached the device too late and were not sent
+  std::uint64_t underflows = 0;       // times that the device ran out of samples
+  std::uint64_t sequence_errors = 0;  // times that a packet to the device was lost
+  std::uint64_t clipped_samples = 0;  // samples above full scale
 };
 
 class BurstSender {
  public:
-  /// `backoff_db`: mean power of a burst below full scale.
+  /// Open an output channel of a device. `backoff_db` is the ratio of full scale to the mean power
+  /// of a burst, in dB.
   BurstSender(std::shared_ptr<Usrp> usrp, std::size_t channel, double backoff_db);
   ~BurstSender();
   BurstSender(const BurstSender&) = delete;
   BurstSender& operator=(const BurstSender&) = delete;
 
-  /// Sends a burst of mean power 1. One that begins before the one before has ended fails. Numbers
-  /// are the caller's, each its own.
+  /// Send a burst of mean power 1 at the instant `begin`. The burst fails if it begins before the
+  /// previous burst has ended. The caller chooses `number`, which must be unique.
   void send(std::uint64_t number, std::int64_t begin, std::span<const gr_complex> samples);
-  /// Whether the device said that it did not send all of that burst; forgets it. A device that
-  /// acknowledges bursts is given `patience` to say so, or that it sent it.
+  /// Return whether burst `number` was not sent completely, and forget this failure. If the
+  /// device acknowledges bursts, wait up to `patience` for its report on this burst.
   bool take_failure(std::uint64_t number, std::chrono::nanoseconds patience = {});
   [[nodiscard]] SendCounts counts() const;
-  /// Of the bursts that are sent from now on.
+  /// Set the backoff, in dB, of all bursts that are sent from now on.
   void set_backoff(double backoff_db);
 
-  /// Number of the sample at an instant of CLOCK_MONOTONIC, with a fraction.
+  /// Return the number of the sample at an instant of CLOCK_MONOTONIC, with a fraction.
   [[nodiscard]] double sample_at(std::int64_t monotonic_ns) const;
 
-  /// How long before its instant a burst must be handed over at least, in ns: tried with bursts of
-  /// silence. Throws UsrpError if even 50 ms are too short.
+  /// Measure, with bursts of silence, how long before its instant a burst must be handed over.
+  /// Return this margin in ns. Throws UsrpError if even 50 ms are too short.
   std::int64_t measure_margin();
 
  private:
@@ -73,14 +75,14 @@ class BurstSender {
   std::atomic<float> scale_ = 1;
   std::vector<gr_complex> scaled_;
 
-  mutable std::mutex mutex_;  // of what follows
-  std::deque<Sent> sent_;     // of which nothing is known yet
+  mutable std::mutex mutex_;  // protects the members below
+  std::deque<Sent> sent_;     // bursts whose outcome is not yet known
   std::int64_t busy_until_ = 0;
   std::set<std::uint64_t> failed_;
-  bool acknowledges_ = false;  // has done so before
+  bool acknowledges_ = false;  // true after the device's first acknowledgement
   std::condition_variable told_;
   SendCounts counts_;
-  std::int64_t monotonic_ns_ = 0;  // when the device's time was:
+  std::int64_t monotonic_ns_ = 0;  // instant of CLOCK_MONOTONIC at the device's time `time_`
   uhd::time_spec_t time_{0.0};
 
   std::atomic<bool> stopping_ = false;

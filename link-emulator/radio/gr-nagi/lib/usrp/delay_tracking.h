@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 //
-// By how many samples a burst comes later at the receiver than it began at the transmitter. With a
-// common clock that is a constant; without, it drifts, and each burst that is found corrects it.
+// Tracking of the delay, in samples, from the start of a burst at the transmitter to its start at
+// the receiver. With a common clock, the delay is constant. Without a common clock, the delay
+// drifts, and each burst that is found corrects the estimate.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +17,8 @@ class DelayTracking {
  public:
   explicit DelayTracking(bool common_clock) : common_clock_(common_clock) {}
 
-  /// From probes: (begin at the transmitter, delay) each. A line through them, by least squares.
+  /// Initialise the delay and its drift from probes, given as pairs (start at the transmitter,
+  /// delay). A line is fitted through the probes by least squares.
   void begin(std::span<const std::pair<std::int64_t, double>> probes) {
     double mean_x = 0;
     double mean_y = 0;
@@ -42,14 +44,15 @@ class DelayTracking {
   [[nodiscard]] double delay(std::int64_t begin) const {
     return delay_ + drift_ * static_cast<double>(begin - at_);
   }
-  /// Within which it is sure to be, in samples.
+  /// Return the margin, in samples, within which the delay is certain to lie.
   [[nodiscard]] std::size_t margin(std::int64_t begin) const {
     if (common_clock_) return common_margin;
     const double idle =
         uncertain_drift * static_cast<double>(std::max<std::int64_t>(0, begin - at_));
     return std::min(max_margin, own_margin + static_cast<std::size_t>(idle) + misses_ * per_miss);
   }
-  /// The burst that began at `begin` was found that late.
+  /// Update the delay and its drift from a burst that began at `begin` and was found with the delay
+  /// `delay_found`.
   void found(std::int64_t begin, double delay_found) {
     misses_ = 0;
     if (common_clock_) return;
@@ -78,7 +81,7 @@ class DelayTracking {
   bool common_clock_;
   std::int64_t at_ = 0;
   double delay_ = 0;
-  double drift_ = 0;  // samples a sample
+  double drift_ = 0;  // samples per sample
   std::size_t misses_ = 0;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 //
-// Two stations on one frequency: neither hears the other while it transmits itself. What overlaps
-// is lost both ways.
+// Two stations on one frequency. A station cannot receive while it transmits. Bursts of both
+// directions that overlap are therefore lost.
 #pragma once
 
 #include <array>
@@ -13,14 +13,15 @@ namespace gr::nagi {
 
 class HalfDuplex {
  public:
-  /// A burst of direction 0 or 1 is on the air from `begin_ns` to `end_ns`, event time.
+  /// Record that a burst of direction 0 or 1 is on the air from `begin_ns` to `end_ns` in event
+  /// time.
   void transmit(std::size_t direction, std::int64_t begin_ns, std::int64_t end_ns) {
     const std::lock_guard lock(mutex_);
     auto& mine = bursts_.at(direction);
     mine.push_back({begin_ns, end_ns});
     while (mine.front().second < begin_ns - kept_ns) mine.pop_front();
   }
-  /// Whether the other direction was on the air in between.
+  /// Return whether the other direction is on the air between `begin_ns` and `end_ns`.
   [[nodiscard]] bool overlaps(std::size_t direction, std::int64_t begin_ns,
                               std::int64_t end_ns) const {
     const std::lock_guard lock(mutex_);

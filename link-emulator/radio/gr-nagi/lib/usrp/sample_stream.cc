@@ -14,12 +14,12 @@ namespace gr::nagi {
 namespace {
 
 constexpr double kept_s = 0.5;
-constexpr double packet_s = 0.5e-3;  // how long a window may wait for the rest of a packet
+constexpr double packet_s = 0.5e-3;  // a window may wait this long for the rest of a packet
 constexpr double begin_in_s = 0.05;
 constexpr double recv_timeout_s = 0.2;
 constexpr double give_up_s = 2;
-constexpr int max_silent = 10;   // timeouts in a row
-constexpr int max_broken = 100;  // other errors in a row
+constexpr int max_silent = 10;   // consecutive timeouts
+constexpr int max_broken = 100;  // consecutive errors of other kinds
 
 }  // namespace
 
@@ -31,7 +31,8 @@ SampleStream::SampleStream(std::shared_ptr<Usrp> usrp, std::size_t channel)
   const auto [monotonic_ns, time] = usrp_->now();
   monotonic_ns_ = monotonic_ns;
   time_ = time;
-  // On the grid of samples since the device's time 0, so that they have whole numbers.
+  // The stream begins on the grid of samples since the device's time 0, so that samples have
+  // integer numbers.
   const auto begin =
       static_cast<std::int64_t>(std::ceil((time.get_real_secs() + begin_in_s) * rate_hz_));
   uhd::stream_cmd_t command(uhd::stream_cmd_t::STREAM_MODE_START_CONTINUOUS);
@@ -125,7 +126,7 @@ void SampleStream::note(const uhd::rx_metadata_t& metadata) {
 }
 
 void SampleStream::append(std::int64_t begin, std::span<const gr_complex> samples) {
-  if (begin < next_) return;  // seen before
+  if (begin < next_) return;  // these samples were received before
   if (begin > next_) {
     missing_.emplace_back(next_, begin);
     const std::lock_guard lock(mutex_);

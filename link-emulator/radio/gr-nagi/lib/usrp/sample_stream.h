@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 //
-// The endless stream of an input of a device, and windows cut out of it. Samples have the numbers
-// of their device's time; what an overflow lost is missing, and so is every window that wants it.
+// The continuous stream of an input of a device, and windows cut out of it. Samples are numbered by
+// the device's time. A window that contains samples lost in an overflow is delivered without
+// samples.
 #pragma once
 
 #include <gnuradio/gr_complex.h>
@@ -24,32 +25,35 @@
 namespace gr::nagi {
 
 struct ReceiveCounts {
-  std::uint64_t overflows = 0;        // the device had more samples than this machine took
-  std::uint64_t sequence_errors = 0;  // a packet from it was lost
+  std::uint64_t overflows = 0;        // this machine took samples too slowly from the device
+  std::uint64_t sequence_errors = 0;  // a packet from the device was lost
   std::uint64_t lost_samples = 0;
 };
 
 class SampleStream {
  public:
-  /// Called with the samples of a window in the stream's thread; without them if some are missing.
+  /// A callback that the stream's thread calls with the samples of a window, or with nullopt if
+  /// samples are missing.
   using Taker = std::function<void(std::optional<std::span<const gr_complex>>)>;
 
-  /// Begins to stream. Throws UsrpError if it does not.
+  /// Start the stream of a channel.
   SampleStream(std::shared_ptr<Usrp> usrp, std::size_t channel);
   ~SampleStream();
   SampleStream(const SampleStream&) = delete;
   SampleStream& operator=(const SampleStream&) = delete;
 
-  /// `taker` gets `length` samples from `begin` on when they are there. Windows that are over
-  /// already, or longer than what is kept, miss theirs.
+  /// Call `taker` with `length` samples from sample `begin` on when they have arrived. If samples
+  /// are no longer buffered, or the window is longer than the buffer, `taker` gets nullopt.
   void cut(std::int64_t begin, std::size_t length, Taker taker);
-  /// Mean power of the samples of the next `seconds`, of full scale; 0 if some are missing.
+  /// Return the mean power of the next samples over `seconds`, relative to full scale, or 0 if
+  /// samples are missing.
   double mean_power(double seconds);
   [[nodiscard]] ReceiveCounts counts() const;
   [[nodiscard]] double rate_hz() const { return rate_hz_; }
-  /// Number of the sample at an instant of CLOCK_MONOTONIC, as the clocks were at the start.
+  /// Return the number of the sample at an instant of CLOCK_MONOTONIC, with a fraction, by the
+  /// clocks as they were at the start of the stream.
   [[nodiscard]] double sample_at(std::int64_t monotonic_ns) const;
-  /// What ended it, if something did.
+  /// Return the error that ended the stream, or an empty string.
   [[nodiscard]] std::string error() const;
 
  private:
@@ -70,15 +74,15 @@ class SampleStream {
   std::int64_t monotonic_ns_ = 0;
   uhd::time_spec_t time_{0.0};
 
-  // Of the stream's thread.
-  std::vector<gr_complex> ring_;                               // sample n at n modulo its size
-  std::int64_t first_ = 0;                                     // the oldest that is kept
-  std::int64_t next_ = 0;                                      // the one that comes next
-  std::deque<std::pair<std::int64_t, std::int64_t>> missing_;  // [from, to)
+  // Only the stream's thread uses the members from here to `cut_`.
+  std::vector<gr_complex> ring_;                               // sample n is at n modulo the size
+  std::int64_t first_ = 0;                                     // the oldest buffered sample
+  std::int64_t next_ = 0;                                      // the next sample
+  std::deque<std::pair<std::int64_t, std::int64_t>> missing_;  // lost samples as [from, to)
   std::vector<gr_complex> cut_;
 
   mutable std::mutex mutex_;
-  std::multimap<std::int64_t, Window> windows_;  // by their end
+  std::multimap<std::int64_t, Window> windows_;  // by the end of the window
   ReceiveCounts counts_;
   std::string error_;
 

@@ -14,10 +14,10 @@ namespace gr::nagi {
 
 namespace {
 
-constexpr double rate_error = 1e-9;  // relative: more is another rate
+constexpr double rate_error = 1e-9;  // relative; a larger error means another rate
 constexpr double frequency_error_hz = 1;
 constexpr double gain_error_db = 0.51;
-constexpr int readings = 8;  // of both clocks
+constexpr int readings = 8;  // number of readings of both clocks
 
 std::string megahertz(double hz) {
   std::ostringstream text;
@@ -32,7 +32,7 @@ std::string list(const std::vector<std::string>& names) {
   return text.empty() ? "none" : text;
 }
 
-/// What UHD says why it does not open a device, as a stage.
+/// Return the error, with its stage and cure, for UHD's message on a device that it cannot open.
 UsrpError why_not_open(const std::string& device, const std::string& what) {
   const auto says = [&what](const char* words) { return what.find(words) != std::string::npos; };
   if (says("images") || says("image:")) {

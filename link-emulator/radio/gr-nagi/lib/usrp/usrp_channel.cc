@@ -17,16 +17,17 @@ namespace {
 
 constexpr const char* me = "usrp_channel";
 constexpr std::int64_t probe_gap_ns = 20'000'000;
-/// Samples of a burst may be there before its sender's word of it.
+/// The samples of a burst may arrive before the device's report on the burst.
 constexpr std::chrono::milliseconds word_patience(20);
-/// 0 of none.
+/// Return the mean power of `samples`, or 0 if there are none.
 double mean_power(std::span<const gr_complex> samples) {
   double sum = 0;
   for (const gr_complex& sample : samples) sum += static_cast<double>(std::norm(sample));
   return samples.empty() ? 0 : sum / static_cast<double>(samples.size());
 }
 
-constexpr std::size_t max_positions = 8192;  // that a receiver with a clock of its own may search
+// The number of positions that a receiver with its own clock may search.
+constexpr std::size_t max_positions = 8192;
 
 }  // namespace
 
@@ -49,14 +50,15 @@ UsrpChannel::UsrpChannel(std::shared_ptr<BurstSender> sender, std::shared_ptr<Sa
 }
 
 std::size_t UsrpChannel::common_clock_positions(const PreambleShape& preamble) {
-  // The detector's fine search goes half of repeat_length beyond its first estimate, either way.
+  // The detector's fine search extends by half of repeat_length to either side of its first
+  // estimate.
   return 2 * DelayTracking(true).margin(0) + preamble.repeat_length + 1;
 }
 
 bool UsrpChannel::stop() {
   {
     const std::lock_guard lock(shared_->taking);
-    shared_->closed = true;  // windows that come later are for nobody
+    shared_->closed = true;  // windows that arrive later are discarded
   }
   return gr::block::stop();
 }
@@ -77,7 +79,7 @@ void UsrpChannel::transmit(const pmt::pmt_t& message) {
   const Pdu pdu = open_pdu(message, me);
   const auto samples = samples_of(pdu, me);
   const std::int64_t begin_ns = begin_of(pdu, me);
-  // Both directions may share an output.
+  // Both directions may share an output, so the identifier includes the direction.
   const std::uint64_t id = 2 * number_of(pdu, me) + settings_.direction;
   Burst burst{id, pdu.meta, begin_of_burst(begin_ns), samples.size(), 0, 0};
   earliest_ = burst.begin + std::ssize(samples);
@@ -94,7 +96,7 @@ void UsrpChannel::transmit(const pmt::pmt_t& message) {
                      static_cast<std::int64_t>(burst.margin);
   }
   sender_->send(burst.id, burst.begin, samples);
-  // Windows end in the order of their bursts, so that these go on in order.
+  // Windows end in the order of their bursts, so that bursts are published in order.
   latest_ = std::max(
       latest_, burst.expected + std::ssize(samples) + 2 * static_cast<std::int64_t>(burst.margin));
   const auto length = static_cast<std::size_t>(latest_ - burst.expected);
@@ -106,7 +108,8 @@ void UsrpChannel::transmit(const pmt::pmt_t& message) {
                });
 }
 
-/// In the stream's thread: all samples of the window are there, or will never be.
+/// Check the window of a burst and publish the burst, in the stream's thread. `samples` is nullopt
+/// if samples of the window are missing.
 void UsrpChannel::take(const Burst& burst, std::optional<std::span<const gr_complex>> samples) {
   const bool has_failed = sender_->take_failure(burst.id, word_patience);
   if (half_duplex_) {
@@ -139,11 +142,11 @@ void UsrpChannel::take(const Burst& burst, std::optional<std::span<const gr_comp
       shared_->tracking.missed();
     }
   }
-  if (!found) {  // an empty burst is one in which the receiver detects nothing
+  if (!found) {  // the receiver detects nothing in an empty burst
     message_port_pub(pmt::mp("bursts"), make_burst(burst.meta, std::span<const gr_complex>()));
     return;
   }
-  // As loud as it was sent.
+  // The burst is scaled to the amplitude with which it was sent.
   std::vector<gr_complex> received(samples->begin(), samples->end());
   const auto gain = static_cast<float>(1 / found->amplitude);
   for (gr_complex& sample : received) sample *= gain;
@@ -187,7 +190,7 @@ Synchronisation UsrpChannel::synchronise(std::size_t probes, double within_s) {
     std::condition_variable changed;
     std::size_t awaited = 0;
     std::vector<std::pair<std::int64_t, double>> delays;
-    double signal = 0;  // mean power of preambles, and of what is before them
+    double signal = 0;  // sum of the mean powers of preambles; `noise`: of the samples before them
     double noise = 0;
   };
   const auto results = std::make_shared<Results>();
@@ -201,7 +204,7 @@ Synchronisation UsrpChannel::synchronise(std::size_t probes, double within_s) {
     std::this_thread::sleep_until(
         std::chrono::steady_clock::time_point{std::chrono::nanoseconds{at_ns - settings_.lead_ns}});
     const auto begin = static_cast<std::int64_t>(std::llround(sender_->sample_at(at_ns)));
-    // Where it should be by this machine's clock, or by the common one.
+    // The expected position follows from the common clock, or else from this machine's clock.
     const std::int64_t expected =
         settings_.common_clock ? begin
                                : static_cast<std::int64_t>(std::llround(stream_->sample_at(at_ns)));

@@ -6,8 +6,8 @@
 
 namespace gr::nagi {
 
-/// What a device cannot do or does not have: `stage` of `nagi-sdr doctor` at which it shows, what
-/// is so, and the cure.
+/// An error of a device that cannot do or does not have what is requested. `stage` is the stage of
+/// `nagi-sdr doctor` that shows the error, what() describes it, and `cure` corrects it.
 class UsrpError : public std::runtime_error {
  public:
   UsrpError(std::string at, const std::string& what, std::string how)

@@ -15,28 +15,32 @@ namespace nagi {
  * \ingroup nagi
  *
  * \details
- * What it does is described at gr::nagi::channel_model.
+ * gr::nagi::channel_model describes the computation.
  *
  * Message ports:
  * \li in \c bursts: c32 PDUs with \c number and \c begin_ns, the instant of the first sample in ns
- *     of event time. A burst without \c begin_ns begins where the one before it ended, the first at
- *     0.
- * \li out \c bursts: c32 PDUs with the same dictionary and \c begin_ns, longer by the longest delay
+ *     of event time. A burst without \c begin_ns begins at the end of the previous burst; the first
+ *     burst begins at 0.
+ * \li out \c bursts: c32 PDUs with the dictionary of the burst and \c begin_ns. The received burst
+ *     is longer than the sent one by the longest path delay and, with a sample-clock offset, by the
+ *     resampling.
  *
- * A PDU that is something else throws std::invalid_argument.
+ * Any other message throws std::invalid_argument.
  */
 class NAGI_API channel : virtual public gr::block {
  public:
   using sptr = std::shared_ptr<channel>;
 
-  /*! Throws std::invalid_argument, naming the value, if one is impossible. */
+  /*! Create the block.
+
+      Throws std::invalid_argument, naming the value, if a value is out of range. */
   static sptr make(const channel_config& config);
 
-  /*! What it is now. */
+  /*! Return the current configuration. */
   virtual channel_config config() const = 0;
 
-  /*! Has it be another one from the next burst on; also while the flowgraph runs. Throws as make(),
-      and then stays as it is. */
+  /*! Replace the configuration from the next burst on. The flowgraph may be running. Throws
+      std::invalid_argument as make() does; the channel then keeps its current configuration. */
   virtual void set_config(const channel_config& config) = 0;
 };
 

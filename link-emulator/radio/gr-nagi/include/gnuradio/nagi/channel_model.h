@@ -16,38 +16,48 @@
 namespace gr {
 namespace nagi {
 
-/*! What a channel is. */
+/*! Parameters of a channel. */
 struct channel_config {
   enum class fading_type { none, rayleigh, rician };
 
-  std::uint64_t seed = 0;      /*!< of all draws */
-  std::uint32_t direction = 0; /*!< names this channel among those of the seed; below 2^23 */
-  double sample_rate = 1.0;    /*!< Hz */
-  /*! Noise power is 10^(-snr_db / 10) a sample: the SNR of bursts of mean power 1. Infinity: none.
-   */
+  std::uint64_t seed = 0; /*!< seed of all random draws */
+  /*! Number that gives each channel of one seed its own random draws; below 2^23. */
+  std::uint32_t direction = 0;
+  double sample_rate = 1.0; /*!< Hz */
+  /*! SNR in dB of bursts with mean power 1: the noise power per sample is 10^(-snr_db / 10).
+      Infinity disables noise. */
   double snr_db = std::numeric_limits<double>::infinity();
   fading_type fading = fading_type::none; /*!< none, rayleigh or rician */
-  double doppler_hz = 0.0;                /*!< the greatest Doppler shift */
-  double k_factor_db = 0.0; /*!< Rician: power of the line of sight over that of the rest */
-  /*! Paths: delay in ns and power in dB. Powers are normalised to sum 1. None given: one path. */
+  double doppler_hz = 0.0; /*!< maximum Doppler shift in Hz, at most sample_rate / 100 */
+  /*! Rician fading: ratio of the line-of-sight power to the scattered power, in dB. */
+  double k_factor_db = 0.0;
+  /*! Paths as pairs (delay in ns, power in dB). The powers are normalised to a sum of 1. If the
+      list is empty, the channel has one path without delay. */
   std::vector<std::pair<double, double>> taps;
-  double frequency_offset_hz = 0.0; /*!< of what is received, from where it was tuned to */
-  /*! In place of snr_db: (instant in ns, SNR in dB from then on), the first at 0, again and again
-      after snr_period_ns. A burst has the SNR of the instant at which it begins. */
+  /*! Carrier frequency of the received signal minus the receiver's tuned frequency, in Hz. */
+  double frequency_offset_hz = 0.0;
+  /*! SNR over time, which replaces snr_db: pairs (start in ns, SNR in dB). The first start is 0.
+      The sequence repeats every snr_period_ns. A burst has the SNR of the instant at which it
+      begins. */
   std::vector<std::pair<std::int64_t, double>> snr_steps;
+  /*! Period of snr_steps in ns, at most one hour. */
   std::int64_t snr_period_ns = 0;
-  /*! Log-normal shadowing: standard deviation, and after which its correlation has fallen to 1/e.
-   */
+  /*! Standard deviation of log-normal shadowing in dB, 0 to 40. */
   double shadowing_db = 0.0;
+  /*! Time in s after which the autocorrelation of the shadowing has fallen to 1/e. */
   double shadowing_decorrelation_s = 1.0;
-  double phase_noise_hz = 0.0; /*!< linewidth of the oscillators together */
-  /*! By how much the receiver's sample clock is faster than the sender's at instant 0, in ppm, and
-      by how much that grows in a second. Never more than 200 ppm. */
+  /*! Combined linewidth of the sender's and the receiver's oscillator, in Hz. */
+  double phase_noise_hz = 0.0;
+  /*! Offset of the receiver's sample clock from the sender's at instant 0, in ppm, -200 to 200. The
+      offset is positive if the receiver's clock is faster. */
   double sample_clock_offset_ppm = 0.0;
+  /*! Change of the sample-clock offset per second, in ppm/s, -1 to 1. The offset stays within -200
+      to 200 ppm. */
   double sample_clock_drift_ppm_s = 0.0;
 };
 
-/*! By its name: "none", "rayleigh" or "rician"; throws std::invalid_argument for others. */
+/*! Return the fading type of the name "none", "rayleigh" or "rician". Throws std::invalid_argument
+    for other names. */
 NAGI_API channel_config::fading_type fading_from_name(const std::string& name);
 
 /*!
@@ -55,63 +65,76 @@ NAGI_API channel_config::fading_type fading_from_name(const std::string& name);
  * frequency-selective fading, frequency offset.
  *
  * \details
- * What happens to a burst depends on the configuration, its number, the instant it begins and its
- * samples, on nothing else: not on the bursts before it, nor on when it is asked for. But for the
- * conversion of decibels, it is computed by operations that IEEE 754 defines to the last bit, so
- * that every machine makes the same of it.
+ * The received burst depends only on the configuration, the burst's number, the instant at which
+ * the burst begins, and the samples. It depends neither on earlier bursts nor on the time of the
+ * calculation. Except for the conversion of decibels, all operations are those that IEEE 754
+ * defines to the last bit, so every machine computes the same samples.
  *
- * Noise: Philox4x32-10 keyed by the seed and counted by (number, sample), as normal deviates by Box
- * and Muller ("A note on the generation of random normal deviates", Ann. Math. Stat. 29, 1958).
+ * Noise: Philox4x32-10 is keyed by the seed and counted by (number, sample). The method of Box and
+ * Muller converts the draws to normal deviates ("A note on the generation of random normal
+ * deviates", Ann. Math. Stat. 29, 1958).
  *
- * Fading: each path's gain is a sum of 32 sinusoids with random phases and angles of arrival (Xiao,
- * Zheng and Beaulieu, "Novel sum-of-sinusoids simulation models for Rayleigh and Rician fading
- * channels", IEEE Trans. Wireless Comm. 5(12), 2006). Its mean power is the path's, its
- * autocorrelation J0(2 pi doppler tau) on average over seeds. If Rician, the first path also has a
- * line of sight, which comes in at 45 degrees. Gains are evaluated 64 times or more in 1/doppler
- * and interpolated linearly in between. Without fading they are constant; the phases of all but the
- * first path are random.
+ * Fading: the gain of each path is a sum of 32 sinusoids with random phases and angles of arrival
+ * (Xiao, Zheng and Beaulieu, "Novel sum-of-sinusoids simulation models for Rayleigh and Rician
+ * fading channels", IEEE Trans. Wireless Comm. 5(12), 2006). The gain's mean power is the power of
+ * the path. The gain's autocorrelation, averaged over seeds, is J0(2 pi doppler tau). With Rician
+ * fading, the first path also has a line of sight, which arrives at 45 degrees. Gains are evaluated
+ * at least 64 times per 1/doppler, with linear interpolation in between. Without fading, gains are
+ * constant, and all paths except the first have random phases.
  *
- * Delays between samples: band-limited interpolation by 33 coefficients, a sinc in Kaiser's window
- * (beta 8), flat to 0.001 up to 0.42 of the sample rate. What it would put before the burst's first
- * sample is left out: modems' bursts begin with a guard that is longer.
+ * Fractional delays: a filter of 33 coefficients interpolates between samples. The filter is a sinc
+ * with a Kaiser window (beta 8). The frequency response is flat to 0.001 up to 0.42 of the sample
+ * rate. The filter's output before the first sample of the burst is discarded. The guard at the
+ * start of a modem's burst is longer than that output.
  *
- * Shadowing changes the SNR, as a receiver sees no other level: a sum of sinusoids in decibels,
- * whose autocorrelation is exp(-tau / decorrelation) on average over seeds (Gudmundson 1991). Phase
- * noise is Wiener's process, which begins anew with each burst, whose phase a receiver has to find
- * anyway.
+ * Shadowing changes the SNR, because the SNR is the only level that a receiver observes. The
+ * shadowing in decibels is a sum of sinusoids. The autocorrelation, averaged over seeds, is
+ * exp(-tau / decorrelation) (Gudmundson 1991).
  *
- * Sample clock: both clocks agree at instant 0. A burst begins at the fraction of a sample by which
- * they have come apart until then, and is longer or shorter by its offset at that instant. It is
- * interpolated by the same sinc at 256 places between samples, and linearly between these: errors
- * are 80 dB below the signal up to 0.42 of the sample rate. It grows by 17 samples and what the
- * offset makes of it.
+ * Phase noise is a Wiener process. The process restarts at 0 with each burst, because a receiver
+ * estimates the initial phase of each burst anyway.
+ *
+ * Sample clock: the clocks of sender and receiver agree at instant 0. The slip between the clocks
+ * at the start of a burst sets the fraction of a sample at which the burst begins. The clock offset
+ * at that instant sets the ratio of the sample rates for the whole burst. Resampling uses the sinc
+ * filter above, tabulated at 256 positions per sample, with linear interpolation between these
+ * positions. The error is 80 dB below the signal up to 0.42 of the sample rate. Resampling
+ * lengthens a burst by up to 17 samples plus the clock offset times the length of the burst.
  */
 class NAGI_API channel_model {
  public:
-  /*! Throws std::invalid_argument, naming the value, if one is impossible. */
+  /*! Create a channel.
+
+      Throws std::invalid_argument, naming the value, if a value is out of range. */
   explicit channel_model(const channel_config& config);
   ~channel_model();
   channel_model(channel_model&&) noexcept;
 
   /*!
-   * \param number which burst of the channel this is
-   * \param begin_ns when its first sample is received, in ns of event time
-   * \param samples what was sent, at the sample rate
-   * \return what is received: longer by the longest delay
+   * Return the received samples of one burst.
+   *
+   * \param number number of the burst on this channel
+   * \param begin_ns instant at which the first sample is received, in ns of event time
+   * \param samples samples as sent, at the sample rate
+   * \return the received samples, more than \p samples by longest_delay() and, with a sample-clock
+   *         offset or drift, by the resampling
    */
   std::vector<gr_complex> apply(std::uint64_t number, std::int64_t begin_ns,
                                 std::span<const gr_complex> samples) const;
 
-  /*! Gain of a path at an instant, in s of event time: fading only, with the path's power. */
+  /*! Return the complex gain of the path with index \p tap at \p time_s, in s of event time. The
+      gain includes the path's power and fading, but neither frequency offset nor phase noise. */
   gr_complexd gain(std::size_t tap, double time_s) const;
 
-  /*! By how many samples the paths' delays make a burst grow. */
+  /*! Return the number of samples by which the path delays lengthen a burst. */
   std::size_t longest_delay() const;
 
-  /*! By how many samples the receiver's clock has come apart from the sender's at an instant. */
+  /*! Return the slip between the sample clocks at \p at_ns, in samples: the offset of the
+      receiver's clock, integrated from instant 0. \p at_ns is in ns of event time. */
   double clock_slip(std::int64_t at_ns) const;
 
-  /*! By how much the receiver's clock is faster at an instant: 1e-6 for 1 ppm. */
+  /*! Return the relative offset of the receiver's sample clock at \p at_ns, in ns of event time.
+      1e-6 is 1 ppm; the offset is positive if the receiver's clock is faster. */
   double clock_offset(std::int64_t at_ns) const;
 
  private:
@@ -128,9 +151,10 @@ class NAGI_API channel_model {
   double noise_power(std::int64_t begin_ns) const;
 
   channel_config config_;
-  std::size_t gain_interval_;  // samples
+  std::size_t gain_interval_;  // samples between two evaluated gains
   std::vector<path> paths_;
-  std::vector<std::vector<float>> interpolators_;  // by the place between samples; empty: none
+  // One filter per position between two samples; empty without a sample-clock offset.
+  std::vector<std::vector<float>> interpolators_;
   struct snr_course;
   std::unique_ptr<snr_course> snr_;
 };

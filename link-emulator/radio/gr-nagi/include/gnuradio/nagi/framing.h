@@ -15,42 +15,53 @@ namespace gr {
 namespace nagi {
 
 /*!
- * Rate of a frame's code, bits in over bits out. The code is that of IEEE 802.11-2020, 17.3.5.6:
- * K = 7, polynomials 133 and 171 (octal), rate 1/2, terminated by 6 zero bits; for 2/3 and 3/4 it
- * is punctured.
+ * Rate of a frame's code: information bits per coded bit. The code is that of IEEE 802.11-2020,
+ * 17.3.5.6: constraint length K = 7, polynomials 133 and 171 (octal), rate 1/2, terminated by 6
+ * zero bits. Puncturing yields the rates 2/3 and 3/4.
  */
 enum class code_rate { none, rate_1_2, rate_2_3, rate_3_4 };
 
-/*! By its name, "none", "1/2", "2/3" or "3/4"; throws std::invalid_argument for others. */
+/*! Return the code rate of the name "none", "1/2", "2/3" or "3/4". Throws std::invalid_argument for
+    other names. */
 NAGI_API code_rate code_rate_from_name(const std::string& name);
 
-/*! The same of several, at least one. */
+/*! Return the code rates of several names, as code_rate_from_name() does. Throws
+    std::invalid_argument if the list is empty or a name is unknown. */
 NAGI_API std::vector<code_rate> code_rates_from_names(const std::vector<std::string>& names);
 
 /*!
- * How many bytes go on the air for a payload of \p payload_bytes: 11 of header and CRC, and with a
- * code the bits of that with 6 of the tail, over the code rate, in whole bytes.
+ * Return the length in bytes of the frame for a payload of \p payload_bytes. Header and CRC add 11
+ * bytes. A code adds 6 tail bits, divides the number of bits by the code rate, and pads the result
+ * to whole bytes.
  */
 NAGI_API std::size_t framed_bytes(std::size_t payload_bytes, code_rate rate);
 
 /*!
- * \brief The frame that packet_framer builds and packet_deframer takes apart.
+ * \brief The frame that packet_framer builds and packet_deframer unpacks.
  *
  * \details
- * Little-endian: u16 payload length, u32 sequence, u8 flags (bits 0 and 1: code rate; 0 none, 1
- * 1/2, 2 2/3, 3 3/4), the payload, u32 CRC-32 (IEEE 802.3) of all before. With a code, its bits,
- * most significant first, are encoded, terminated, punctured, padded with zeros to whole bytes, and
- * interleaved: written row by row into a square, whose number of rows R is the next from
- * sqrt(bits) without a factor of 2 or 3, and read column by column, so that a burst of errors of R
- * bits hits code bits a row apart. The last column may be shorter. With whitening, all is added
- * modulo 2 to the pseudo-random sequence of DVB-T (ETSI EN 300 744, section 4.3.1: x^15 + x^14 + 1,
- * begun anew in each frame): long runs become harmless and the spectrum flat.
+ * A frame has these fields, in little-endian order:
+ * \li u16 length of the payload in bytes
+ * \li u32 sequence
+ * \li u8 flags; bits 0 and 1 are the code rate: 0 none, 1 1/2, 2 2/3, 3 3/4
+ * \li the payload
+ * \li u32 CRC-32 (IEEE 802.3) of all previous fields
  *
- * One framing must not be used by several threads at once.
+ * With a code, the frame's bits, most significant first, are encoded, terminated, punctured, padded
+ * with zeros to whole bytes, and interleaved. The interleaver writes the bits row by row into a
+ * square and reads the square column by column. The number of rows R is the smallest integer of at
+ * least sqrt(bits) that is divisible neither by 2 nor by 3. A burst of R bit errors therefore falls
+ * on coded bits that are one row apart. The last column may be shorter than the others.
+ *
+ * With whitening, the result is added modulo 2 to the pseudo-random sequence of DVB-T (ETSI EN 300
+ * 744, section 4.3.1: x^15 + x^14 + 1), which restarts in each frame. Whitening breaks up long runs
+ * of equal bits and flattens the spectrum.
+ *
+ * Several threads must not use one object at the same time.
  */
 class NAGI_API framing {
  public:
-  /*! What a frame held. */
+  /*! The fields of a frame that was received without errors. */
   struct content {
     std::uint32_t sequence;
     std::vector<std::uint8_t> payload;
@@ -59,28 +70,34 @@ class NAGI_API framing {
   static constexpr std::size_t longest_payload = 16'384;
 
   /*!
-   * \param rate the code's rate
-   * \param whiten whether to whiten
-   * \param max_payload the longest payload in bytes, 1 to longest_payload; beyond, throws
-   *        std::invalid_argument
+   * Create a framing.
+   *
+   * \param rate the code rate
+   * \param whiten true for whitening
+   * \param max_payload maximum length of a payload in bytes, 1 to longest_payload
+   *
+   * Throws std::invalid_argument if \p max_payload is out of range.
    */
   framing(code_rate rate, bool whiten, std::size_t max_payload);
   ~framing();
 
-  /*! The frame. Throws std::length_error if the payload is empty or longer than max_payload. */
+  /*! Return the frame with \p sequence and \p payload. Throws std::length_error if the payload is
+      empty or longer than max_payload. */
   std::vector<std::uint8_t> frame(std::uint32_t sequence, std::span<const std::uint8_t> payload);
 
-  /*! What it holds; nothing if it came damaged. Codes decode hard decisions. */
+  /*! Return the content of \p framed, or std::nullopt if the frame is damaged. A code decodes hard
+      decisions. */
   std::optional<content> deframe(std::span<const std::uint8_t> framed);
 
   /*!
-   * The same from soft decisions: for each bit of the frame, most significant first, a value that
-   * is positive for 1 and larger the more certain it is (a log-likelihood ratio, in any unit).
+   * Return the content of a frame given by soft decisions, or std::nullopt if the frame is damaged.
+   * \p soft_bits has one log-likelihood ratio per bit of the frame, most significant bit first: a
+   * value is positive for 1, and its magnitude grows with the certainty. The unit is arbitrary.
    * Throws std::logic_error without a code.
    */
   std::optional<content> deframe_soft(std::span<const float> soft_bits);
 
-  /*! Whether there is a code, so that soft decisions serve. */
+  /*! Return whether the framing has a code, which deframe_soft() requires. */
   bool is_coded() const { return code_ != nullptr; }
 
  private:
@@ -92,8 +109,8 @@ class NAGI_API framing {
 
   code_rate rate_;
   std::size_t max_payload_;
-  std::vector<std::uint8_t> whitening_;  // empty: none
-  std::unique_ptr<code> code_;           // none without a code
+  std::vector<std::uint8_t> whitening_;  // empty without whitening
+  std::unique_ptr<code> code_;           // null without a code
 };
 
 }  // namespace nagi

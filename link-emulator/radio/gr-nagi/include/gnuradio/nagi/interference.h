@@ -11,45 +11,51 @@
 namespace gr {
 namespace nagi {
 
-/*! What interference must know. */
+/*! Parameters of interference. */
 struct interference_config {
-  std::uint64_t seed = 0;      /*!< of all draws */
-  std::uint32_t direction = 0; /*!< names the disturbed channel among those of the seed */
-  double sample_rate = 1.0;    /*!< Hz, of all bursts */
-  /*! Of each interferer the power of its bursts here, over the mean power 1 of those that are
-      disturbed, in dB: -10 for a carrier-to-interference ratio of 10 dB. One to eight of them. */
+  std::uint64_t seed = 0; /*!< seed of all random draws */
+  /*! Number that gives each disturbed channel of one seed its own random draws; below 2^23. */
+  std::uint32_t direction = 0;
+  double sample_rate = 1.0; /*!< Hz, of all bursts */
+  /*! One to eight levels in dB, one per interferer: power of the interferer's bursts at this
+      receiver relative to the mean power 1 of the disturbed bursts. A level of -10 is a
+      carrier-to-interference ratio of 10 dB. */
   std::vector<double> levels_db;
-  /*! How long after a burst's end it is awaited that interferers tell of bursts that overlap it. */
+  /*! Time in ns for which the block waits after the end of a burst for overlapping bursts of
+      interferers; at most 10^9. */
   std::int64_t margin_ns = 2'000'000;
 };
 
 /*!
- * \brief Adds what others send at the same time and frequency: co-channel interference.
+ * \brief Co-channel interference: adds the bursts of other senders at the same time and frequency.
  * \ingroup nagi
  *
  * \details
- * Bursts of interferers are added to those that overlap them in time, sample by sample (to the
- * nearest one), each at its level and with a phase of its own, drawn by the seed, the direction and
- * the interfering burst's number.
+ * The block adds each interfering burst to the bursts that overlap it in time, aligned to the
+ * nearest sample. Each interfering burst has the level of its interferer and a random phase. The
+ * phase depends on the seed, the direction, the interferer and the number of the interfering burst.
  *
- * Message ports, all of c32 PDUs with \c number and \c begin_ns:
- * \li in \c bursts: in the order of their begins, as the channel has made them
- * \li in \c interferer, \c interferer1 and so on, one for each level: as they are sent
- * \li out \c bursts: the same with interference, each \c margin_ns after its end
+ * All message ports carry c32 PDUs with \c number and \c begin_ns:
+ * \li in \c bursts: bursts of the channel block, in the order of their \c begin_ns
+ * \li in \c interferer, \c interferer1 and so on, one port per level: bursts as the interferer
+ * sends them
+ * \li out \c bursts: the bursts with interference. Each burst leaves \c margin_ns after its end.
  *
- * What overlaps a burst is known only once time has passed its end. Instants of event time are
- * compared with CLOCK_MONOTONIC as the PDUs come in: the quickest one says how they belong
- * together. So what comes out depends on the bursts alone, as long as each comes in within \c
- * margin_ns. An interferer's burst that comes later, when one that it overlaps has left, throws
- * std::runtime_error.
+ * The block must wait until a burst has ended before it knows all bursts that overlap it. The block
+ * therefore maps event time to CLOCK_MONOTONIC; the PDU that arrived with the least delay
+ * determines the mapping. The output depends on the bursts alone if each PDU arrives at most \c
+ * margin_ns late. An interfering burst that begins before the end of a burst that has already left
+ * throws std::runtime_error.
  *
- * Bursts that are held when the flowgraph stops go nowhere.
+ * Bursts that the block holds when the flowgraph stops are not sent.
  */
 class NAGI_API interference : virtual public gr::block {
  public:
   using sptr = std::shared_ptr<interference>;
 
-  /*! Throws std::invalid_argument, naming the value, if one is impossible. */
+  /*! Create the block.
+
+      Throws std::invalid_argument, naming the value, if a value is out of range. */
   static sptr make(const interference_config& config);
 };
 

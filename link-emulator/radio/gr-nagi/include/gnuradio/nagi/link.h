@@ -16,45 +16,49 @@ namespace nagi {
  * \ingroup nagi
  *
  * \details
- * One direction of a link as nagi-link emulates it: given the same configuration, seed and
- * arrivals, it loses and delays the same packets.
+ * The block models one direction of a link. With equal configuration, seed and arrivals, the block
+ * and nagi-link lose and delay the same packets.
  *
  * Message ports:
- * \li in \c frames: u8 PDUs. They arrive at \c arrived_ns (long, CLOCK_MONOTONIC) if they have it
- *     and the model is not past it, else now.
- * \li out \c frames: the same PDUs, at the instants of their delivery, which are in \c due_ns
- * \li out \c losses: those that are lost, with \c fate: "queue_overflow" or "channel_loss"
+ * \li in \c frames: u8 PDUs. A PDU arrives at its \c arrived_ns (long, CLOCK_MONOTONIC in ns), or
+ * now if the PDU has no \c arrived_ns. An \c arrived_ns before the model's current time counts as
+ * the model's current time.
+ * \li out \c frames: the delivered PDUs. A PDU leaves at the instant of its delivery, which is in
+ *     \c due_ns (long, CLOCK_MONOTONIC in ns).
+ * \li out \c losses: the lost PDUs with \c fate: "queue_overflow", "aqm_drop" or "channel_loss"
  *
- * Packets still held when the flowgraph stops go nowhere.
+ * Packets that the block holds when the flowgraph stops are not delivered.
  */
 class NAGI_API link : virtual public gr::block {
  public:
   using sptr = std::shared_ptr<link>;
 
   /*!
-   * \param config_json a direction's configuration, as in nagi-link's: {"rate_bps": 10000000, ...}
-   * \param seed of all random draws
-   * \param id the link's, which names it in random draws
-   * \param direction "forward" or "backward"
-   * \param carries what PDUs are: "ip" packets or "ethernet" frames. Sizes in the configuration are
-   *        IP bytes.
+   * Create the block.
    *
-   * Throws std::invalid_argument, naming the key, if the configuration is not possible.
+   * \param config_json configuration of one direction, as in nagi-link's configuration:
+   *        {"rate_bps": 10000000, ...}. Sizes are in IP bytes.
+   * \param seed seed of all random draws
+   * \param id number of the link, which gives each link of one seed its own random draws
+   * \param direction "forward" or "backward"
+   * \param carries content of the PDUs: "ip" for IP packets, "ethernet" for Ethernet frames
+   *
+   * Throws std::invalid_argument, naming the key, if the configuration is invalid.
    */
   static sptr make(const std::string& config_json, std::uint64_t seed, std::uint32_t id,
                    const std::string& direction = "forward", const std::string& carries = "ip");
 
-  /*! Packets that came in. */
+  /*! Return the number of packets that arrived. */
   virtual std::uint64_t offered() const = 0;
-  /*! Packets that came out at the other end. */
+  /*! Return the number of delivered packets, without duplicates. */
   virtual std::uint64_t delivered() const = 0;
-  /*! Packets that its queue discipline discarded. */
+  /*! Return the number of packets dropped because the queue was full. */
   virtual std::uint64_t queue_overflows() const = 0;
-  /*! Packets that its loss model lost. */
+  /*! Return the number of packets lost on the channel. */
   virtual std::uint64_t channel_losses() const = 0;
-  /*! Packets marked Congestion Experienced. */
+  /*! Return the number of packets marked Congestion Experienced (ECN). */
   virtual std::uint64_t marked() const = 0;
-  /*! Packets waiting, in transmission or under way. */
+  /*! Return the number of packets that wait, are in transmission or propagate. */
   virtual std::uint64_t held() const = 0;
 };
 

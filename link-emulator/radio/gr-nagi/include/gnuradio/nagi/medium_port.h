@@ -11,45 +11,51 @@ namespace gr {
 namespace nagi {
 
 /*!
- * \brief The radio's end of a carrier: nagi-link hands over transmissions, and gets what became of
- * them.
+ * \brief The radio's end of a radio socket: receives transmissions from nagi-link and returns their
+ * outcomes.
  * \ingroup nagi
  *
  * \details
- * A carrier is a Unix socket of type SOCK_SEQPACKET, one for each direction of a link. A message is
- * one transmission, in little-endian order, without gaps:
- * \li to the radio: u32 number, u32 0, i64 begin_ns, i64 end_ns, then the IP packet
+ * A radio socket is a Unix socket of type SOCK_SEQPACKET. Each direction of a link has its own
+ * socket. A message is one transmission, in little-endian order, without padding:
+ * \li to the radio: u32 number, u32 mode of rate adaptation (else 0), i64 begin_ns, i64 end_ns,
+ * then the IP packet
  * \li from the radio: u32 number, u8 outcome (0 received, 1 not detected, 2 header error, 3 payload
- *     error), u8 0, i16 SNR in 0.01 dB (-32768: not measured), then the IP packet if it was
- *     received
+ *     error, 8 receiver busy, 11 not sent, 12 not received), u8 0, i16 SNR in 0.01 dB (-32768 if
+ * not measured), then the IP packet if it was received
  *
- * Every transmission is answered exactly once, in order: anything else is an error in the flowgraph
- * and throws std::logic_error.
+ * The flowgraph must answer each transmission exactly once, in order. Otherwise the block throws
+ * std::logic_error.
  *
  * Message ports:
- * \li out \c frames: u8 PDUs with \c number (uint64), \c begin_ns and \c end_ns (long)
- * \li in \c outcomes: u8 PDUs with \c number, \c outcome and, if measured, \c snr_db
+ * \li out \c frames: u8 PDUs with \c number (uint64), \c begin_ns, \c end_ns and \c mode (long)
+ * \li in \c outcomes: u8 PDUs with \c number, \c outcome or \c fate, and, if measured, \c snr_db
  *
- * When the other end closes the socket, what was sent before is still answered as far as somebody
- * listens. Then this block is done, and so are all that follow it: the flowgraph ends.
+ * When nagi-link closes the socket, the block still sends the outcomes of earlier transmissions
+ * while the socket accepts them. Then the block ends, and the blocks that follow end as well, so
+ * the flowgraph ends.
  */
 class NAGI_API medium_port : virtual public gr::block {
  public:
   using sptr = std::shared_ptr<medium_port>;
 
   /*!
-   * \param fd the socket, connected. The block closes it when it goes.
+   * Create the block for a connected socket.
    *
-   * Throws std::invalid_argument if it is no such socket; it is then not closed.
+   * \param fd descriptor of the socket. The block closes the descriptor when the block is
+   * destroyed.
+   *
+   * Throws std::invalid_argument if \p fd is no SOCK_SEQPACKET socket; \p fd then remains open.
    */
   static sptr make(int fd);
 
-  /*! Whether the carrier has come to its end. */
+  /*! Return whether the block has ended because the socket was closed or failed. */
   virtual bool closed() const = 0;
-  /*! Why, if it was not that the other end closed it; else empty. */
+  /*! Return the error that ended the block. The string is empty while the block runs, and if
+      nagi-link closed the socket. */
   virtual std::string error() const = 0;
-  /*! A descriptor that is readable once closed() is true: for those who wait. Not theirs to close.
-   */
+  /*! Return a descriptor that becomes readable when closed() becomes true. The block owns the
+      descriptor; callers must not close it. */
   virtual int closed_descriptor() const = 0;
 };
 

@@ -11,52 +11,60 @@
 namespace gr {
 namespace nagi {
 
-/*! What ofdm_equalizer_tracking must know of the signal, and how it follows the channel. */
+/*! Parameters of ofdm_equalizer_tracking: the signal, and the tracking of the channel. */
 struct ofdm_equalizer_tracking_config {
-  /*! Of the data carriers, mean power 1. */
+  /*! Constellation of the data carriers, of mean power 1. */
   gr::digital::constellation_sptr constellation;
-  /*! Carriers. */
+  /*! Number of carriers. */
   int fft_len = 64;
-  /*! These three as everywhere in gr-digital's OFDM. */
+  /*! Carriers and pilots (occupied_carriers, pilot_carriers, pilot_symbols), as in gr-digital's
+      OFDM blocks. */
   std::vector<std::vector<int>> occupied_carriers;
   std::vector<std::vector<int>> pilot_carriers;
   std::vector<std::vector<gr_complex>> pilot_symbols;
-  /*! Symbols of the packet before this frame; the first estimate knows them and the preamble. */
+  /*! Number of OFDM symbols of the packet before this frame. The first channel estimate comes from
+      these symbols and the preamble. */
   int symbols_skipped = 0;
-  /*! Of the channel, in samples; 0: carriers have nothing to do with each other. */
+  /*! Delay spread of the channel in samples. With 0, the gains of carriers are estimated
+      independently. */
   int delay_spread = 0;
-  /*! Share of the newest symbol in a carrier's gain, between 0 and 1. */
+  /*! Weight of the newest symbol in the estimated gain of a carrier, between 0 and 1. */
   double alpha = 0.05;
-  /*! Share of a symbol's timing error by which the timing is corrected, 0 to below 1; 0: it stays
-      as it was when the frame began. */
+  /*! Gain of the timing loop, 0 to below 1: share of the timing error of a symbol that the loop
+      corrects. With 0, the timing stays as at the start of the frame. */
   double timing_gain = 0.3;
 };
 
 /*!
- * \brief OFDM equalizer that follows the common phase, the timing and each carrier's gain.
+ * \brief OFDM equalizer that tracks the common phase, the timing and the gain of each carrier.
  * \ingroup nagi
  *
  * \details
- * For gr-digital's ofdm_frame_equalizer_vcvc, like its ofdm_equalizer_simpledfe, which only
- * averages each carrier's gain on its own: it lags behind what is left of a frequency offset, and
- * starts with a channel estimate as noisy as one symbol. This one
- * \li fits the first estimate, and what each symbol adds to it, to an impulse response no longer
- *     than \c delay_spread (the channel's estimate in time, J.-J. van de Beek et al., "On channel
- *     estimation in OFDM systems", VTC 1995);
- * \li turns each symbol back by the phase that pilots and decided symbols show in common, with a
- * second order loop;
- * \li takes the slope of the phase over the carriers out, which a sample clock that is off makes
- *     steeper with each symbol, with another second order loop;
- * \li averages each carrier's gain, over all symbols at first and over 1 / \c alpha later.
+ * The equalizer serves gr-digital's ofdm_frame_equalizer_vcvc. gr-digital's own
+ * ofdm_equalizer_simpledfe averages the gain of each carrier independently. It lags behind the
+ * residual frequency offset, and its first channel estimate is as noisy as a single symbol.
  *
- * Each frame starts from its own estimate only.
+ * This equalizer
+ * \li fits the first estimate, and the update from each symbol, to an impulse response of at most
+ *     \c delay_spread samples (time-domain channel estimation, J.-J. van de Beek et al., "On
+ * channel estimation in OFDM systems", VTC 1995);
+ * \li corrects the common phase error that pilots and decided symbols show, with a second-order
+ *     loop;
+ * \li corrects the slope of the phase over the carriers with another second-order loop. A
+ *     sample-clock offset makes the slope steeper with each symbol;
+ * \li averages the gain of each carrier, first over all symbols and later over 1 / \c alpha
+ * symbols.
+ *
+ * Each frame starts from its own channel estimate only.
  */
 class NAGI_API ofdm_equalizer_tracking : public gr::digital::ofdm_equalizer_1d_pilots {
  public:
   using sptr = std::shared_ptr<ofdm_equalizer_tracking>;
 
-  /*! Throws std::invalid_argument if something in \p config makes no sense. Input is in shifted
-   * order. */
+  /*! Create an equalizer. The input has DC in the middle (shifted order).
+
+      Throws std::invalid_argument if a value is out of range, or if the values contradict each
+      other. */
   static sptr make(const ofdm_equalizer_tracking_config& config);
 
   explicit ofdm_equalizer_tracking(const ofdm_equalizer_tracking_config& config);
@@ -70,7 +78,7 @@ class NAGI_API ofdm_equalizer_tracking : public gr::digital::ofdm_equalizer_1d_p
                                         const std::vector<gr_complex>& projection);
   void equalize_symbol(gr_complex* symbol, std::size_t index);
 
-  /*! Of second order: a value, and by how much it grows with each symbol. */
+  /*! A second-order loop: a value, and the growth of the value per symbol. */
   struct Loop {
     double value = 0;
     double rate = 0;
@@ -87,13 +95,13 @@ class NAGI_API ofdm_equalizer_tracking : public gr::digital::ofdm_equalizer_1d_p
 
   gr::digital::constellation_sptr d_constellation;
   std::vector<gr_complex> d_points;
-  std::vector<std::size_t> d_active;  // carriers with data or pilots
+  std::vector<std::size_t> d_active;  // indices of carriers with data or pilots
   std::size_t d_delay_spread = 0;
-  // d_active.size() squared each, or nothing
+  // Square matrices with d_active.size() rows, row by row; empty if they are not used.
   std::vector<gr_complex> d_smoothing;
   std::vector<gr_complex> d_first_fit;
   std::vector<gr_complex> d_first_fit_in_noise;
-  double d_known_symbols;  // that the first estimate comes from
+  double d_known_symbols;  // symbols behind the first estimate
   double d_alpha;
   double d_timing_gain;
   Loop d_phase;  // rad

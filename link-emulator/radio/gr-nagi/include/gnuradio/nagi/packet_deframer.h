@@ -13,28 +13,30 @@ namespace gr {
 namespace nagi {
 
 /*!
- * \brief Takes frames apart, and says what became of each.
+ * \brief A block that unpacks frames and reports the outcome of each frame.
  * \ingroup nagi
  *
  * \details
- * The frame is described at gr::nagi::framing.
+ * gr::nagi::framing describes the frame.
  *
  * Message ports:
- * \li in \c frames: u8 PDUs: frames; or losses, which have an \c outcome that is not 0 and pass as
- *     they are. \c mode (long) says which of the code rates they have, 0 if missing. With
- *     \c soft_bits (f32vector), as packet_demux gives them, a code decodes these
- * \li out \c packets: for each one u8 PDU with the frame's dictionary and \c outcome: 0 with the
- *     payload, or 3 (payload error), empty. A frame with another \c number than that of its PDU is
- *     damaged too.
+ * \li in \c frames: u8 PDUs with frames. \c mode (long) selects the code rate, 0 if missing. If the
+ *     PDU has \c soft_bits (f32vector), as packet_demux adds them, a code decodes the soft bits.
+ * PDUs whose \c outcome or \c fate reports a loss pass unchanged.
+ * \li out \c packets: one u8 PDU per frame with the frame's dictionary and \c outcome: 0 with the
+ *     payload, or 3 (payload error) without bytes. A frame whose sequence differs from the PDU's
+ *     \c number also counts as damaged.
  */
 class NAGI_API packet_deframer : virtual public gr::block {
  public:
   using sptr = std::shared_ptr<packet_deframer>;
 
   /*!
-   * \param code_rate rate of the code in each mode: "none", "1/2", "2/3" or "3/4"; at least one
-   * \param whiten whether to whiten
-   * \param max_payload the longest payload in bytes
+   * Create the block.
+   *
+   * \param code_rate code rate of each mode: "none", "1/2", "2/3" or "3/4"; at least one
+   * \param whiten true for whitening
+   * \param max_payload maximum length of a payload in bytes
    *
    * Throws std::invalid_argument for other values.
    */

@@ -12,90 +12,105 @@
 namespace gr {
 namespace nagi {
 
-/*! What packet_demux must know of a modem's signal. */
+/*! Parameters of packet_demux: the signal of a modem, and its detection. */
 struct packet_demux_config {
-  /*! The payload's in each mode, 1 to 16 of them, mean power 1, 2 to 64 points. */
+  /*! Constellation of the payload in each mode: 1 to 16 modes, 2 to 64 points, mean power 1. */
   std::vector<gr::digital::constellation_sptr> constellations;
-  /*! Which demodulator each mode has, counted from 0. */
+  /*! Index of the demodulator of each mode, counted from 0. */
   std::vector<int> demodulators = {0};
-  /*! Whether soft decisions leave with the bytes. */
+  /*! True to output soft decisions along with the bytes. */
   bool soft_bits = false;
-  /*! Symbols of the PHY header, at least 32. */
+  /*! Number of symbols of the PHY header, at least 32. */
   int header_symbols = 32;
-  /*! Bytes of the longest payload that is believed, at most 4095. */
+  /*! Maximum length of a payload in bytes, at most 4095. A header that announces a longer payload
+      counts as damaged. */
   int longest = 4095;
-  /*! The preamble's samples, as sent. */
+  /*! Samples of the preamble, as sent. */
   std::vector<gr_complex> preamble;
-  /*! Where its repeating part begins. */
+  /*! Sample of the preamble at which the repeating part begins. */
   int repeat_begin = 0;
-  /*! Samples until it repeats. */
+  /*! Distance from the repeating part to its repetition, in samples. */
   int repeat_lag = 1;
-  /*! Products in the correlation of both. */
+  /*! Number of products in the correlation of the repeating part with its repetition. */
   int repeat_length = 1;
   /*!
-   * Samples of multipath to expect in it: its second half is then a symbol with a cyclic prefix so
-   * long; 0: the strongest path's.
+   * Maximum multipath spread in samples. Above 0, the second half of the preamble must be a symbol
+   * with a cyclic prefix of this length. With 0, the timing follows the strongest path.
    */
   int spread = 0;
-  /*! Of the normalised correlation's power, 0 to 1. */
+  /*! Detection threshold for the power of the normalised correlation, between 0 and 1. */
   double threshold = 0.2;
-  /*! Samples in an item. */
+  /*! Number of samples per item. */
   int item_samples = 1;
-  /*! Of these to leave out. */
+  /*! Number of samples to discard at the start of each item (cyclic prefix). */
   int item_prefix = 0;
-  /*! Payload symbols in an item. */
+  /*! Number of payload symbols per item. */
   int item_symbols = 1;
-  /*! Items before the payload. */
+  /*! Number of items before the payload (preamble and PHY header). */
   int header_items = 1;
-  /*! Items that a demodulator wants beyond its own. */
+  /*! Number of further items that a demodulator needs after those that it demodulates. */
   int overlap = 0;
-  /*! What the symbols' SNR is above the samples'. */
+  /*! SNR of the symbols minus SNR of the samples, in dB. */
   double snr_offset_db = 0;
-  /*! Dictionary key of the channel's estimate. */
+  /*! Dictionary key of the channel estimate. */
   std::string channel_key;
   /*!
-   * Where in that estimate, a vector of complex gains, those of an item's symbols are, to weight
-   * deviations and soft decisions by; empty: all count alike.
+   * Indices into the channel estimate, a vector of complex gains, one index per symbol of an item.
+   * The powers of these gains weight deviations and soft decisions. If the list is empty, all
+   * symbols have equal weight.
    */
   std::vector<int> weights;
 };
 
 /*!
- * \brief Finds the packet in each burst and says what became of it.
+ * \brief A block that finds the packet in each burst and reports its outcome.
  * \ingroup nagi
  *
  * \details
- * The receiving end of a packet modem, in the place of gr-digital's header_payload_demux, which
- * works on an endless stream: it can not say that nothing was detected, and what it does with one
- * packet depends on what came before. Here one burst is one PDU, and its outcome a function of its
- * samples alone. It detects the preamble, takes the frequency offset out, and has two demodulators
- * between its ports:
- * \li out \c header, in \c header_symbols: the preamble and the header's samples, and what their
- *     demodulator makes of them. What that puts into the dictionary as \c channel_key (its estimate
- * of the channel) goes to the other demodulator too.
- * \li out \c payload, in \c payload_symbols: the payload's samples, as many as the header
- *     announced, zeros after the end of the burst, and the symbols of them. Further demodulators,
- *     of other modes, have the ports \c payload1 and \c payload_symbols1, and so on.
+ * The block is the receiving end of a packet modem. It replaces gr-digital's header_payload_demux,
+ * which works on an endless stream: that block cannot report that no packet was detected, and its
+ * treatment of a packet depends on earlier samples. Here one burst is one PDU, and the outcome of a
+ * burst is a function of the burst's samples alone.
  *
- * Samples come in items of \c item_samples of which the first \c item_prefix (a cyclic prefix) are
- * left out; the dictionary has \c item_count (without \c overlap) and the fraction of a sample \c
- * timing by which they should have begun later.
+ * The block detects the preamble and removes the frequency offset. The demodulators are separate
+ * blocks between these ports:
+ * \li out \c header, in \c header_symbols: the samples of preamble and header, and the symbols from
+ *     the header's demodulator. The demodulator may add a channel estimate under the key
+ *     \c channel_key, which the payload's demodulator receives.
+ * \li out \c payload, in \c payload_symbols: the samples of the payload, whose length the header
+ *     announces, and the symbols from the payload's demodulator. Zeros replace samples after the
+ * end of the burst. Further demodulators, for other modes, have the ports \c payload1 and
+ *     \c payload_symbols1, and so on.
  *
- * \li in \c bursts: PDUs of complex samples with \c number and \c begin_ns.
- * \li out \c pdus: one for each burst, in order, with the burst's dictionary: PDUs of bytes with
- *     \c snr_db (mean power of the burst over mean power of the noise, from the payload's deviation
- *     from the nearest ideal points, or where these are often others than those sent, from the
- *     header's), \c mode (long) and, if they are wanted, \c soft_bits (f32vector: for each bit a
- *     log-likelihood ratio by the nearest point of 0 and of 1, positive for 1); or without a byte
- *     and with \c outcome 1 (not detected) or 2 (the header's CRC is wrong).
- * \li out \c symbols: of each burst whose header was understood, as soon as they are there: PDUs of
- *     the payload's complex symbols with the same dictionary, to look at.
+ * Samples for demodulators are grouped in items of \c item_samples, without the first \c
+ * item_prefix of each item (a cyclic prefix). The dictionary has \c item_count (without \c overlap)
+ * and
+ * \c timing, the timing error as a fraction of a sample: positive if the items begin too early.
+ *
+ * The other message ports are:
+ * \li in \c bursts: PDUs of complex samples with \c number and \c begin_ns
+ * \li out \c pdus: one PDU per burst, in order, with the burst's dictionary. The PDU of a received
+ *     packet has the bytes, \c snr_db, \c mode (long) and, on request, \c soft_bits (f32vector).
+ * The PDU of a lost packet has no bytes and \c outcome 1 (not detected) or 2 (header error).
+ * \li out \c symbols: one PDU of the payload's complex symbols per burst with a valid header, as
+ * soon as the symbols are available, for display. The dictionary is the burst's with \c mode and
+ *     \c snr_db.
+ *
+ * \c snr_db is the mean power of the burst over the mean power of the noise. The noise is estimated
+ * from the deviation of the payload's symbols from the nearest ideal points. If noise makes wrong
+ * decisions frequent, the noise is estimated from the header's symbols instead.
+ *
+ * \c soft_bits has a log-likelihood ratio per bit, positive for 1. The ratio compares the nearest
+ * point with bit 0 to the nearest point with bit 1.
  */
 class NAGI_API packet_demux : virtual public gr::block {
  public:
   using sptr = std::shared_ptr<packet_demux>;
 
-  /*! Throws std::invalid_argument if something in \p config makes no sense. */
+  /*! Create the block.
+
+      Throws std::invalid_argument if a value is out of range, or if the values contradict each
+      other. */
   static sptr make(const packet_demux_config& config);
 };
 

@@ -13,16 +13,17 @@ namespace gr {
 namespace nagi {
 
 /*!
- * \brief Puts a packet into a frame: header, CRC-32, FEC, whitening.
+ * \brief A block that packs packets into frames: header, CRC-32, FEC, whitening.
  * \ingroup nagi
  *
  * \details
- * The frame is described at gr::nagi::framing.
+ * gr::nagi::framing describes the frame.
  *
  * Message ports:
- * \li in \c packets: u8 PDUs. \c number (uint64) becomes the frame's sequence, modulo 2^32; packets
- *     without one are numbered in order of arrival, from 0. A packet that is empty or too long
- *     throws std::length_error. \c mode (long) says which of the code rates it gets; 0 if missing.
+ * \li in \c packets: u8 PDUs. \c number (uint64) modulo 2^32 is the frame's sequence. Packets
+ * without
+ *     \c number are numbered in the order of their arrival, from 0. \c mode (long) selects the code
+ *     rate, 0 if missing. A packet that is empty or too long throws std::length_error.
  * \li out \c frames: u8 PDUs with the packet's dictionary and \c number
  */
 class NAGI_API packet_framer : virtual public gr::block {
@@ -30,9 +31,11 @@ class NAGI_API packet_framer : virtual public gr::block {
   using sptr = std::shared_ptr<packet_framer>;
 
   /*!
-   * \param code_rate rate of the code in each mode: "none", "1/2", "2/3" or "3/4"; at least one
-   * \param whiten whether to whiten
-   * \param max_payload the longest payload in bytes
+   * Create the block.
+   *
+   * \param code_rate code rate of each mode: "none", "1/2", "2/3" or "3/4"; at least one
+   * \param whiten true for whitening
+   * \param max_payload maximum length of a payload in bytes
    *
    * Throws std::invalid_argument for other values.
    */

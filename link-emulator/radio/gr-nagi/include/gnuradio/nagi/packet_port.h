@@ -12,44 +12,48 @@ namespace gr {
 namespace nagi {
 
 /*!
- * \brief Packets of a network interface, in and out.
+ * \brief A network interface as a source and a sink of packets.
  * \ingroup nagi
  *
  * \details
- * Kind "af_packet" takes all Ethernet frames of an interface there is, but for those this host
- * sends, and sends Ethernet frames by it. The interface must not merge segments (ethtool -K
- * INTERFACE gro off lro off). Kind "tun" makes a TUN interface, whose IP packets come and go; what
- * it takes for addresses and routes is for others to set. Both need CAP_NET_RAW or CAP_NET_ADMIN.
+ * The kind "af_packet" attaches to an existing interface. It receives all Ethernet frames except
+ * those that this host sends, and sends Ethernet frames. The interface must not merge segments
+ * (ethtool -K INTERFACE gro off lro off). This kind needs CAP_NET_RAW.
+ *
+ * The kind "tun" creates a TUN interface and exchanges IP packets. The user sets the addresses and
+ * the routes of the interface. This kind needs CAP_NET_ADMIN.
  *
  * Message ports:
- * \li out \c frames: u8 PDUs with \c arrived_ns (long): when the kernel saw the frame, on
- *     CLOCK_MONOTONIC in ns; for TUN, when it was read
- * \li in \c frames: u8 PDUs to send, at once or at \c due_ns, on the same clock. What is not sent
- *     when the flowgraph stops goes nowhere.
+ * \li out \c frames: u8 PDUs with \c arrived_ns (long, CLOCK_MONOTONIC in ns): the instant at which
+ *     the kernel received the frame or, for TUN, at which the block read the packet
+ * \li in \c frames: u8 PDUs. The block sends a PDU at once, or at \c due_ns (CLOCK_MONOTONIC in
+ * ns). PDUs that wait when the flowgraph stops are not sent.
  *
- * When the interface goes away, this block is done, and so are those that follow it.
+ * When the interface disappears, the block ends, and the blocks that follow end as well.
  */
 class NAGI_API packet_port : virtual public gr::block {
  public:
   using sptr = std::shared_ptr<packet_port>;
 
   /*!
-   * \param interface its name
+   * Create the block and open the interface.
+   *
+   * \param interface name of the interface
    * \param kind "af_packet" or "tun"
    *
-   * Throws std::invalid_argument for another kind, std::runtime_error if the interface cannot be
-   * opened: it says why, and what to do.
+   * Throws std::invalid_argument for another kind. Throws std::runtime_error if the interface
+   * cannot be opened; the message has the cause and the cure.
    */
   static sptr make(const std::string& interface, const std::string& kind = "af_packet");
 
-  /*! Frames taken from the interface. */
+  /*! Return the number of frames received from the interface. */
   virtual std::uint64_t received() const = 0;
-  /*! Frames given to it. */
+  /*! Return the number of frames sent to the interface. */
   virtual std::uint64_t sent() const = 0;
-  /*! Frames the kernel would not take. */
+  /*! Return the number of frames that could not be sent. */
   virtual std::uint64_t send_failures() const = 0;
-  /*! Frames discarded on the way in: they did not fit the socket's buffer, or the interface's MTU.
-   */
+  /*! Return the number of received frames that were discarded, because the socket's buffer was full
+      or the frame was longer than the interface's MTU allows. */
   virtual std::uint64_t discarded() const = 0;
 };
 

@@ -10,28 +10,32 @@ namespace gr {
 namespace nagi {
 
 /*!
- * \brief Fourier transform of vectors that gives the same to the last bit in every run.
+ * \brief A Fourier transform of vectors whose result is the same to the last bit in every run.
  * \ingroup nagi
  *
  * \details
- * gr-fft's fft_vcc lets FFTW try which of its algorithms is the fastest, and keeps that per user in
- * ~/.gr_fftw_wisdom: another try, and the last bits of all samples are others, and now and then a
- * decision. This one calculates in double precision by the algorithm that FFTW chooses without
- * trying.
+ * gr-fft's fft_vcc lets FFTW measure which algorithm is the fastest, and stores the choice per user
+ * in
+ * ~/.gr_fftw_wisdom. A new measurement can select another algorithm, which changes the last bits of
+ * all samples and, rarely, a decision. repeatable_fft calculates in double precision with the
+ * algorithm that FFTW selects without measurements (FFTW_ESTIMATE).
  *
- * Vectors of \c size complex numbers in and out. In the frequency domain the lowest frequency comes
- * first (the carrier in the middle), as gr-digital's OFDM blocks have it.
+ * Input and output are vectors of \c size complex numbers. In the frequency domain, the lowest
+ * frequency comes first and DC is in the middle, as in gr-digital's OFDM blocks.
  */
 class NAGI_API repeatable_fft : virtual public gr::sync_block {
  public:
   using sptr = std::shared_ptr<repeatable_fft>;
 
   /*!
-   * \param size     even
-   * \param forward  from time to frequency; else back, without a factor
-   * \param scale    by which all is multiplied
+   * Create the block.
    *
-   * Throws std::invalid_argument if the size makes no sense.
+   * \param size     number of points, even, 2 to 65536
+   * \param forward  true to transform from time to frequency; false for the inverse transform,
+   *                 without the factor 1 / size
+   * \param scale    factor that multiplies the result
+   *
+   * Throws std::invalid_argument if \p size is odd or out of range.
    */
   static sptr make(int size, bool forward, double scale);
 };

@@ -13,35 +13,39 @@ namespace gr {
 namespace nagi {
 
 /*!
- * \brief Measures how far a packet's symbols lie from its constellation.
+ * \brief A probe that measures the deviation of a packet's symbols from the constellation.
  * \ingroup nagi
  *
  * \details
- * Decides each symbol y for the nearest point s. EVM is the root mean square of |y - s| over that
- * of |s|; the SNR estimate is its inverse squared. Decisions are as if correct, so where many are
- * wrong (QPSK: below some 10 dB) the EVM comes out too low and the SNR too high.
+ * The probe decides for each symbol y the nearest point s. The EVM is the root mean square of |y -
+ * s| over the root mean square of |s|. The SNR estimate is 1 / EVM^2. The probe assumes that
+ * decisions are correct. If many decisions are wrong (QPSK: below about 10 dB), the EVM is too low
+ * and the SNR too high.
  *
  * Message ports:
- * \li in \c symbols: c32 PDUs of a packet's symbols, equalised, on the constellation's scale. Empty
- *     ones throw std::invalid_argument.
- * \li out \c measured: for each a dictionary: that of the PDU, with \c evm_percent and \c snr_db
- *     (double) and \c symbols (long), how many there were
+ * \li in \c symbols: c32 PDUs of a packet's symbols, equalised, on the scale of the constellation.
+ *     PDUs without symbols throw std::invalid_argument.
+ * \li out \c measured: one dictionary per PDU: the PDU's dictionary with \c evm_percent and \c
+ * snr_db (double) and \c symbols (long), the number of symbols
  */
 class NAGI_API snr_evm_probe : virtual public gr::block {
  public:
   using sptr = std::shared_ptr<snr_evm_probe>;
 
   /*!
-   * \param points the constellation's. Throws std::invalid_argument if there are none, or all are
-   * 0.
+   * Create the block.
+   *
+   * \param points points of the constellation
+   *
+   * Throws std::invalid_argument if there are no points, or if all points are 0.
    */
   static sptr make(const std::vector<gr_complex>& points);
 
-  /*! Packets measured. */
+  /*! Return the number of measured packets. */
   virtual std::uint64_t packets() const = 0;
-  /*! Of the last packet; NaN before the first. */
+  /*! Return the EVM of the last packet in percent, or NaN before the first packet. */
   virtual double evm_percent() const = 0;
-  /*! Of the last packet, in dB; NaN before the first. */
+  /*! Return the SNR of the last packet in dB, or NaN before the first packet. */
   virtual double snr_db() const = 0;
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 //
-// Python bindings of what the packet modems are made of. The headers are the reference.
+// Python bindings of the parts of the packet modems. The headers are the reference.
 #include <gnuradio/nagi/ofdm_equalizer_tracking.h>
 #include <gnuradio/nagi/packet_demux.h>
 #include <gnuradio/nagi/packet_mux.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 //
-// Python bindings of all blocks but the modems. The headers are the reference.
+// Python bindings of all blocks except the modems. The headers are the reference.
 #include <gnuradio/nagi/channel.h>
 #include <gnuradio/nagi/channel_model.h>
 #include <gnuradio/nagi/framing.h>
@@ -26,12 +26,12 @@ namespace py = pybind11;
 using namespace gr::nagi;
 using namespace py::literals;
 
-/// modem_python.cc
+/// Add the bindings of the modems to `m`; defined in modem_python.cc.
 void bind_modems(py::module& m);
 
 namespace {
 
-/// A block whose `make` is its constructor in Python.
+/// A Python class of a block. Its constructor in Python is the block's `make`.
 template <class Block>
 using block_class = py::class_<Block, gr::block, gr::basic_block, std::shared_ptr<Block>>;
 
@@ -60,7 +60,7 @@ void bind_medium_port(py::module& m) {
 using Taps = std::vector<std::pair<double, double>>;
 using SnrSteps = std::vector<std::pair<std::int64_t, double>>;
 
-/// A constructor of keyword arguments, which `make` makes into a Class.
+/// Define the Python constructor of `c`. `make` creates the object from the keyword arguments.
 template <class Class, class Make>
 void def_channel_init(Class& c, Make make) {
   constexpr double no_noise = std::numeric_limits<double>::infinity();
@@ -101,7 +101,7 @@ void change_channel(channel& block, Change change) {
   block.set_config(config);
 }
 
-/// `set_NAME` and `NAME`, for a flowgraph that runs.
+/// Define `set_NAME` and `NAME`, which change and return a setting while a flowgraph runs.
 template <class Value>
 void def_channel_setting(block_class<channel>& c, const std::string& name,
                          Value channel_config::* setting) {
@@ -168,7 +168,7 @@ void bind_interference(py::module& m) {
            "margin_ns"_a = 2'000'000);
 }
 
-/// One rate, or one for each mode.
+/// One code rate for all modes, or one per mode.
 using CodeRates = std::variant<std::string, std::vector<std::string>>;
 
 std::vector<std::string> listed(const CodeRates& rates) {
@@ -222,7 +222,7 @@ void bind_framing(py::module& m) {
 }
 
 void bind_link(py::module& m) {
-  using gr::nagi::link;  // not that of unistd.h
+  using gr::nagi::link;  // not the function link() of unistd.h
   block_class<link>(m, "link", doc::link)
       .def(py::init(&link::make), "config_json"_a, "seed"_a, "id"_a, "direction"_a = "forward",
            "carries"_a = "ip")
@@ -271,8 +271,10 @@ void bind_packet_cutter(py::module& m) {
 }  // namespace
 
 PYBIND11_MODULE(nagi_python, m) {
-  py::module::import("gnuradio.digital");  // has constellations and the equalizers' base classes
-  py::module::import("gnuradio.gr");       // has the base classes
+  // The first module has the constellations and the base classes of the equalizers. The second
+  // module has all other base classes.
+  py::module::import("gnuradio.digital");
+  py::module::import("gnuradio.gr");
   bind_medium_port(m);
   bind_channel(m);
   bind_framing(m);

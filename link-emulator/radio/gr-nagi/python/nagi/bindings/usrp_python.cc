@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 //
-// Radios that are devices of UHD, for Python: a module of its own, which needs UHD's library.
+// Python bindings of radios that are UHD devices. They are a separate module, because they need
+// UHD's library.
 #include <pybind11/complex.h>
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
