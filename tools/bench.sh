@@ -9,8 +9,6 @@ name=${1:?name a benchmark: all captures crosscheck fpga fpga-core link media me
 shift
 python=.venv/bin/python
 json=build/bench-$name.json
-sudo=()
-if [[ $(id -u) -ne 0 ]]; then sudo=(sudo -E PYTHONDONTWRITEBYTECODE=1); fi
 need() { make --no-print-directory "$@"; }
 build() { cmake --build build --target "$@"; }
 
@@ -36,12 +34,12 @@ link) # nagi-link and other emulators
         echo "== installing Rattan to compare with (some minutes)"
         cargo install -q --locked rattan@0.1.1 --root build/rattan || echo "nagi: Rattan could not be installed"
     fi
-    "${sudo[@]}" $python link-emulator/bench/bench.py --nagi-link .venv/bin/nagi-link \
+    tools/as_root $python link-emulator/bench/bench.py --nagi-link .venv/bin/nagi-link \
         --programs build/link-emulator/bench --rattan $rattan --json build/bench.json "$@"
     ;;
 media) # shared media (--seconds 5: a minute)
     need virtual-lab
-    "${sudo[@]}" $python nagi/bench/bench_media.py --json "$json" "$@"
+    tools/as_root $python nagi/bench/bench_media.py --json "$json" "$@"
     ;;
 medium-ns3) # chains of 802.11b in nagi and in ns-3 (less than an hour; --quick: two minutes)
     need virtual-lab
@@ -60,21 +58,21 @@ modem) # losses of the modems over noise and fading, compared with theory (--pac
 p4runtime) # the P4Runtime server (writes --quick: half a minute)
     need setup
     build nagi_bench
-    "${sudo[@]}" $python p4/control/bench/bench_p4runtime.py --json "$json" "$@"
+    tools/as_root $python p4/control/bench/bench_p4runtime.py --json "$json" "$@"
     ;;
 radio) # nagi-sdr (both one-way --quick: half a minute; lasting: ten minutes)
     need sdr
     build nagi_bench
-    "${sudo[@]}" $python link-emulator/radio/gr-nagi/bench/bench_radio.py --json "$json" "$@"
+    tools/as_root $python link-emulator/radio/gr-nagi/bench/bench_radio.py --json "$json" "$@"
     ;;
 switch) # nagi-switch, and simple_switch where it is on PATH (--quick: two minutes)
     need setup
     build nagi_bench
-    "${sudo[@]}" $python p4/switch/bench/bench_switch.py --json "$json" "$@"
+    tools/as_root $python p4/switch/bench/bench_switch.py --json "$json" "$@"
     ;;
 tcp) # our TCP schemes and the kernel's own (seven minutes; throughput --seconds 0.5 --rounds 2: a minute and a half)
     need setup
-    "${sudo[@]}" $python hosts/tcp/bench/bench_tcp.py --json "$json" "$@"
+    tools/as_root $python hosts/tcp/bench/bench_tcp.py --json "$json" "$@"
     ;;
 fpga-core) # the FPGA's core alone, placed and routed: its size and clock (--seed 2 --without-poisson; ten minutes)
     need .venv/.fpga

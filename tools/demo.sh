@@ -6,14 +6,14 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 lab=virtual
-sudo=()
+as_root=()
 if ! make --no-print-directory virtual-lab; then
     lab=netns
     echo "nagi: there is no virtual lab here (see above), so runs take place in network namespaces, in real time, as root:" \
         "on a busy machine many become invalid" >&2
-    if [[ $(id -u) -ne 0 ]]; then sudo=(sudo); fi
+    as_root=(tools/as_root)
     make --no-print-directory native || exit 2
 fi
 echo "== running the quick achievement experiment"
-"${sudo[@]}" .venv/bin/nagi run experiments/achievement-2008.yaml --quick --lab $lab --skip-unavailable
+"${as_root[@]}" .venv/bin/nagi run experiments/achievement-2008.yaml --quick --lab $lab --skip-unavailable
 echo "nagi is at .venv/bin/nagi"

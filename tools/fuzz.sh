@@ -8,14 +8,11 @@ cd "$(dirname "$0")/.."
 seconds=${1:?seconds for each target}
 shift
 only=("$@")
-# Clang's libFuzzer is a package of clang's release.
-if [[ ! -e $(clang++ -print-file-name=libclang_rt.fuzzer-x86_64.a) ]]; then
-    sudo=()
-    if [[ $(id -u) -ne 0 ]]; then sudo=(sudo); fi
-    "${sudo[@]}" apt-get install -q -y --no-install-recommends "libclang-rt-$(clang++ -dumpversion | cut -d. -f1)-dev"
-fi
-CXX=clang++ cmake -S . -B build/fuzz -G Ninja -DNAGI_FUZZ=ON --log-level=WARNING
-if [[ ${#only[@]} -gt 0 ]]; then cmake --build build/fuzz --target "${only[@]/#/fuzz_}"; else cmake --build build/fuzz --target nagi_fuzz_targets; fi
+[[ -e $(clang++ -print-file-name=libclang_rt.fuzzer-x86_64.a) ]] || tools/install_packages.sh fuzz
+cmake --preset fuzz --log-level=WARNING >/dev/null
+targets=(nagi_fuzz_targets)
+if [[ ${#only[@]} -gt 0 ]]; then targets=("${only[@]/#/fuzz_}"); fi
+cmake --build build/fuzz --target "${targets[@]}"
 status=0
 while read -r target length seeds; do
     if [[ ${#only[@]} -gt 0 && " ${only[*]} " != *" $target "* ]]; then continue; fi

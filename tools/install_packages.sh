@@ -12,17 +12,27 @@ is_ubuntu() (. "${OS_RELEASE:-/etc/os-release}" && [[ " ${ID:-} ${ID_LIKE:-} " =
 # Headers of the distribution's own kernel: Debian names them by architecture.
 kernel_headers() { is_ubuntu && echo linux-headers-generic || echo "linux-headers-$(dpkg --print-architecture)"; }
 
+# The part of clang's release that is installed.
+clang_runtime() { echo "libclang-rt-$(clang++ -dumpversion | cut -d. -f1)-dev"; }
+
 list_packages() {
     local list
     for list in "$@"; do
         if [[ $list == browser ]] && is_ubuntu; then continue; fi
         sed 's/#.*//' "$here/packages/$list.txt"
-    done | tr -s ' \n' '\n' | sed "s/^linux-headers\$/$(kernel_headers)/" | sort -u
+    done | tr -s ' \n' '\n' | sort -u | while read -r package; do
+        case $package in
+        linux-headers) kernel_headers ;;
+        libclang-rt) clang_runtime ;;
+        *) echo "$package" ;;
+        esac
+    done
 }
 
 case ${1:-} in
 --list) shift; list_packages "$@" | xargs; exit ;;
 --kernel-headers) kernel_headers; exit ;;
+--is-ubuntu) is_ubuntu; exit ;;
 esac
 missing=()
 for package in $(list_packages "$@"); do

@@ -27,6 +27,6 @@ mypy
 lint-imports --no-cache --no-logo
 clang-format --dry-run --Werror "${native[@]}"
 (cd ansible && ansible-lint --offline -q)
-shellcheck .ci/run tools/as_ordinary_user tools/*.sh
+shellcheck .ci/run tools/as_* tools/*.sh
 shellcheck -s bash hosts/guest/compile.sh
 echo "lint-quick: all good"

@@ -5,10 +5,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 example=experiments/schemas/example
-sudo=()
-if [[ $(id -u) -ne 0 ]]; then sudo=(sudo); fi
 .venv/bin/python -m nagi.json_schemas
 .venv/bin/python -m nagi.labs.inventory
 rm -rf $example/campaign
-"${sudo[@]}" .venv/bin/nagi run $example/experiment.yaml --variant short --only scheme=cubic --lab netns --out $example/campaign
+tools/as_root .venv/bin/nagi run $example/experiment.yaml --variant short --only scheme=cubic --lab netns --out $example/campaign
 rm -rf $example/campaign/{.lock,report.pdf,figures} $example/campaign/runs/*.invalid-*

@@ -6,11 +6,11 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 case ${1:-} in
-tests) build=build/sanitize option=-DNAGI_SANITIZE=ON target=all ;;
-seeds) build=build/seeds option=-DNAGI_FUZZ=SEEDS target=nagi_fuzz_targets ;;
+tests) preset=sanitize target=all ;;
+seeds) preset=seeds target=nagi_fuzz_targets ;;
 *) echo "nagi: tests or seeds?" >&2; exit 2 ;;
 esac
-cmake -S . -B $build -G Ninja $option --log-level=WARNING >/dev/null
+cmake --preset $preset --log-level=WARNING >/dev/null
 echo "== running native $1 under sanitizers"
-cmake --build $build --target $target
-ctest --output-on-failure -j 2 --test-dir $build | tail -n 5
+cmake --build build/$preset --target $target
+ctest --output-on-failure -j 2 --test-dir build/$preset | tail -n 5

@@ -14,11 +14,6 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 level=${1:?name a level: native apart virtual realtime radio slow conformance chaos}
 shift
-as_root=()
-if [[ $(id -u) -ne 0 ]] && command -v sudo >/dev/null; then
-    # What root runs here leaves no files of its own in the checkout.
-    as_root=(sudo -E PYTHONDONTWRITEBYTECODE=1)
-fi
 pytest=(.venv/bin/python -u -m pytest)
 side_by_side=(-n 2 --dist loadfile) # the tests of a file share its fixtures
 run_ctest() { ctest --output-on-failure -j 2 --test-dir "$1" | tail -n 5; }
@@ -30,7 +25,7 @@ native)
     ;;
 apart)
     echo "== testing what keeps to no clock"
-    "${as_root[@]}" "${pytest[@]}" "${side_by_side[@]}" -m "not slow and not virtual and not realtime and not radio" "$@"
+    tools/as_root "${pytest[@]}" "${side_by_side[@]}" -m "not slow and not virtual and not realtime and not radio" "$@"
     ;;
 virtual)
     # Guests need no rights: root has an ordinary user try them, and tries the sandbox himself, too.
@@ -46,14 +41,14 @@ virtual)
 realtime)
     echo "== testing in real time"
     # Programs between real sockets mostly wait, and share the processors; the netns lab has them alone.
-    "${as_root[@]}" "${pytest[@]}" "${side_by_side[@]}" -m "realtime and not slow and not radio" link-emulator p4 hosts
-    "${as_root[@]}" "${pytest[@]}" -m "realtime and not slow and not radio" ansible captures reports nagi docs
+    tools/as_root "${pytest[@]}" "${side_by_side[@]}" -m "realtime and not slow and not radio" link-emulator p4 hosts
+    tools/as_root "${pytest[@]}" -m "realtime and not slow and not radio" ansible captures reports nagi docs
     ;;
 radio)
     echo "== testing the blocks of radios"
     run_ctest build/radio
     echo "== testing runs over radios"
-    "${as_root[@]}" "${pytest[@]}" -m "radio and not slow" "$@"
+    tools/as_root "${pytest[@]}" -m "radio and not slow" "$@"
     ;;
 slow)
     # sudo does not pass on where archives and keys of other releases are.
@@ -61,7 +56,7 @@ slow)
     for name in MIRROR KEYRING UBUNTU_MIRROR UBUNTU_KEYRING; do
         if [[ -n ${!name:-} ]]; then releases+=("$name=${!name}"); fi
     done
-    "${as_root[@]}" env "${releases[@]}" "${pytest[@]}" -m slow "$@"
+    tools/as_root env "${releases[@]}" "${pytest[@]}" -m slow "$@"
     ;;
 conformance)
     if [[ -z ${SAMPLES:-} ]]; then
@@ -73,7 +68,7 @@ conformance)
         --work build/conformance --json build/conformance.json
     ;;
 chaos)
-    "${as_root[@]}" .venv/bin/python nagi/tests/chaos.py --blows "${CHAOS:-100}" --seed "${SEED:-1}" "$@"
+    tools/as_root .venv/bin/python nagi/tests/chaos.py --blows "${CHAOS:-100}" --seed "${SEED:-1}" "$@"
     ;;
 *)
     echo "nagi: there is no level $level of tests" >&2
