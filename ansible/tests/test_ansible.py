@@ -34,7 +34,7 @@ SYSTEMD_OFFLOADS = {
 
 
 def test_all_parts_name_the_same_offloads():
-    """The agent detects them, and the module and nagi-link switch them off."""
+    """Compare the names of offloads in the agent, in the Ansible module and in nagi-link."""
     ask = "import json, interfaces; print(json.dumps(interfaces.OFFLOADS))"
     done = subprocess.run(
         [sys.executable, "-c", ask],
@@ -120,7 +120,7 @@ NEIGHBOURS = """
 
 
 def test_stale_neighbours_go_and_come_back(playbooks, namespaces, tmp_path):
-    """The module manages permanent neighbours; as IPv6 is switched off, both families change."""
+    """Remove and restore permanent neighbours; both families change, as IPv6 is switched off."""
     namespaces.run("host", "ip", "link", "set", "eth0", "up")
     stale = {"10.9.9.1": "02:00:00:00:00:01", "fd00::1": "02:00:00:00:00:02"}
     # The third is wanted already, and is lost when the interface's address is replaced.
@@ -146,7 +146,7 @@ def test_stale_neighbours_go_and_come_back(playbooks, namespaces, tmp_path):
 
 
 def test_the_interface_below_is_set_up_too(playbooks, namespaces, tmp_path):
-    """The interface below merges segments before its VLAN gets them.
+    """Switch off offloads of the lower interface: it merges segments before its VLAN gets them.
 
     The test uses a macvlan with a VLAN's name, because some kernels have no VLANs.
     """

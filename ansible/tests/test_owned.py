@@ -203,7 +203,7 @@ def test_a_file_that_is_refused_is_not_put_in_its_place(owned, host_etc, tmp_pat
 
 
 def test_killed_in_the_middle_a_second_call_completes_it_and_all_can_be_put_back(owned, host_etc):
-    """The program that validates a file kills the module, at each file in turn."""
+    """Kill the module by the program that validates a file, at each file in turn."""
     before = list_files(host_etc)
     for number in range(3):
         arguments = make_arguments(host_etc)

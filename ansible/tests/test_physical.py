@@ -216,7 +216,7 @@ def test_a_permanent_switch_has_what_it_needs_and_nobody_else_reaches_it(emulato
 
 
 def test_agents_are_units_of_their_own(emulator, tmp_path):
-    """An agent that a campaign starts over SSH survives the end of connection and session."""
+    """Check that an agent started over SSH survives the end of connection and session."""
     agent, state = "/root/nagi-agent.pyz", "/run/nagi"
     made = tmp_path / "nagi-agent.pyz"
     subprocess.run([sys.executable, AGENT / "bundle.py", made], check=True)

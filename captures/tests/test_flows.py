@@ -345,7 +345,7 @@ def test_interrupting_a_scan(tmp_path):
 
 
 def test_memory_does_not_grow_with_the_file(tmp_path):
-    """The peak memory of 200,000 packets in one connection is about that of 2,000."""
+    """Check that 200,000 packets of one connection have about the peak memory of 2,000."""
     raw = pcap(tmp_path / "x", [data(1 + 100 * index, 100) for index in range(100)]).read_bytes()
     peaks = []
     for times in (20, 2000):

@@ -69,7 +69,7 @@ def test_what_is_captured_at_two_places_is_counted_once(tmp_path, apart, hops):
 
 
 def test_a_retransmission_is_no_copy(tmp_path):
-    """A retransmission has another identification, or its sender uses one for all packets."""
+    """Count a retransmission: its identification differs, or all of its sender share one."""
     sent = transfer()
     at, again = sent[10][0] + 300 * MS, sent[10][1].copy()
     assert payload(again)
@@ -108,7 +108,7 @@ def test_a_late_duplicate_lengthens_nothing(tmp_path):
 
 
 def test_acknowledged_bytes_that_were_not_captured_are_reported(tmp_path):
-    """The goodput of captures that miss packets was understated, and losses were reported."""
+    """Report bytes that were acknowledged but not captured; goodput was understated silently."""
     sent = transfer()
     missed = [each for number, each in enumerate(sent) if number % 6 or not payload(each[1])]
     found = read_flow(capture(tmp_path / "x", missed))
@@ -119,7 +119,7 @@ def test_acknowledged_bytes_that_were_not_captured_are_reported(tmp_path):
 
 
 def test_frames_that_failed_their_check_were_received_by_nobody(tmp_path):
-    """A flag of radiotap marks them, or an option of the packet in pcapng."""
+    """Leave out frames that radiotap, or an option of the packet in pcapng, marks as damaged."""
     radiotap = struct.pack("<BBHIB", 0, 0, 9, 1 << 1, 0)
     failed = struct.pack("<BBHIB", 0, 0, 9, 1 << 1, 0x40)
     wifi = bytes.fromhex("0802") + bytes(22) + bytes.fromhex("aaaa030000000800")
@@ -155,7 +155,7 @@ def test_an_802_11_frame_that_is_sent_again_is_counted_once(tmp_path):
 
 
 def test_windows_are_not_known_where_options_were_cut_off(tmp_path):
-    """The windows were shown as if there were no scale."""
+    """Show no windows without the window scale; they were shown unscaled."""
     sent = transfer()
     whole = capture(tmp_path / "x", sent)
     assert read_flow(whole).window_max_bytes == 1000 << 7
@@ -237,7 +237,7 @@ def test_a_coarse_clock_makes_no_longer_round_trip(tmp_path, tick_ms):
 
 
 def test_throughput_is_of_the_time_it_is_divided_by(tmp_path):
-    """A direction that sends one request and then acknowledges had 68 Mb/s instead of 0.09."""
+    """Count bytes up to the last data; with the ACKs after it, a request had 68 Mb/s, not 0.09."""
     request = [(3 * MS, data(1, 100, ident=9))]
     answers = [
         (

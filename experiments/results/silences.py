@@ -26,7 +26,7 @@ _SILENCE_S = 0.2
 _SYN_BYTES = 60  # more than that has data
 
 
-def silences(run: Path) -> dict[str, Any]:
+def measure_silences(run: Path) -> dict[str, Any]:
     """Return the table's row for a run directory."""
     plan: dict[str, Any] = json.loads((run / "plan.json").read_text())
     columns = ["direction", "left_ns", "bytes", "fate"]
@@ -46,7 +46,7 @@ def silences(run: Path) -> dict[str, Any]:
 
 def main(campaigns: list[Path]) -> None:
     rows = [
-        {"campaign": campaign.name} | silences(run.parent)
+        {"campaign": campaign.name} | measure_silences(run.parent)
         for campaign in campaigns
         for run in campaign.glob("runs/*/metrics.json")
     ]

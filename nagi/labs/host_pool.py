@@ -116,10 +116,6 @@ class HostPool:
                     f"{LEASE_S / 60:.0f} minutes, or at `nagi down -i {self.inventory} --force`"
                 )
 
-    def list_hosts(self) -> list[LabHost]:
-        """Return all hosts of the cells."""
-        return [host for cell in self.cells for host in cell.hosts.values()]
-
     def make_placements(
         self,
         cells: list[Cell],

@@ -116,9 +116,9 @@ class Profile(Contract):
 
 @dataclass(frozen=True)
 class Availability:
-    """Whether something can run here.
+    """The answer to whether something can run here.
 
-    If it cannot: the reason and the cure. If it can: a reservation and its cure, or "".
+    If it cannot, it has the reason and the cure. If it can, it may have a reservation and its cure.
     """
 
     available: bool

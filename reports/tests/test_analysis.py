@@ -27,7 +27,7 @@ def run(tmp_path):
 
 
 def test_changed_files_are_not_analysed(run):
-    """A truncated capture gave half of the goodput, and the run was valid."""
+    """Refuse a truncated capture; it gave half of the goodput in a valid run."""
     capture = run / "server.core.pcap"
     content = capture.read_bytes()
     capture.write_bytes(content[: len(content) // 2])
@@ -85,7 +85,7 @@ def test_flows_of_both_directions_share_no_bottleneck():
 
 
 def test_fairness_is_of_flows_with_the_same_bottleneck(run):
-    """The same connection counts as two flows, so their shares are equal and known."""
+    """Count the same connection as two flows, so that their shares are equal and known."""
     plan = RunPlan.read(run / "plan.json")
     up, down = plan.flows
     twin = up.model_copy(update={"name": "twin"})

@@ -286,7 +286,7 @@ def test_a_header_that_makes_no_sense_is_refused(tmp_path, headers):
 
 @pytest.mark.parametrize("header", [False, True])
 def test_unpacking_stops_at_a_bound(tmp_path, header):
-    """A file of zeros filled the disk; the header of an archive is read into memory at once."""
+    """Refuse a file of zeros that fills the disk, and a header that is too large for memory."""
     out = tmp_path / "out"
     path = tmp_path / "bomb.tar.zst"
     member = tarfile.TarInfo("campaign/campaign.json")

@@ -189,7 +189,7 @@ def test_ports_used_again_are_connections_of_their_own(tmp_path):
 
 
 def test_ports_used_again_with_two_captures(tmp_path):
-    """The second capture begins after the first connection, and misses a packet of the second."""
+    """Match captures of which the second misses the first connection and a packet of the next."""
     sent, received = [], []
     for start, first in ((0, 0), (5000 * MS, 900_000_000), (9000 * MS, 2_000_000_000)):
         packets = [(start + index, each) for index, each in enumerate(handshake(first))]

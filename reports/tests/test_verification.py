@@ -50,7 +50,7 @@ def test_the_same_run_is_the_same(again):
 
 
 def test_another_build_gives_a_run_another_name_only(again):
-    """A compiler of another version has this effect."""
+    """Rename the run, as a compiler of another version does."""
     text = (again / "campaign.json").read_text()
     name = the_run(again).name
     the_run(again).rename(again / "runs" / ("f" * 16))

@@ -119,7 +119,7 @@ def test_both_name_the_same_radios():
 
 
 def test_the_emulator_gets_the_configuration_that_the_replay_uses():
-    """The code of both is separate on purpose: the replay checks the emulator independently."""
+    """Compare both configurations; separate code makes them, so the replay checks the emulator."""
     plan = make_plan_json(
         links=[{**link, "id": number} for number, link in enumerate(make_links())]
     )

@@ -162,7 +162,7 @@ def test_a_transfer_is_complete_when_all_is_acknowledged(started):
 
 
 def test_what_takes_longer_than_its_maximum_duration_is_given_up(started):
-    """The server is stopped, so that nothing more can be sent than kernels buffer."""
+    """Give up a transfer whose server is stopped, so that no more is sent than kernels buffer."""
     port = free_port(socket.SOCK_STREAM)
     with closing(socket.create_server(("127.0.0.1", port))):
         line = [PROGRAM, "transfer", "client", *HERE[:2], "--port", str(port), "--size", "1GB"]

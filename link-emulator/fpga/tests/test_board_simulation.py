@@ -201,7 +201,7 @@ print(json.dumps([records, counters, ports]))
 
 
 def test_losses_are_those_of_the_model(simulation: Simulation, tmp_path: Path) -> None:
-    """The losses among 40 packets are those of the model with this seed and link."""
+    """Compare the losses among 40 packets with the model of the same seed and link."""
     direction = {"rate_bps": 1_000_000_000, "loss": {"model": "bernoulli", "probability": 0.3}}
     simulation.run_client(
         f"""
@@ -287,7 +287,7 @@ running.stop()
 
 
 def test_the_agent_s_records_are_those_of_the_model(simulation: Simulation, tmp_path: Path) -> None:
-    """The model gives the recorded fates and instants for the arrivals that the agent recorded."""
+    """Replay the recorded arrivals; the model gives the recorded fates and instants."""
     example = paths.SCHEMAS / "example" / "campaign" / "runs"
     written = json.loads(next(example.glob("*/plan.json")).read_text())
     (link, *_) = written["links"]

@@ -166,7 +166,7 @@ def test_a_board_that_is_none_is_refused() -> None:
 
 
 def test_boards_are_named_alike_everywhere() -> None:
-    """The names in experiments and in the role are those of KINDS."""
+    """Compare the names of boards in experiments and in the role with KINDS."""
     import typing
 
     import yaml

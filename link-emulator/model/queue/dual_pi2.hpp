@@ -28,14 +28,14 @@ struct DualPi2 {
   QueueLimit limit = Packets{10000};  // of both queues together
   Duration target = std::chrono::milliseconds(15);
   Duration update = std::chrono::milliseconds(16);
-  double alpha = 0.16;                    // Hz
-  double beta = 3.2;                      // Hz
-  double coupling = 2;                    // k
-  std::optional<Duration> step;           // sojourn time above which Linux marks; default 1 ms
-  std::optional<Duration> min_threshold;  // begin of the RFC's ramp; default 800 us
-  std::optional<Duration> range;          // length of the ramp; default 400 us
-  double classic_weight = 0.1;            // share of the classic queue if packets wait in both
-  Bytes packet{1500};                     // size of a full-size packet
+  double alpha = 0.16;                         // Hz
+  double beta = 3.2;                           // Hz
+  double coupling = 2;                         // k
+  std::optional<Duration> step = {};           // sojourn time above which Linux marks; default 1 ms
+  std::optional<Duration> min_threshold = {};  // begin of the RFC's ramp; default 800 us
+  std::optional<Duration> range = {};          // length of the ramp; default 400 us
+  double classic_weight = 0.1;                 // share of the classic queue if packets wait in both
+  Bytes packet{1500};                          // size of a full-size packet
   Style style = Style::as_linux;
 
   static constexpr std::string_view name = "dualpi2";

@@ -18,8 +18,8 @@ struct FqCoDel {
   Duration target = std::chrono::milliseconds(5);
   Duration interval = std::chrono::milliseconds(100);
   bool ecn = true;
-  Bytes packet{1500};            // size of a full-size packet
-  std::optional<Bytes> quantum;  // bytes that a flow may send per turn; default: a full-size packet
+  Bytes packet{1500};                 // size of a full-size packet
+  std::optional<Bytes> quantum = {};  // that a flow may send per turn; default: a full-size packet
   std::uint64_t flows = 1024;
   Style style = Style::as_linux;
 

@@ -161,7 +161,7 @@ def test_after_an_outage_linux_drops_256_packets_at_a_dequeue(
 
 
 def test_a_hash_is_salted_by_the_seed(tmp_path: Path) -> None:
-    """The seed decides which of 64 flows share a queue, and so the order in which packets leave."""
+    """Change the seed: other flows of 64 share a queue, so packets leave in another order."""
     packets = [Packet(n, 0, 1000, 0, n % 64) for n in range(640)]
     settings = {"rate_bps": 10**7, "queue": {"discipline": "fq_codel", "flows": 8}}
     orders = {
