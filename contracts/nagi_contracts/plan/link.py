@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pydantic import Field
 
-from nagi_contracts.base import Contract, PlainName, is_none
+from nagi_contracts.base import Contract, PlainName, is_empty, is_none
 from nagi_contracts.plan.direction import OTHER_DIRECTION, DirectionName, DirectionPlan
 from nagi_contracts.plan.fpga import FpgaPlan
 from nagi_contracts.plan.radio import RadioPlan
@@ -33,11 +35,25 @@ class LinkPlan(Contract):
     fpga: FpgaPlan | None = Field(
         None, exclude_if=is_none, description="the FPGA if its core carries the link; else null"
     )
+    parts: dict[PlainName, dict[str, Any]] = Field(
+        {},
+        exclude_if=is_empty,
+        description="plan of a further backend that carries the link: name of the backend -> plan",
+    )
     mtu: int | None = Field(
         None,
         exclude_if=is_none,
         description="MTU of the interfaces at both ends in IP bytes; null: unchanged, 1500",
     )
+
+    @property
+    def backend(self) -> str:
+        """The name of the backend that carries the link."""
+        if self.radio is not None:
+            return "radio"
+        if self.fpga is not None:
+            return "fpga"
+        return next(iter(self.parts), "link")
 
     @property
     def is_radio(self) -> bool:

@@ -124,6 +124,10 @@ class RunPlan(Contract):
         """Return the files of the commands of all flows."""
         return [file for flow in self.flows if flow.command for file in flow.command.files]
 
+    def carried_by(self, backend: str) -> list[LinkPlan]:
+        """Return the links that a backend carries."""
+        return [link for link in self.links if link.backend == backend]
+
     def radios(self) -> list[LinkPlan]:
         """Return the links that are radios."""
         return [link for link in self.links if link.is_radio]

@@ -292,6 +292,7 @@ class LinkPlan:
         "id",
         "mtu",
         "name",
+        "parts",
         "radio",
     )
     name: str
@@ -301,7 +302,17 @@ class LinkPlan:
     backward: DirectionPlan
     radio: Optional[RadioPlan]
     fpga: Optional[FpgaPlan]
+    parts: dict[str, Json]
     mtu: Optional[int]
+
+    @property
+    def backend(self) -> str:
+        """The name of the backend that carries the link."""
+        if self.radio is not None:
+            return "radio"
+        if self.fpga is not None:
+            return "fpga"
+        return next(iter(self.parts), "link")
 
     @property
     def is_radio(self) -> bool:
@@ -327,6 +338,7 @@ class LinkPlan:
             backward=json["backward"],
             radio=json.get("radio"),
             fpga=_or_none(FpgaPlan.from_json, json.get("fpga")),
+            parts=json.get("parts", {}),
             mtu=json.get("mtu"),
         )
 
@@ -633,6 +645,10 @@ class RunPlan:
 
     def node(self, name: str) -> NodePlan:
         return next(node for node in self.nodes if node.name == name)
+
+    def carried_by(self, backend: str) -> list[LinkPlan]:
+        """Return the links that a backend carries."""
+        return [link for link in self.links if link.backend == backend]
 
     def radios(self) -> list[LinkPlan]:
         """Return the links that are radios."""
