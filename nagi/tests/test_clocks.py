@@ -30,7 +30,7 @@ CAPTURES = {"client": "client.radio.pcap", "server": "server.core.pcap"}
 CLOCKS = {"client": (5 * MS, 20e-6), "server": (-3 * MS, -20e-6)}  # ns ahead, and by the second
 
 
-def passages(ahead, seconds, seed, extra_ns=(0, 0), rate=200):
+def passages(ahead, seconds, seed, extra_ns=(0, 0), rate=200) -> tuple[Passages, Passages]:
     """Return the packets that a host sent and received.
 
     Its clock is `ahead(true_ns)` ahead. Each packet takes 8 us, on average 15 us more, and
@@ -43,7 +43,7 @@ def passages(ahead, seconds, seed, extra_ns=(0, 0), rate=200):
         ends = begins + 8 * US + random.exponential(15 * US, len(begins)).astype(np.int64) + extra
         host, emulator = (begins, ends) if sends else (ends, begins)
         both.append(Passages(host + np.rint(ahead(host)).astype(np.int64), emulator))
-    return both
+    return both[0], both[1]
 
 
 def line(offset_ns, drift):

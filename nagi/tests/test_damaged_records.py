@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -50,7 +51,7 @@ def test_any_transmissions_are_a_table_or_refused(tmp_path, data):
 
 
 def test_a_packet_of_a_direction_that_there_is_not_is_refused(tmp_path):
-    record = packets.np.zeros(1, packets.RECORD)
+    record = np.zeros(1, packets.RECORD)
     record["direction"] = 255
     packets.write_records(record, tmp_path / "packets.bin")
     with pytest.raises(InputError):

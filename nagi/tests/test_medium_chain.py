@@ -8,13 +8,13 @@ import importlib.util
 import json
 
 import pytest
-from bench_medium import MODULES, REACHES, TRAFFIC, make_spec
+from bench_medium import REACHES, TRAFFIC, make_spec
 from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
 from nagi_contracts.errors import InputError
 from nagi_contracts.paths import ROOT
 from nagi_contracts.plan import RunPlan
-from ns3_chain import VARIANTS, make_model_settings, make_settings
+from ns3_chain import MODULES, VARIANTS, make_model_settings, make_settings
 from ns3_program import answered, compiled
 
 SOURCE = ROOT / "link-emulator" / "bench" / "medium" / "chain.cpp"

@@ -333,9 +333,11 @@ def test_drops_along_a_path_are_the_stations(campaign):
     class Recorded:
         switches = None
 
-    Recorded.plan, Recorded.links = plan, links
+        def __init__(self):
+            self.plan, self.links = plan, links
+
     core = links.links[0].forward
-    overflows, losses, transmitted = count_drops(plan.flows[0], Recorded)
+    overflows, losses, transmitted = count_drops(plan.flows[0], Recorded())
     assert overflows == 3 + core.packets.dropped_by_queue
     assert losses == 10 + core.packets.channel_losses
     assert transmitted == 90 + 10 + 80 + core.server.packets

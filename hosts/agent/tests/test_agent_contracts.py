@@ -82,7 +82,7 @@ def test_a_record_is_written_as_nagi_writes_it():
         assert agent_value.to_json() == json.loads(nagi_value.model_dump_json())
 
 
-@pytest.mark.parametrize("kind", sorted({*READ, *WRITTEN}, key=lambda kind: kind.__name__))
+@pytest.mark.parametrize("kind", sorted({*READ, *WRITTEN}, key=repr))
 def test_contracts_are_frozen_and_have_slots(kind):
     agent_value = getattr(contracts, kind.__name__)
     assert agent_value.__dataclass_params__.frozen and "__dict__" not in agent_value.__dict__

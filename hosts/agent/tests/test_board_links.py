@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import struct
 import subprocess
 import time
@@ -68,7 +69,7 @@ def board(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Words]:
     monkeypatch.setattr(loading, "open_transport", make_transport)
     monkeypatch.setattr(loading, "LOCK_PREFIX", f"nagi-test-{os.getpid()}-")
     monkeypatch.setattr(loading, "START_TIMEOUT_S", 0.2)
-    monkeypatch.setattr(loading.shutil, "which", lambda name: None)
+    monkeypatch.setattr(shutil, "which", lambda name: None)
     yield words
     endpoint.close()
 
@@ -162,7 +163,7 @@ def install_loader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str)
     arguments_file = tmp_path / "arguments"
     program.write_text(f'#!/bin/sh\necho "$@" >>{arguments_file}\n{script}\n')
     program.chmod(0o755)
-    monkeypatch.setattr(loading.shutil, "which", lambda name: str(program))
+    monkeypatch.setattr(shutil, "which", lambda name: str(program))
     return arguments_file
 
 
@@ -176,9 +177,9 @@ def test_a_board_of_another_build_is_loaded(
 
     def load(*arguments: object, **options: object) -> object:
         board.at[0x008] = BUILD
-        return run(*arguments, **options)  # type: ignore[call-overload]
+        return run(*arguments, **options)
 
-    monkeypatch.setattr(loading.subprocess, "run", load)
+    monkeypatch.setattr(subprocess, "run", load)
     assert find_problems([plan], images) == []
     assert arguments_file.read_text().split() == [
         "--board",

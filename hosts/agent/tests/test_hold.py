@@ -113,7 +113,7 @@ def test_one_campaign_at_a_time(host):
     assert host.run_agent("release", "--token", "mine") == {"held": True}
     assert host.holder is None
     host.hold("other")
-    assert host.holder.token == "other"
+    assert host.holder is not None and host.holder.token == "other"
 
 
 def test_settings_are_restored_when_the_host_is_released(host):

@@ -3,7 +3,7 @@
 
 results.parquet does not have these series; figures.py reads them from achievement-2008.csv.
 
-    python windows.py results/achievement-2008 ...     # replaces the rows of these campaigns
+    python window_series.py results/achievement-2008 ...     # replaces the rows of these campaigns
 
 One row per second of a run: the sender's mean window in packets, the share of the capacity that was
 acknowledged as data, and the shares of samples of the socket in which the kernel was in recovery

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import socket
 import sys
@@ -55,7 +56,7 @@ def test_a_missing_library_is_reported_with_the_cure(monkeypatch):
     def refuse(name):
         raise ModuleNotFoundError("No module named 'finsy'", name="finsy")
 
-    monkeypatch.setattr(p4runtime.importlib, "import_module", refuse)
+    monkeypatch.setattr(importlib, "import_module", refuse)
     problem = find_problem(make_batch(p4runtime=ACCESS))
     assert (
         "has no module finsy, which the P4Runtime client needs; install finsy for it (" in problem
