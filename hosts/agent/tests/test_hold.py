@@ -93,7 +93,7 @@ class Host:
         """Return the guard's process id in the namespace."""
         return json.loads((self.state / "holder.json").read_text())["guard"]
 
-    def wait_until(self, condition, timeout_s: float = 10) -> None:
+    def wait_until(self, condition, timeout_s: float = 60) -> None:
         deadline = time.monotonic() + timeout_s
         while not condition():
             assert time.monotonic() < deadline, "timed out"
