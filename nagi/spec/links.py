@@ -27,9 +27,16 @@ from nagi_contracts.units import (
 )
 from pydantic import Discriminator, Field, Tag, model_validator
 
+from nagi.spec.backend_keys import (
+    DIRECTION_KEYS,
+    EMULATORS,
+    LINK_KEYS,
+    SettingsT,
+    add_fields,
+    get_part,
+    make_optional_fields,
+)
 from nagi.spec.base import Name
-from nagi.spec.fpgas import Fpga
-from nagi.spec.radios import Radio, RadioChannel
 
 MIN_RETRIES, MAX_RETRIES = get_integer_range("arq_retries")
 
@@ -95,8 +102,6 @@ class Arq(Strict):
     )
 
 
-# Pairs of settings of a radio: one that is given for a direction replaces both of the radio's.
-SNR_ALTERNATIVES = {"snr": "snr_trace", "snr_trace": "snr"}
 TRACES = {"rate_trace": "rate", "delay_trace": "delay"}
 # Pairs of settings of a link: one that is given for a direction replaces both of the link's.
 ALTERNATIVES = TRACES | {constant: trace for trace, constant in TRACES.items()}
@@ -152,16 +157,29 @@ class DirectionSettings(Effects):
         return self.mark is not None or (self.queue is not None and self.queue.marks)
 
 
+@add_fields(make_optional_fields(DIRECTION_KEYS))
 class OneDirection(DirectionSettings):
     """Settings that differ in one direction."""
 
-    radio: RadioChannel | None = Field(
-        None, description="settings of the radio's channel that differ in this direction"
-    )
+    def part(self, settings: type[SettingsT]) -> SettingsT | None:
+        """Return a backend's settings in this direction, such as RadioChannel, or None."""
+        return get_part(self, DIRECTION_KEYS, settings)
 
 
-class Link(DirectionSettings):
-    """A link between two nodes; forward is from the first to the second."""
+@add_fields(
+    {
+        "emulator": (
+            Literal[*EMULATORS],
+            Field(
+                next(iter(EMULATORS)),
+                description="; ".join(f"{name}: {text}" for name, text in EMULATORS.items()),
+            ),
+        ),
+        **make_optional_fields(LINK_KEYS),
+    }
+)
+class _BothDirections(DirectionSettings):
+    """Settings of a link that hold for both directions."""
 
     between: tuple[Name, Name] = Field(
         description="the two nodes; forward is from the first to the second"
@@ -169,15 +187,20 @@ class Link(DirectionSettings):
     mtu: ByteCount | None = Field(
         None, description="MTU of the interfaces at both ends, in IP bytes; 1500 if not given"
     )
-    emulator: Literal["link", "sdr", "fpga"] = Field(
-        "link",
-        description="link: nagi-link; sdr: the link is a radio by GNU Radio, which decides rate "
-        "and losses; fpga: the link model as gateware",
-    )
-    radio: Radio | None = Field(None, description="the radio, with `emulator: sdr`")
-    fpga: Fpga | None = Field(
-        None, description="the FPGA, with `emulator: fpga`; simulated if not given"
-    )
+    emulator: str
+
+    @property
+    def mtu_bytes(self) -> int:
+        return ETHERNET_MTU if self.mtu is None else self.mtu.value
+
+    def part(self, settings: type[SettingsT]) -> SettingsT | None:
+        """Return a backend's settings of the link, such as Radio, or None."""
+        return get_part(self, LINK_KEYS, settings)
+
+
+class Link(_BothDirections):
+    """A link between two nodes; forward is from the first to the second."""
+
     forward: OneDirection = Field(
         OneDirection(), description="settings from the first to the second node"
     )
@@ -185,14 +208,9 @@ class Link(DirectionSettings):
         OneDirection(), description="settings from the second to the first node"
     )
 
-    @property
-    def mtu_bytes(self) -> int:
-        return ETHERNET_MTU if self.mtu is None else self.mtu.value
-
-    @property
-    def simulates_fpga(self) -> bool:
-        """True if the link is carried by a simulated FPGA core."""
-        return self.emulator == "fpga" and (self.fpga or Fpga()).by == "simulated"
+    def get_own_settings(self, direction: DirectionName) -> OneDirection:
+        """Return the settings that are given for one direction alone."""
+        return self.forward if direction == "forward" else self.backward
 
     def resolve_direction(self, direction: DirectionName) -> DirectionSettings:
         """Return the settings of one direction: its own if given, else the link's."""
@@ -210,20 +228,3 @@ class Link(DirectionSettings):
         own_settings = getattr(self, direction)
         alternative = ALTERNATIVES.get(name, name)
         return getattr(own_settings, name) is None and getattr(own_settings, alternative) is None
-
-    def resolve_channel(self, direction: DirectionName) -> RadioChannel:
-        """Return the radio channel of one direction.
-
-        A setting of the direction has priority over the radio's setting for both directions.
-        """
-        own_channel = getattr(self, direction).radio
-        settings = {}
-        for name in RadioChannel.model_fields:
-            value = getattr(own_channel, name, None)
-            alternative = SNR_ALTERNATIVES.get(name)
-            is_replaced = (
-                alternative is not None and getattr(own_channel, alternative, None) is not None
-            )
-            inherited = None if is_replaced else getattr(self.radio, name, None)
-            settings[name] = inherited if value is None else value
-        return RadioChannel.model_construct(**settings)
