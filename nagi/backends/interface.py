@@ -56,7 +56,8 @@ class NodeKind(NamedTuple):
     """A kind of nodes, beside `host` and `router`."""
 
     description: str  # follows `a router forwards by its kernel, `
-    settings: type[Strict] | None = None  # of a node `{KIND: ...}`, with the kind as first key
+    settings: type[Strict] | None = None  # of a node `{KIND: ...}`; KIND is one of its keys
+    shapes_directions: bool = False  # whether `shaped_by: KIND` is possible
 
 
 @dataclass(frozen=True)

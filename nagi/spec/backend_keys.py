@@ -16,6 +16,8 @@ from nagi.spec.base import Name
 ModelT = TypeVar("ModelT", bound=Strict)
 SettingsT = TypeVar("SettingsT", bound=Strict)
 
+_BACKENDS = load_keys()
+
 
 def _collect(attribute: str) -> dict[str, Any]:
     """Return the keys that all backends list under `attribute` of their `Keys`.
@@ -24,7 +26,7 @@ def _collect(attribute: str) -> dict[str, Any]:
         ValueError: If two backends have the same key.
     """
     collected: dict[str, Any] = {}
-    for backend, keys in load_keys().items():
+    for backend, keys in _BACKENDS.items():
         for name, key in getattr(keys, attribute).items():
             if name in collected:
                 raise ValueError(f"backend {backend}: another backend has {name} of {attribute}")

@@ -186,7 +186,7 @@ class RepeatsAt(Strict):
 
 
 @add_fields(make_section_fields())
-class _Network(Strict):
+class _Network(Strict, defer_build=True):
     """General settings, the nodes, and what joins them: the first keys of an experiment file."""
 
     schema_version: Annotated[Literal[1], BeforeValidator(_check_version)] = Field(
@@ -271,7 +271,7 @@ class _Network(Strict):
         return self
 
 
-class Experiment(_Network):
+class Experiment(_Network, defer_build=False):
     """The contents of an experiment file."""
 
     flows: dict[Name, Flow] = Field(min_length=1, description="name -> flow")

@@ -31,6 +31,7 @@ from nagi.spec.backend_keys import (
     DIRECTION_KEYS,
     EMULATORS,
     LINK_KEYS,
+    NODE_KINDS,
     SettingsT,
     add_fields,
     get_part,
@@ -107,7 +108,18 @@ TRACES = {"rate_trace": "rate", "delay_trace": "delay"}
 ALTERNATIVES = TRACES | {constant: trace for trace, constant in TRACES.items()}
 
 
-class DirectionSettings(Effects):
+_SHAPING_KINDS = [name for name, kind in NODE_KINDS.items() if kind.shapes_directions]
+_SHAPED_BY = Field(
+    None,
+    description="what shapes rate, queue, marking and loss: the emulator if not given, or the "
+    f"{' or '.join(_SHAPING_KINDS)} that sends into this direction. The emulator always adds the "
+    "delay",
+)
+
+
+# Models that others extend are built only when they are used, which shortens the start of nagi.
+@add_fields({"shaped_by": (Literal[*_SHAPING_KINDS, "emulator"] | None, _SHAPED_BY)})
+class DirectionSettings(Effects, defer_build=True):
     """Settings of one direction of a link; those of the link itself hold for both directions."""
 
     rate: Bitrate | None = Field(
@@ -136,11 +148,7 @@ class DirectionSettings(Effects):
         description="retransmission on the link of packets that were lost there; without it, only "
         "TCP retransmits",
     )
-    shaped_by: Literal["switch", "emulator"] | None = Field(
-        None,
-        description="what shapes rate, queue, marking and loss: the emulator if not given, or the "
-        "switch that sends into this direction. The emulator always adds the delay",
-    )
+    shaped_by: str | None = None  # the kind of a node, or `emulator`
 
     @model_validator(mode="after")
     def _check_exclusive(self) -> Self:
@@ -166,18 +174,13 @@ class OneDirection(DirectionSettings):
         return get_part(self, DIRECTION_KEYS, settings)
 
 
-@add_fields(
-    {
-        "emulator": (
-            Literal[*EMULATORS],
-            Field(
-                next(iter(EMULATORS)),
-                description="; ".join(f"{name}: {text}" for name, text in EMULATORS.items()),
-            ),
-        ),
-        **make_optional_fields(LINK_KEYS),
-    }
+_EMULATOR = Field(
+    next(iter(EMULATORS)),
+    description="; ".join(f"{name}: {text}" for name, text in EMULATORS.items()),
 )
+
+
+@add_fields({"emulator": (Literal[*EMULATORS], _EMULATOR), **make_optional_fields(LINK_KEYS)})
 class _BothDirections(DirectionSettings):
     """Settings of a link that hold for both directions."""
 
@@ -187,7 +190,7 @@ class _BothDirections(DirectionSettings):
     mtu: ByteCount | None = Field(
         None, description="MTU of the interfaces at both ends, in IP bytes; 1500 if not given"
     )
-    emulator: str
+    emulator: str  # one of EMULATORS
 
     @property
     def mtu_bytes(self) -> int:
@@ -198,7 +201,7 @@ class _BothDirections(DirectionSettings):
         return get_part(self, LINK_KEYS, settings)
 
 
-class Link(_BothDirections):
+class Link(_BothDirections, defer_build=False):
     """A link between two nodes; forward is from the first to the second."""
 
     forward: OneDirection = Field(

@@ -110,6 +110,7 @@ part = Keys(
         "switch": NodeKind(
             "a switch by p4/edge.p4, or by a P4 program of your own: {switch: {program: mine.p4}}",
             SwitchSettings,
+            shapes_directions=True,
         )
     }
 )
