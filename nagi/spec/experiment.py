@@ -228,10 +228,7 @@ class _Network(Strict, defer_build=True):
     parameters: dict[str, dict[str, Whole]] = Field(
         {}, description="of nagi's schemes: scheme -> parameter -> value; see `nagi schemes`"
     )
-    nodes: dict[Name, Node] = Field(
-        min_length=2,
-        description=nodes.DESCRIPTION,
-    )
+    nodes: dict[Name, Node] = Field(min_length=2, description=nodes.DESCRIPTION)
     links: dict[Name, Link] = Field({}, description="name -> link")
 
     @property
