@@ -19,7 +19,8 @@ in that room. The pipeline iterates over the backends (registry.py) and knows no
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from nagi_contracts.base import Strict
 
@@ -36,12 +37,43 @@ if TYPE_CHECKING:
     from nagi.verdict.values import Evidence
 
 
-class Keys(Protocol):
-    """Keys of the experiment file that belong to the backend (spec.py: needs pydantic alone)."""
+class Key(NamedTuple):
+    """A key of the experiment file, and what it means."""
 
-    emulator: str | None  # value of `emulator:` that chooses the backend for a link
-    link_keys: Mapping[str, type[Strict]]  # key of a link -> its settings
-    direction_keys: Mapping[str, type[Strict]]  # key of `forward:` and `backward:` -> its settings
+    settings: type[Strict]
+    description: str
+
+
+class SectionKey(NamedTuple):
+    """A key at the top of the experiment file, beside `links`: name -> what joins nodes."""
+
+    settings: type[Strict]  # of one entry
+    noun: str  # for one entry in messages, such as `medium`
+    description: str
+
+
+class NodeKind(NamedTuple):
+    """A kind of nodes, beside `host` and `router`."""
+
+    description: str  # follows `a router forwards by its kernel, `
+    settings: type[Strict] | None = None  # of a node `{KIND: ...}`; KIND is one of its keys
+    shapes_directions: bool = False  # whether `shaped_by: KIND` is possible
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Keys and values of the experiment file that belong to the backend (spec.py).
+
+    spec.py must not import nagi.spec.links or nagi.spec.experiment, which are made from it.
+    """
+
+    emulators: Mapping[str, str] = field(default_factory=dict)  # `emulator:` -> description
+    link_keys: Mapping[str, Key] = field(default_factory=dict)
+    direction_keys: Mapping[str, Key] = field(default_factory=dict)  # of forward and backward
+    sections: Mapping[str, SectionKey] = field(default_factory=dict)
+    node_kinds: Mapping[str, NodeKind] = field(default_factory=dict)
+    # Keys of settings by which a mapping selects one of several models -> name for messages.
+    union_tags: Mapping[str, str] = field(default_factory=dict)
 
 
 class Planner(Protocol):

@@ -11,6 +11,7 @@ from nagi_contracts.memo import Memo
 from nagi_contracts.plan import RunPlan, SwitchTarget
 from nagi_contracts.records import Build
 
+from nagi.backends.fpga.spec import is_simulated
 from nagi.plan import fpga, radio, schemes
 from nagi.plan.planner import plan_runs
 from nagi.spec.experiment import Experiment
@@ -168,7 +169,7 @@ def has_radios(points: list[Point]) -> bool:
 def has_simulated_fpgas(points: list[Point]) -> bool:
     """Return whether any point has an FPGA that is simulated."""
     links = [link for point in points for link in point.experiment.links.values()]
-    return any(link.simulates_fpga for link in links)
+    return any(is_simulated(link) for link in links)
 
 
 def find_schemes(points: list[Point]) -> dict[str, schemes.Scheme]:

@@ -32,7 +32,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from nagi.labs.ansible_runs import CONFIGURATION
 from nagi.labs.shape import EMULATOR, Shape
-from nagi.spec.media import MAX_STATIONS
+from nagi.spec.base import MAX_ENDS
 
 GROUP = "cells"
 EXAMPLE = paths.COLLECTION / "inventories" / "physical.example.yml"
@@ -307,9 +307,9 @@ def _check_cabling(inventory: Path, cell: str, hosts: dict[str, LabHost]) -> lis
         return [make_problem("", "no host is the emulator", f"give one `nagi_node: {EMULATOR}`")]
     problems = []
     for link, ends in emulator.ports.items():
-        if not 2 <= len(ends) <= MAX_STATIONS:
+        if not 2 <= len(ends) <= MAX_ENDS:
             message = f"link {link} joins {len(ends)} node" + ("" if len(ends) == 1 else "s")
-            cure = f"name its two nodes, or of a medium 2 to {MAX_STATIONS}"
+            cure = f"name its two nodes, or of a medium 2 to {MAX_ENDS}"
             problems.append(make_problem(emulator.name, message, cure))
         for node in ends:
             if node not in hosts:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import NamedTuple
 
 from nagi_contracts.impairments.losses import LossPlan
@@ -16,9 +17,9 @@ from nagi_contracts.plan import DIRECTIONS, DirectionName, DirectionPlan, FpgaPl
 from nagi_contracts.units import format_bytes
 from nagi_fpga.kinds import DEFAULT, KINDS, MAX_PACKETS, WORD_BYTES
 
+from nagi.backends.fpga.spec import Fpga, get_fpga
 from nagi.plan.directions import Directions
 from nagi.plan.request import PlanRequest
-from nagi.spec.fpgas import Fpga
 from nagi.spec.links import Link
 
 _ETHERNET_HEADER = 14
@@ -82,7 +83,7 @@ class FpgaLinks:
     def __init__(self, request: PlanRequest) -> None:
         self._request = request
         self.plans = {
-            name: _plan_fpga(link.fpga or Fpga())
+            name: _plan_fpga(get_fpga(link))
             for name, link in request.experiment.links.items()
             if self._is_fpga(name, link)
         }
@@ -115,9 +116,8 @@ class FpgaLinks:
         """Refuse a run that boards and nagi-link share: its records come from one or the other."""
         on_boards = [name for name, plan in self.plans.items() if plan.by == "board"]
         experiment = self._request.experiment
-        emulated_names = [
-            name for name in (*experiment.links, *experiment.media) if name not in on_boards
-        ]
+        names = itertools.chain(experiment.links, *experiment.sections.values())
+        emulated_names = [name for name in names if name not in on_boards]
         if on_boards and emulated_names:
             raise self._request.error(
                 ("links", on_boards[0], "fpga", "by"),
@@ -138,7 +138,7 @@ class FpgaLinks:
     def _is_fpga(self, name: str, link: Link) -> bool:
         """Return whether an FPGA carries a link; refuse settings that the core lacks."""
         if link.emulator != "fpga":
-            if link.fpga is not None:
+            if link.part(Fpga) is not None:
                 raise self._request.error(
                     ("links", name, "fpga"),
                     "`fpga` on a link that is not `emulator: fpga`",

@@ -12,9 +12,9 @@ from nagi_contracts.media import FRAMING_BYTES, MediumPlan, MediumTimes
 from nagi_contracts.plan import DirectionPlan
 from nagi_contracts.units import BdpCount
 
+from nagi.backends.medium.spec import Medium
 from nagi.plan.planning import ImpairmentPlanning
 from nagi.plan.request import PlanRequest
-from nagi.spec.media import Medium
 
 # At most one of this many neighbouring hops carries a packet at a time (Fu et al., INFOCOM 2003).
 IN_TURN = 4
@@ -26,7 +26,7 @@ class MediaTimes:
     def __init__(self, request: PlanRequest) -> None:
         self._times = {
             name: request.memo.get_or_make(partial(_get_times, medium), "medium's times", medium)
-            for name, medium in request.experiment.media.items()
+            for name, medium in request.experiment.section(Medium).items()
         }
         self._channels = {
             name: request.memo.get_or_make(partial(_get_channel, times), "medium's channel", times)
@@ -68,7 +68,7 @@ def plan_media(
             request.topology,
             medium,
         )
-        for name, medium in request.experiment.media.items()
+        for name, medium in request.experiment.section(Medium).items()
     ]
 
 
@@ -106,7 +106,7 @@ def _plan_medium(
     timing: dict[str, Any] = medium.to_timing()
     return MediumPlan(
         name=name,
-        id=len(request.experiment.links) + list(request.experiment.media).index(name),
+        id=len(request.experiment.links) + list(request.experiment.section(Medium)).index(name),
         short_retry_limit=medium.short_retry_limit,
         long_retry_limit=medium.long_retry_limit,
         cw_min=cw_min,

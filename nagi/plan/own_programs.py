@@ -18,10 +18,10 @@ from nagi_contracts import paths
 from nagi_contracts.errors import InputError, Problem, excerpt, refuse
 from nagi_contracts.plan import OwnPipelinePlan
 
+from nagi.backends.switch.spec import P4_SUFFIX, OwnProgram
 from nagi.plan.request import PlanRequest
 from nagi.plan.scheme_sources import PLAIN_NAME
 from nagi.plan.trace_files import is_file
-from nagi.spec.nodes import P4_SUFFIX, OwnProgram
 from nagi.spec.yaml_source import KeyPath
 
 COMPILER, COMPILER_VARIABLE = "p4c-bm2-ss", "P4C"

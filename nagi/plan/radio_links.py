@@ -27,12 +27,8 @@ from nagi_contracts.plan import (
 )
 from nagi_contracts.units import Duration
 
-from nagi.plan import radio
-from nagi.plan.request import PlanRequest
-from nagi.plan.trace_files import load_trace
-from nagi.spec.links import DirectionSettings, Link
-from nagi.spec.multipath import PROFILES, ProfileName
-from nagi.spec.radios import (
+from nagi.backends.radio.multipath import PROFILES, ProfileName
+from nagi.backends.radio.spec import (
     Interferer,
     Radio,
     RadioChannel,
@@ -40,7 +36,12 @@ from nagi.spec.radios import (
     SnrTableAdaptation,
     Tap,
     UhdEnd,
+    resolve_channel,
 )
+from nagi.plan import radio
+from nagi.plan.request import PlanRequest
+from nagi.plan.trace_files import load_trace
+from nagi.spec.links import DirectionSettings, Link
 
 _FIXED_DELAY = (
     "the delay of a radio does not change: it hides the time that waveforms take to compute"
@@ -117,7 +118,7 @@ class RadioLinks:
         self, name: str, settings: DirectionSettings, modes: list[ModePlan]
     ) -> RateAdaptationPlan | None:
         """Return the plan of a direction's rate adaptation, or None without it."""
-        radio_settings = self._request.experiment.links[name].radio
+        radio_settings = self._request.experiment.links[name].part(Radio)
         assert radio_settings is not None
         adaptation = radio_settings.rate_adaptation
         if adaptation is None:
@@ -146,7 +147,7 @@ class RadioLinks:
     def _require_possible_interference(self, name: str, direction: DirectionName) -> None:
         """Refuse interference that nagi-sdr cannot compute."""
         link = self._request.experiment.links[name]
-        own_radio = getattr(link, direction).radio
+        own_radio = link.get_own_settings(direction).part(RadioChannel)
         is_own = own_radio is not None and own_radio.interference is not None
         key_path = ("links", name, *((direction,) if is_own else ()), "radio", "interference")
         plan = self.plans[name]
@@ -184,22 +185,25 @@ class RadioLinks:
     def _is_radio(self, name: str, link: Link) -> bool:
         """Return whether a link is a radio; refuse settings of the other kind of link."""
         if link.emulator == "sdr":
-            if link.radio is None:
+            if link.part(Radio) is None:
                 raise self._request.error(
                     ("links", name),
                     "`emulator: sdr` without a radio",
                     "add `radio: {modem: ofdm, modulation: qpsk, rate: 2 Mb/s, snr: 12 dB}`",
                 )
-            if self._request.experiment.media:
+            if any(self._request.experiment.sections.values()):
                 raise self._request.error(
                     ("links", name, "emulator"),
                     "a radio in a run with a medium: nagi-sdr carries links only",
                     "write `emulator: link`, or remove the media",
                 )
             return True
-        for key_path in (("radio",), ("forward", "radio"), ("backward", "radio")):
-            holder = link if len(key_path) == 1 else getattr(link, key_path[0])
-            if holder.radio is not None:
+        for key_path, radio_settings in (
+            (("radio",), link.part(Radio)),
+            (("forward", "radio"), link.forward.part(RadioChannel)),
+            (("backward", "radio"), link.backward.part(RadioChannel)),
+        ):
+            if radio_settings is not None:
                 raise self._request.error(
                     ("links", name, *key_path),
                     "`radio` on a link that is not `emulator: sdr`",
@@ -209,7 +213,7 @@ class RadioLinks:
 
     def _plan_radio(self, name: str, link: Link) -> RadioPlan:
         """Return the radio of a link; refuse settings that a radio decides by itself."""
-        radio_settings = link.radio
+        radio_settings = link.part(Radio)
         assert radio_settings is not None
         for direction in DIRECTIONS:
             settings = self._request.get_settings(link, direction)
@@ -246,11 +250,12 @@ class RadioLinks:
 
     def _plan_uhd(self, name: str, link: Link) -> UhdPlan | None:
         """Return the UHD devices in the order of the link's ends, or None for a simulated radio."""
-        uhd = link.radio.uhd if link.radio is not None else None
+        radio_settings = link.part(Radio)
+        uhd = radio_settings.uhd if radio_settings is not None else None
         if uhd is None:
             return None
         for direction in DIRECTIONS:
-            if getattr(link, direction).radio is not None:
+            if link.get_own_settings(direction).part(RadioChannel) is not None:
                 raise self._request.error(
                     ("links", name, direction, "radio"),
                     "a simulated channel of radio hardware",
@@ -338,7 +343,7 @@ class RadioLinks:
         self, name: str, link: Link, direction: DirectionName
     ) -> RadioChannelPlan:
         """Return the channel that waveforms cross in one direction."""
-        channel = link.resolve_channel(direction)
+        channel = resolve_channel(link, direction)
         trace = self._plan_snr_trace(name, direction, channel)
         if channel.snr is None and trace is None:
             raise self._request.error(
@@ -368,7 +373,8 @@ class RadioLinks:
     ) -> SnrTracePlan | None:
         trace = channel.snr_trace
         if isinstance(trace, SnrTraceFile):
-            own_radio = getattr(self._request.experiment.links[name], direction).radio
+            link = self._request.experiment.links[name]
+            own_radio = link.get_own_settings(direction).part(RadioChannel)
             is_own = own_radio is not None and own_radio.snr_trace is not None
             key_path = ("links", name, *((direction,) if is_own else ()), "radio", "snr_trace")
             snr_plan = load_trace(self._request, key_path, trace.file, trace.format, "snr")

@@ -11,12 +11,12 @@ from nagi_contracts.errors import suggest
 from nagi_contracts.media import StationPlan, make_mac_address
 from nagi_contracts.plan import ETHERNET_MTU, DirectionName, LinkDirection
 
+from nagi.backends.medium.spec import Medium
 from nagi.plan.ip import BY_VERSION
 from nagi.plan.reach import Reach
 from nagi.spec.document import Document
 from nagi.spec.experiment import Experiment
 from nagi.spec.links import Link
-from nagi.spec.media import Medium
 
 MAX_LINKS = 250  # of links, and of media: their numbers are parts of addresses
 
@@ -41,7 +41,7 @@ class Topology:
         self._experiment = experiment
         self._document = document
         self.links: dict[str, Link] = experiment.links
-        self.media: dict[str, Medium] = experiment.media
+        self.media: dict[str, Medium] = experiment.section(Medium)
         self.ip = BY_VERSION[experiment.ip_version]
         self._attachments: dict[tuple[str, str], Attachment] = {}
         self._next_hops: dict[str, dict[str, LinkDirection]] = {}

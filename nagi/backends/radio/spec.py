@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, Self, get_args
 
 from nagi_contracts.base import Strict, Whole
 from nagi_contracts.errors import BadValue, format_value
@@ -23,8 +23,12 @@ from nagi_contracts.units import (
 )
 from pydantic import BeforeValidator, Field, model_validator
 
+from nagi.backends.interface import Key, Keys
+from nagi.backends.radio.multipath import ProfileName
 from nagi.spec.base import Name
-from nagi.spec.multipath import ProfileName
+
+if TYPE_CHECKING:
+    from nagi.spec.links import Link
 
 
 class Tap(Strict):
@@ -263,3 +267,36 @@ class Radio(RadioChannel):
         if self.rate is not None and self.sample_rate is not None:
             raise BadValue("rate and sample_rate are both given", "remove one", "sample_rate")
         return self
+
+
+# Pairs of settings of a radio: one that is given for a direction replaces both of the radio's.
+_ALTERNATIVES = {"snr": "snr_trace", "snr_trace": "snr"}
+
+
+def resolve_channel(link: Link, direction: DirectionName) -> RadioChannel:
+    """Return the radio channel of one direction of a link.
+
+    A setting of the direction has priority over the radio's setting for both directions.
+    """
+    radio = link.part(Radio)
+    own_channel = link.get_own_settings(direction).part(RadioChannel)
+    settings = {}
+    for name in RadioChannel.model_fields:
+        value = getattr(own_channel, name, None)
+        alternative = _ALTERNATIVES.get(name)
+        is_replaced = (
+            alternative is not None and getattr(own_channel, alternative, None) is not None
+        )
+        inherited = None if is_replaced else getattr(radio, name, None)
+        settings[name] = inherited if value is None else value
+    return RadioChannel.model_construct(**settings)
+
+
+part = Keys(
+    emulators={"sdr": "the link is a radio by GNU Radio, which decides rate and losses"},
+    link_keys={"radio": Key(Radio, "the radio, with `emulator: sdr`")},
+    direction_keys={
+        "radio": Key(RadioChannel, "settings of the radio's channel that differ in this direction")
+    },
+    union_tags={"kind": "kind"},
+)

@@ -35,12 +35,13 @@ from nagi_contracts.units import (
 )
 from pydantic import Field, field_validator, model_validator
 
-from nagi.spec.base import Name
+from nagi.backends.interface import Keys, SectionKey
+from nagi.spec.base import MAX_ENDS, Name
 
 MIN_RETRY_LIMIT, MAX_RETRY_LIMIT = get_integer_range("retry_limit")
 MIN_CW, MAX_CW = get_integer_range("contention_window")
 MIN_EXPONENT, MAX_EXPONENT = get_number_range("path_loss_exponent")
-MIN_STATIONS, MAX_STATIONS = 2, 250  # limits of nagi-link
+MIN_STATIONS = 2
 _LATEST = Duration(24 * 3600 * 10**9)  # the longest traffic
 
 Position = tuple[Coordinate, Coordinate]
@@ -305,7 +306,7 @@ class Medium(Strict):
     )
     stations: dict[Name, Station] = Field(
         min_length=MIN_STATIONS,
-        max_length=MAX_STATIONS,
+        max_length=MAX_ENDS,
         description="node, which is a host or a router -> its station",
     )
     reach: Reach = Field(
@@ -427,3 +428,15 @@ class Medium(Strict):
             "basic_rate_bps": self.lowest_rate.value,
             "rts_threshold_bytes": self.rts_threshold.value if self.rts_threshold else None,
         }
+
+
+part = Keys(
+    sections={
+        "media": SectionKey(
+            Medium,
+            noun="medium",
+            description="name -> medium that nodes share: wireless, by IEEE 802.11",
+        )
+    },
+    union_tags={"by": "reach model"},
+)

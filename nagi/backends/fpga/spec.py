@@ -4,12 +4,17 @@
 from __future__ import annotations
 
 from ipaddress import AddressValueError, IPv4Address
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from nagi_contracts.base import Strict
 from nagi_contracts.errors import BadValue, format_value
 from nagi_fpga.kinds import DEFAULT_ADDRESS
 from pydantic import Field, field_validator, model_validator
+
+from nagi.backends.interface import Key, Keys
+
+if TYPE_CHECKING:
+    from nagi.spec.links import Link
 
 
 class Fpga(Strict):
@@ -59,3 +64,19 @@ class Fpga(Strict):
                 f"{settings} of the board", f"give one, such as `address: {DEFAULT_ADDRESS}`"
             )
         return self
+
+
+def get_fpga(link: Link) -> Fpga:
+    """Return the settings of the FPGA that carries a link."""
+    return link.part(Fpga) or Fpga()
+
+
+def is_simulated(link: Link) -> bool:
+    """Return whether a simulated FPGA core carries a link."""
+    return link.emulator == "fpga" and get_fpga(link).by == "simulated"
+
+
+part = Keys(
+    emulators={"fpga": "the link model as gateware"},
+    link_keys={"fpga": Key(Fpga, "the FPGA, with `emulator: fpga`; simulated if not given")},
+)
