@@ -56,7 +56,7 @@ from nagi.campaign import pace
 from nagi.campaign.runner import BATCH_S
 from nagi.labs import virtual
 from nagi.labs.lab import BETWEEN_RUNS_S
-from nagi.plan.media import IN_TURN
+from nagi.plan.flow_paths import IN_TURN
 
 ETHERNET_BYTES = 14
 ACK_BYTES = 78 - ETHERNET_BYTES

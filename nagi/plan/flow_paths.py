@@ -14,11 +14,13 @@ from nagi_contracts.media import MediumPlan
 from nagi_contracts.plan import ETHERNET_MTU, NUMBER_MARK, LinkDirection
 from nagi_contracts.units import ByteCount
 
-from nagi.backends.medium.spec import Medium
 from nagi.plan.channels import Channels
 from nagi.plan.request import PlanRequest
 from nagi.spec.experiment import Flow
+from nagi.spec.media import Medium
 
+# At most one of this many neighbouring hops carries a packet at a time (Fu et al., INFOCOM 2003).
+IN_TURN = 4
 TIMESTAMP_OPTION = 12  # bytes of TCP's option in each segment
 
 
@@ -83,7 +85,7 @@ class FlowPaths:
     def list_media_rates(self, path: FlowPath) -> list[int]:
         """Return the rate in bit/s at which each medium carries packets over the path's hops."""
         return [
-            self._channels.media.find_rate_bps(name, hops, path.packet.value)
+            self._find_rate_bps(name, hops, path.packet.value)
             for name, hops in path.count_hops().items()
         ]
 
@@ -92,10 +94,7 @@ class FlowPaths:
 
         A medium counts with the rate of exchanges that follow each other without a pause.
         """
-        media = [
-            self._channels.media.find_rate_bps(name, 1, path.packet.value)
-            for name in path.count_hops()
-        ]
+        media = [self._find_rate_bps(name, 1, path.packet.value) for name in path.count_hops()]
         return min([*self.list_rates(path.there), *media])
 
     def find_max_airtime_s(self, media: list[MediumPlan]) -> float:
@@ -212,11 +211,16 @@ class FlowPaths:
         """Return the delay of a packet without queues: propagation, and exchanges on media."""
         channels = self._channels.list_on_path(directions)
         exchanges_ns = [
-            self._channels.media.find_exchange_ns(hop.link, ip_bytes)
+            self._request.planners.media[hop.link].exchange_ns(ip_bytes)
             for hop in directions
             if hop.is_hop
         ]
         return sum(channel.min_delay_ns for channel in channels) + sum(exchanges_ns)
+
+    def _find_rate_bps(self, medium: str, hops: int, ip_bytes: int) -> int:
+        """Return the largest rate at which `hops` successive hops carry packets of `ip_bytes`."""
+        exchange_ns = self._request.planners.media[medium].exchange_ns(ip_bytes)
+        return max(1, 8 * ip_bytes * 10**9 // (min(hops, IN_TURN) * exchange_ns))
 
     def _find_load(self, link: str) -> LinkLoad:
         paths = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Give the planner access to a point of an experiment and to what points share."""
+"""Give the planner access to a point of an experiment, to its backends and to what points share."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from nagi_contracts.plan import (
     SwitchTarget,
 )
 
-from nagi.backends.medium.spec import Medium
-from nagi.backends.switch.spec import OwnProgram, SwitchSettings
+from nagi.plan.planners import Planners
 from nagi.plan.schemes import Profile, read_profiles
 from nagi.plan.topology import Topology
 from nagi.spec.experiment import Flow
 from nagi.spec.links import DirectionSettings, Link
+from nagi.spec.media import Medium
 from nagi.spec.points import Point
 from nagi.spec.yaml_source import KeyPath
 
@@ -29,7 +29,8 @@ class PlanRequest:
     """A point to plan, the target of its switches, and a memo that points share.
 
     Raises:
-        InputError: If nodes, links or the host profile do not fit together.
+        InputError: If nodes, links or the host profile do not fit together, or a backend cannot
+            carry the links that the point gives it.
     """
 
     def __init__(self, point: Point, switch: SwitchTarget, memo: Memo) -> None:
@@ -37,7 +38,6 @@ class PlanRequest:
         self.switch = switch
         self.experiment = point.experiment
         self.document = point.document
-        self.has_switches = bool(self.experiment.list_nodes("switch"))
         links = self.experiment.links
         self.topology = memo.get_or_make(
             lambda: Topology(point.experiment, point.document),
@@ -51,6 +51,7 @@ class PlanRequest:
         )
         self.ip = self.topology.ip
         self.profile = self._read_profile()
+        self.planners = Planners(self)
 
     def _read_profile(self) -> Profile:
         name = self.experiment.host_profile
@@ -107,35 +108,6 @@ class PlanRequest:
     def get_address(self, node: str, direction: LinkDirection) -> str:
         """Return the address of `node` on the link or medium of `direction`."""
         return self.topology.get_attachment(direction.link, node).address
-
-    def is_shaped_by_switch(self, link: str, direction: DirectionName) -> bool:
-        """Return whether a switch shapes a direction.
-
-        Raises:
-            InputError: If `shaped_by: switch` is set and the sending node is not a switch.
-        """
-        if self.get_settings(self.experiment.links[link], direction).shaped_by != "switch":
-            return False
-        node = self.find_sending_node(link, direction)
-        kind = self.experiment.get_kind(node)
-        if kind != "switch":
-            other: DirectionName = "backward" if direction == "forward" else "forward"
-            raise self.error(
-                self.locate_setting(link, direction, "shaped_by"),
-                f"direction {direction} leaves {node}, which is a {kind} and not a switch",
-                f"write `shaped_by` under `{other}:` alone, or make {node} a switch",
-            )
-        return True
-
-    def get_own_program(self, node: str) -> OwnProgram | None:
-        """Return the user's P4 program of a node, or None if it runs edge.p4 or is no switch."""
-        node_settings = self.experiment.nodes[node]
-        return node_settings.switch if isinstance(node_settings, SwitchSettings) else None
-
-    def list_own_programs(self) -> list[OwnProgram]:
-        """Return the users' P4 programs of all nodes."""
-        programs = (self.get_own_program(node) for node in self.experiment.nodes)
-        return [program for program in programs if program is not None]
 
     def find_sending_node(self, link: str, direction: DirectionName) -> str:
         """Return the node that sends into a direction of a link."""

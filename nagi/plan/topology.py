@@ -11,12 +11,12 @@ from nagi_contracts.errors import suggest
 from nagi_contracts.media import StationPlan, make_mac_address
 from nagi_contracts.plan import ETHERNET_MTU, DirectionName, LinkDirection
 
-from nagi.backends.medium.spec import Medium
 from nagi.plan.ip import BY_VERSION
-from nagi.plan.reach import Reach
+from nagi.plan.planners import find_reach
 from nagi.spec.document import Document
 from nagi.spec.experiment import Experiment
 from nagi.spec.links import Link
+from nagi.spec.media import Medium
 
 MAX_LINKS = 250  # of links, and of media: their numbers are parts of addresses
 
@@ -53,7 +53,7 @@ class Topology:
             self._attach_link(index, name, link)
         for index, (name, medium) in enumerate(self.media.items()):
             self._attach_medium(index, name, medium)
-        self._reach = {name: Reach(medium) for name, medium in self.media.items()}
+        self._reach = {name: find_reach(medium) for name, medium in self.media.items()}
         self._attached = {node for medium in self.media.values() for node in medium.stations}
         for name, medium in self.media.items():
             self._check_reach(name, medium)

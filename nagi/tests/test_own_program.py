@@ -10,7 +10,7 @@ import json
 import shutil
 
 import pytest
-from nagi.plan.own_programs import COMPILER_VARIABLE
+from nagi.backends.switch.own_programs import COMPILER_VARIABLE
 from nagi.plan.planner import plan_runs
 from nagi.records.switch_records import read_account
 from nagi.spec.points import read_experiment

@@ -7,11 +7,11 @@ import hashlib
 
 import numpy as np
 import pytest
+from nagi.backends.switch.shaping import EDGE
 from nagi.campaign.build import identify_build
 from nagi.campaign.selection import select_runs
 from nagi.labs.shape import Shape
 from nagi.plan.planner import plan_runs
-from nagi.plan.shaping import EDGE
 from nagi.spec.points import read_experiment
 from nagi.terminal.options import choose_switch
 from nagi.verdict.certificate import LIMITS, SWITCH_LIMITS, certify

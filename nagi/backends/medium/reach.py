@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from nagi_contracts.media import MatrixReach, Position, distance_squared
 
-from nagi.backends.medium.spec import Medium, Station
+from nagi.spec.media import Medium, Station
 
 
 class Reach:

@@ -14,9 +14,11 @@ from nagi_contracts import paths
 from nagi_contracts.errors import refuse
 from nagi_contracts.impairments.losses import LOSS_PLANS
 from nagi_contracts.impairments.markings import MarkingPlan
-from nagi_contracts.plan import SHAPED_FIELDS, DirectionPlan, SwitchTarget
+from nagi_contracts.plan import SHAPED_FIELDS, DirectionPlan
 from nagi_contracts.records import compute_sha256
 from nagi_p4.edge import MAX_WEIGHT_SHIFT
+
+from nagi.backends.switch.targets import Target
 
 EDGE = paths.P4 / "edge.json"
 # A weight counts as a power of two if it differs by less: RED's usual 0.002 is taken as 2^-9.
@@ -37,7 +39,7 @@ class UnsupportedShaping(Exception):
 
 
 def get_switch_share(
-    direction: DirectionPlan, target: SwitchTarget, *, is_own: bool = False
+    direction: DirectionPlan, target: Target, *, is_own: bool = False
 ) -> DirectionPlan:
     """Return the share of a direction that its switch shapes.
 
@@ -50,10 +52,10 @@ def get_switch_share(
         UnsupportedShaping: If the switch does not support a setting of the direction.
     """
     loss = direction.loss
-    if target == "p4runtime":
+    if not target.shapes:
         raise UnsupportedShaping(
             "shaped_by",
-            "P4Runtime cannot set rates and queues of a switch",
+            f"{target.title} cannot set rates and queues of a switch",
             f"{_LEAVE_IT}, or use --switch nagi",
         )
     if is_own:
@@ -91,10 +93,10 @@ def get_switch_share(
         raise UnsupportedShaping(
             "shaped_by", "there is nothing to shape", "give a rate or a loss, or remove it"
         )
-    if target == "bmv2" and direction.queue is not None and direction.queue.bytes is not None:
+    if target.counts_packets and direction.queue is not None and direction.queue.bytes is not None:
         raise UnsupportedShaping(
             "queue",
-            "bmv2's queues are limited in packets",
+            f"{target.title}'s queues are limited in packets",
             "give it in packets, or use --switch nagi",
         )
     values = {name: getattr(direction, name) for name in SHAPED_FIELDS}

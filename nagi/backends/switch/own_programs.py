@@ -19,6 +19,7 @@ from nagi_contracts.errors import InputError, Problem, excerpt, refuse
 from nagi_contracts.plan import OwnPipelinePlan
 
 from nagi.backends.switch.spec import P4_SUFFIX, OwnProgram
+from nagi.backends.switch.targets import Target
 from nagi.plan.request import PlanRequest
 from nagi.plan.scheme_sources import PLAIN_NAME
 from nagi.plan.trace_files import is_file
@@ -50,7 +51,7 @@ class Compiled(NamedTuple):
 
 
 def plan_own_pipeline(
-    request: PlanRequest, key_path: KeyPath, settings: OwnProgram, ports: int
+    request: PlanRequest, key_path: KeyPath, settings: OwnProgram, target: Target, ports: int
 ) -> OwnPipelinePlan:
     """Return the plan of a user's P4 program for a switch.
 
@@ -58,6 +59,7 @@ def plan_own_pipeline(
         request: The point that is planned.
         key_path: Key path of the program's settings in the experiment file.
         settings: The program's settings.
+        target: What executes the program.
         ports: Number of ports of the switch.
 
     Raises:
@@ -70,10 +72,10 @@ def plan_own_pipeline(
         program, p4info = _read_text(path), None
         if settings.p4info is not None:
             p4info = _read_text(_find_named_file(request, (*key_path, "p4info"), settings.p4info))
-    if p4info is None and request.switch == "p4runtime":
+    if p4info is None and target.needs_p4info:
         raise request.error(
             (*key_path, "program"),
-            "P4Runtime needs the program's P4Info in addition to its JSON",
+            f"{target.title} needs the program's P4Info in addition to its JSON",
             "add `p4info: FILE`, which p4c makes with --p4runtime-files, or use --switch nagi",
         )
     program_json = _minify_json(program, path)
@@ -81,13 +83,13 @@ def plan_own_pipeline(
     if settings.entries is not None:
         entries = _read_text(_find_named_file(request, (*key_path, "entries"), settings.entries))
         _check_entries(entries, request.document.resolve_path(settings.entries))
-    if settings.cpu_port is not None and request.switch == "bmv2":
+    if settings.cpu_port is not None and not target.has_cpu_port:
         raise request.error(
             (*key_path, "cpu_port"),
-            "bmv2's CPU port is an interface, which experiments do not create",
+            f"{target.title}'s CPU port is an interface, which experiments do not create",
             "remove it, or use --switch nagi",
         )
-    if request.switch == "nagi":
+    if target.checks_programs:
         _check_with_nagi_switch(request, key_path, settings, program, entries, ports)
     files = {}
     for number, name in enumerate(settings.files):

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from nagi_contracts.impairments.losses import LossPlan
@@ -18,7 +20,7 @@ from nagi_contracts.units import format_bytes
 from nagi_fpga.kinds import DEFAULT, KINDS, MAX_PACKETS, WORD_BYTES
 
 from nagi.backends.fpga.spec import Fpga, get_fpga
-from nagi.plan.directions import Directions
+from nagi.backends.interface import Planner
 from nagi.plan.request import PlanRequest
 from nagi.spec.links import Link
 
@@ -73,38 +75,47 @@ def _plan_fpga(fpga: Fpga) -> FpgaPlan:
     )
 
 
-class FpgaLinks:
+class FpgaPlanner(Planner):
     """The links that FPGAs carry.
 
     Raises:
         InputError: If such a link has settings that the core does not implement.
     """
 
+    noun = "an FPGA's"
+    decides_seed = False  # an FPGA and nagi-link get the same channel
+
     def __init__(self, request: PlanRequest) -> None:
-        self._request = request
-        self.plans = {
-            name: _plan_fpga(get_fpga(link))
+        super().__init__(request)
+        self.links: dict[str, FpgaPlan] = {
+            name: request.memo.get_or_make(
+                partial(_plan_fpga, get_fpga(link)), ("fpga", name), link
+            )
             for name, link in request.experiment.links.items()
             if self._is_fpga(name, link)
         }
         self._require_all_on_boards()
         self._require_networks()
-        self._require_no_radios()
 
-    def _require_no_radios(self) -> None:
-        """Refuse radios in the same run: nagi-sdr then carries all links, and supports no cores."""
-        links = self._request.experiment.links
-        radios = [name for name, link in links.items() if link.emulator == "sdr"]
-        if self.plans and radios:
+    def require_compatible(self, others: Sequence[Planner]) -> None:
+        """Refuse a program that carries all links of the run, and supports no cores."""
+        strangers = [
+            (link, other.noun)
+            for other in others
+            if other.replaces_emulator
+            for link in other.links
+        ]
+        if self.links and strangers:
+            stranger, noun = strangers[0]
             raise self._request.error(
-                ("links", next(iter(self.plans)), "emulator"),
-                f"an FPGA's link in a run with {radios[0]}, which is a radio",
+                ("links", next(iter(self.links)), "emulator"),
+                f"an FPGA's link in a run with {stranger}, which is {noun}",
                 "write `emulator: link` at one of them",
             )
 
     def _require_networks(self) -> None:
         """Refuse an IP address for boards that can only be controlled over their UART."""
-        for name, plan in self.plans.items():
+        for name, plan in self.links.items():
             if plan.board is not None and plan.address and not KINDS[plan.board].has_network:
                 raise self._request.error(
                     ("links", name, "fpga", "address"),
@@ -114,7 +125,7 @@ class FpgaLinks:
 
     def _require_all_on_boards(self) -> None:
         """Refuse a run that boards and nagi-link share: its records come from one or the other."""
-        on_boards = [name for name, plan in self.plans.items() if plan.by == "board"]
+        on_boards = [name for name, plan in self.links.items() if plan.by == "board"]
         experiment = self._request.experiment
         names = itertools.chain(experiment.links, *experiment.sections.values())
         emulated_names = [name for name in names if name not in on_boards]
@@ -125,7 +136,7 @@ class FpgaLinks:
                 "give all links a board, or none",
             )
         addresses = [
-            plan.serial or plan.address for plan in self.plans.values() if plan.by == "board"
+            plan.serial or plan.address for plan in self.links.values() if plan.by == "board"
         ]
         for name, address in zip(on_boards, addresses, strict=True):
             if addresses.count(address) > 1:
@@ -153,15 +164,15 @@ class FpgaLinks:
                     raise self._request.error(key_path, message, f"{cure}, {_ON_NAGI_LINK}")
         return True
 
-    def require_fit(self, directions: Directions) -> None:
+    def require_fit(self, directions: Mapping[tuple[str, DirectionName], DirectionPlan]) -> None:
         """Check that the core can do what each direction asks for, and that its memory suffices.
 
         Raises:
             InputError: If a direction needs a function that the core lacks, or more memory.
         """
-        for link in self.plans:
+        for link in self.links:
             for direction in DIRECTIONS:
-                self._require_fit(link, direction, directions.plans[link, direction])
+                self._require_fit(link, direction, directions[link, direction])
 
     def _require_fit(
         self, link: str, direction: DirectionName, direction_plan: DirectionPlan
@@ -179,7 +190,7 @@ class FpgaLinks:
         self, link: str, direction: DirectionName, direction_plan: DirectionPlan
     ) -> None:
         """Refuse Poisson losses on boards whose FPGA has no room for them."""
-        board = self.plans[link].board
+        board = self.links[link].board
         if (
             board is not None
             and not KINDS[board].has_poisson
@@ -195,7 +206,7 @@ class FpgaLinks:
         self, link: str, direction: DirectionName, direction_plan: DirectionPlan
     ) -> None:
         """Refuse a rate that is higher than that of the board's ports."""
-        board = self.plans[link].board
+        board = self.links[link].board
         if board is not None and (direction_plan.rate_bps or 0) > KINDS[board].port_bps:
             raise self._request.error(
                 self._request.locate_setting(link, direction, "rate"),
@@ -207,7 +218,7 @@ class FpgaLinks:
         self, link: str, direction: DirectionName, direction_plan: DirectionPlan
     ) -> None:
         """Refuse a direction whose queue and packets in flight exceed the core's memory."""
-        plan = self.plans[link]
+        plan = self.links[link]
         memory = SIMULATED if plan.board is None else _get_board_memory(plan.board)
         if direction_plan.rate_bps is None:
             if direction_plan.delay_ns:
@@ -277,3 +288,6 @@ def find_unsupported(direction: DirectionPlan) -> tuple[str, str, str] | None:
 def _get_model_name(loss: type[LossPlan]) -> str:
     name: str = loss.model_fields["model"].default
     return name
+
+
+part = FpgaPlanner
