@@ -66,7 +66,7 @@ class PlannerFactory(Protocol):
         """Read what the point asks of the backend."""
 
 
-class Needs(Protocol):
+class Needs:
     """What runs with the backend need, and whether it is there (needs.py).
 
     Parts inherit from this class, and override what concerns their backend. A user is a link (or a
@@ -105,7 +105,6 @@ class Needs(Protocol):
 
     def require_lab(self, plans: Iterable[RunPlan], lab: str) -> None:
         """Raise InputError if the lab of this name cannot have the links of `plans`."""
-        return
 
     def hash_programs(self, is_local: bool, switch: SwitchTarget) -> dict[str, str | None]:
         """Return the SHA-256 of each program that decides results; asked if a point needs it.
