@@ -74,7 +74,8 @@ class Needs:
     """
 
     kind: str = "link"  # of users
-    predicates: tuple[str, str] = ("needs more", "need more")  # of one user; of several
+    # What `describe` says of one user, and of several.
+    predicates: tuple[str, str] = ("is not available", "are not available")
     is_always_needed: bool = False  # whether the emulator of every run starts its programs
 
     def is_needed_by(self, experiment: Experiment) -> bool:

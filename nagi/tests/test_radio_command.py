@@ -127,6 +127,14 @@ def test_plan_says_what_this_machine_lacks(tmp_path, machine):
     assert "bin/nagi-sdr; install GNU Radio" in said
 
 
+def test_no_topology_is_set_up_without_its_radios(tmp_path, machine):
+    machine.gnu_radio("3.10.5.1")
+    read_points(tmp_path)
+    done = CliRunner().invoke(make_app(), ["up", str(tmp_path / "spec.yaml")])
+    assert isinstance(done.exception, InputError)
+    assert str(done.exception).startswith("link wireless is a radio: there is no ")
+
+
 def test_what_radios_run_is_part_of_the_build(machine):
     blocks = machine.prefix / "lib" / "python3" / "dist-packages" / "gnuradio" / "nagi"
     plain = identify_build()
