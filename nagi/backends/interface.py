@@ -20,19 +20,33 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias
 
 from nagi_contracts.base import Contract, Strict
 
+from nagi.backends.availability import Availability
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nagi_contracts.doctor import Doctor
+    from nagi_contracts.inspection import Inspection
     from nagi_contracts.media import MediumPlan, MediumTimes
-    from nagi_contracts.plan import DirectionName, DirectionPlan, NodePlan, RunPlan, SwitchPlan
+    from nagi_contracts.plan import (
+        DirectionName,
+        DirectionPlan,
+        NodePlan,
+        RunPlan,
+        SwitchPlan,
+        SwitchTarget,
+    )
     from nagi_reports.chapters.material import Material
     from nagi_reports.content import Block, Section
 
     from nagi.doctor.observations import Observations, StageFinding
     from nagi.plan.request import PlanRequest
-    from nagi.plan.schemes import Availability
+    from nagi.spec.experiment import Experiment
     from nagi.spec.links import DirectionSettings
     from nagi.spec.media import Medium
     from nagi.verdict.certificate import Limit
@@ -199,17 +213,74 @@ class Reach(Protocol):
 PlannerFactory: TypeAlias = type[Planner]
 
 
-class Needs(Protocol):
-    """What runs with the backend need, and whether it is there (needs.py)."""
+class Needs:
+    """What runs with the backend need, and whether it is there (needs.py).
+
+    Parts inherit from this class, and override what concerns their backend. A user is a link (or a
+    medium or a node, see `kind`) that cannot be had where something is missing.
+    """
+
+    kind: str = "link"  # of users
+    # What `describe` says of one user, and of several.
+    predicates: tuple[str, str] = ("is not available", "are not available")
+    is_always_needed: bool = False  # whether the emulator of every run starts its programs
+
+    def is_needed_by(self, experiment: Experiment) -> bool:
+        """Return whether runs of a point need it, so that its programs belong to the build."""
+        return False
 
     def list_users(self, plans: Iterable[RunPlan]) -> list[str]:
-        """Return the links, media or nodes of `plans` that need it, each once."""
+        """Return the users in `plans`, each once."""
+        return []
 
-    def describe(self, names: Sequence[str]) -> str:
+    def describe(self, users: Sequence[str]) -> str:
         """Return a clause for messages, such as `link wireless is a radio`."""
+        if len(users) == 1:
+            return f"{self.kind} {users[0]} {self.predicates[0]}"
+        return f"{self.kind}s {', '.join(users)} {self.predicates[1]}"
+
+    def locate(self, user: str) -> tuple[str, ...]:
+        """Return the keys in the experiment file that lead to what makes it a user."""
+        return ("links", user, "emulator")
 
     def check_availability(self) -> Availability:
-        """Return whether this machine has what is needed."""
+        """Return whether this machine has what users need; asked if there are users."""
+        return Availability(True)
+
+    def check_availability_on(self, inspection: Inspection) -> Availability:
+        """Return whether an inspected host lacks nothing; asked if there are users."""
+        return Availability(True)
+
+    def require_lab(self, plans: Iterable[RunPlan], lab: str) -> None:
+        """Raise InputError if the lab of this name cannot have the links of `plans`."""
+
+    def hash_programs(self, is_local: bool, switch: SwitchTarget) -> dict[str, str | None]:
+        """Return the SHA-256 of each program that decides results; asked if a point needs it.
+
+        Args:
+            is_local: Whether this machine's programs are used, not those of real hosts.
+            switch: What executes the pipeline of switches.
+
+        Returns:
+            The checksums by their names in Build; names that Build does not have are those of its
+            `parts`. None: the program is missing, or not used.
+
+        Raises:
+            InputError: A program is missing without which nothing can be planned.
+        """
+        return {}
+
+    def list_guest_files(self, plans: Sequence[RunPlan]) -> list[Path]:
+        """Return the files of this machine that guests must see at the same paths."""
+        return []
+
+    def count_processors(self, plan: RunPlan) -> float:
+        """Return how many processors its programs keep busy during a run."""
+        return 0
+
+    def classify_run(self, plan: RunPlan) -> str:
+        """Return a word such as `radios` if the run has them; estimates learn by such classes."""
+        return ""
 
 
 class Verifier(Protocol):
@@ -224,10 +295,28 @@ class Verifier(Protocol):
         """Return values by check, information, and the checks that cannot be measured."""
 
 
-class Stage(Protocol):
-    """A stage of `nagi doctor` (doctor.py)."""
+class Examination(Protocol):
+    """What `nagi doctor NAME` examines on this machine, step by step."""
 
-    name: str
+    subject: str  # for the help: what is checked
+    where: str  # a clause for messages: the machine on which to examine it
+    own_options: tuple[str, ...] = ()  # parameters of `examine` that are refused without NAME
+    # Parameters after the first are options of `nagi doctor`, annotated for Typer. The first is a
+    # function that tells the user what is examined.
+    examine: Callable[..., Doctor]
+
+
+class Stage(Protocol):
+    """A stage of `nagi doctor` (doctor.py). Parts inherit from this class."""
+
+    name: str  # in findings
+    order: int = 100  # among the stages of backends
+    titles: Mapping[str, str] = {}  # stage, or step of the examination -> title unless equal
+    examination: Examination | None = None  # of `nagi doctor NAME`, if there is such a command
+
+    def collect_needs(self, plans: Sequence[RunPlan]) -> tuple[Any, ...]:
+        """Return what runs need of hosts, for `ExperimentNeeds.parts`."""
+        return ()
 
     def check(self, observations: Observations) -> Iterator[StageFinding]:
         """Yield the findings about each host."""

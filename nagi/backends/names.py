@@ -9,6 +9,7 @@ library only.
 from __future__ import annotations
 
 import pkgutil
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -38,6 +39,12 @@ def load_parts(file: str) -> dict[str, Any]:
     Returns:
         The name of the backend -> the `part` of its module.
     """
+    return dict(_find_parts(file, tuple(backends.__path__)))
+
+
+@cache
+def _find_parts(file: str, directories: tuple[str, ...]) -> dict[str, Any]:
+    """Return the parts; `directories`, where backends are, decides how long the answer is kept."""
     modules = {name: f"{backends.__name__}.{name}.{file}" for name in list_backends()}
     return {
         name: import_module(module).part

@@ -3,32 +3,34 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import shlex
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, NoReturn, TypeVar
+from typing import Annotated, Any, NoReturn
 
 import typer
 from nagi_contracts.doctor import Doctor
-from nagi_contracts.errors import BadValue, refuse, suggest
+from nagi_contracts.errors import refuse
 from nagi_contracts.live import Live
-from nagi_contracts.paths import fpga_images
 from nagi_contracts.plan import RunPlan
-from nagi_contracts.units import CarrierFrequency, Duration, Level, SampleRate
-from nagi_fpga.kinds import DEFAULT, DEFAULT_ADDRESS, KINDS
-from nagi_fpga.loading import BoardLocation
+from nagi_contracts.units import Duration
 from rich.table import Table
 
+from nagi.backends.availability import Availability
+from nagi.backends.interface import Examination
+from nagi.backends.registry import load_stages
 from nagi.campaign.build import identify_build
-from nagi.campaign.selection import find_schemes, has_radios, has_simulated_fpgas, select_runs
-from nagi.doctor import list_findings
-from nagi.doctor.examination import (
-    examine_fpga,
-    examine_hosts,
-    examine_radio,
-    examine_this_machine,
+from nagi.campaign.selection import (
+    check_here,
+    find_backends,
+    find_schemes,
+    require_lab,
+    select_runs,
 )
+from nagi.doctor import list_findings
+from nagi.doctor.examination import examine_hosts, examine_this_machine
 from nagi.doctor.text import print_findings
 from nagi.labs import netns, physical, virtual
 from nagi.labs.errors import Interrupted, LabError
@@ -36,8 +38,7 @@ from nagi.labs.host_pool import HostPool, make_token
 from nagi.labs.live import LiveLab, find_state_directory, make_shell_command
 from nagi.labs.netns import require_root
 from nagi.labs.shape import EMULATOR, Shape
-from nagi.plan import fpga, radio
-from nagi.plan.schemes import Availability, Scheme
+from nagi.plan.schemes import Scheme
 from nagi.scratch import make_scratch
 from nagi.spec.points import read_experiment
 from nagi.terminal.console import Json, complain, error_console, out_console, write_line
@@ -61,104 +62,38 @@ from nagi.terminal.site import require_ready
 _LEASE = "12 h"
 
 
+_EXAMINATIONS = {
+    name: stage.examination for name, stage in load_stages().items() if stage.examination
+}
+
+
 def examine(
     subject: Annotated[
         str | None,
         typer.Argument(
-            metavar="radio|fpga",
-            help="Check GNU Radio and nagi-sdr, or an FPGA board, stage by stage, instead of the "
-            "machine",
+            metavar="|".join(_EXAMINATIONS),
+            help=f"Check {', or '.join(each.subject for each in _EXAMINATIONS.values())}, stage by "
+            "stage, instead of the machine",
             show_default=False,
-            autocompletion=lambda: ["radio", "fpga"],
+            autocompletion=lambda: [*_EXAMINATIONS],
         ),
     ] = None,
     inventory: Inventory = None,
     json_: Json = False,
-    device: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="ARGUMENTS",
-            help="With radio: device arguments of UHD; give it once for both ends, or twice",
-            show_default=False,
-        ),
-    ] = None,
-    frequency: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FREQUENCY",
-            help="With --device: carrier frequency, such as '2450 MHz'",
-            show_default=False,
-        ),
-    ] = None,
-    sample_rate: Annotated[
-        str, typer.Option(metavar="RATE", help="With --device: sample rate")
-    ] = "2 MHz",
-    tx_gain: Annotated[
-        str, typer.Option(metavar="GAIN", help="With --device: gain of the transmitters")
-    ] = "0 dB",
-    rx_gain: Annotated[
-        str, typer.Option(metavar="GAIN", help="With --device: gain of the receivers")
-    ] = "0 dB",
-    channels: Annotated[
-        str, typer.Option(metavar="A,B", help="With --device: channels of the two ends")
-    ] = "0,0",
-    board: Annotated[
-        str,
-        typer.Option(
-            metavar="BOARD",
-            help="With fpga: the board",
-            autocompletion=lambda: list(KINDS),
-        ),
-    ] = DEFAULT,
-    address: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="With fpga: the board's address")
-    ] = DEFAULT_ADDRESS,
-    serial: Annotated[
-        str | None,
-        typer.Option(
-            metavar="DEVICE",
-            help="With fpga: the board's serial device, instead of its address",
-            show_default=False,
-        ),
-    ] = None,
-    cable: Annotated[
-        str | None,
-        typer.Option(
-            metavar="CABLE",
-            help="With fpga: the JTAG cable, as openFPGALoader names it",
-            show_default=False,
-        ),
-    ] = None,
+    **options: Any,
 ) -> None:
     """Check whether this machine, or the hosts of an inventory, are fit for runs."""
     if subject is not None:
         _require_local(subject, inventory)
-    if subject == "radio":
-        if not json_:
-            write_line("checking GNU Radio and nagi-sdr")
-        options = _list_device_options(
-            device or [], frequency, sample_rate, (tx_gain, rx_gain), channels
-        )
-        _print_and_exit(examine_radio(options), json_)
-    if device:
-        raise refuse("--device is of `nagi doctor radio`", "write `nagi doctor radio --device ...`")
-    if subject == "fpga":
-        place = BoardLocation(board, address if serial is None else None, serial, cable)
-        if board not in KINDS:
-            raise refuse(f"--board {board}: there is no such board", suggest(board, [*KINDS]))
-        if serial is None and not KINDS[board].has_network:
-            raise refuse(
-                f"--board {board}: it is controlled by its UART alone",
-                "give `--serial DEVICE`, such as /dev/ttyUSB0",
-            )
-        if not json_:
-            write_line(f"checking the {board} at {place.name}")
-        _print_and_exit(examine_fpga(place, str(fpga_images())), json_)
+    _require_own_options(subject, options)
+    announce = _say_nothing if json_ else write_line
+    if subject is not None:
+        examination = _EXAMINATIONS[subject]
+        own = {name: options[name] for name in _list_options(examination)}
+        _print_and_exit(examination.examine(announce, **own), json_)
     stop = InterruptFlag()
     with make_scratch() as directory:
-        if not json_:
-            target = f"the hosts of {inventory}" if inventory else "this machine"
-            write_line(f"checking {target}")
+        announce(f"checking {f'the hosts of {inventory}' if inventory else 'this machine'}")
         if inventory is None:
             observations = examine_this_machine(directory, stop)
         else:
@@ -168,48 +103,27 @@ def examine(
     _print_and_exit(list_findings(observations), json_)
 
 
-def _list_device_options(
-    devices: list[str],
-    frequency: str | None,
-    sample_rate: str,
-    gains: tuple[str, str],
-    channels: str,
-) -> list[str]:
-    """Return the options of `nagi-sdr doctor` for radio hardware.
-
-    Raises:
-        InputError: An option is missing or wrong.
-    """
-    if not devices:
-        return []
-    if frequency is None:
-        raise refuse(
-            "--device without a frequency: transmitting needs a licence, or a band that needs none",
-            "add `--frequency '2450 MHz'`",
-        )
-    levels = zip(("--tx-gain", "--rx-gain"), gains, strict=True)
-    return [
-        *(f"--device={device}" for device in devices),
-        f"--frequency={_parse_option('--frequency', CarrierFrequency.parse, frequency).value}",
-        f"--rate={_parse_option('--sample-rate', SampleRate.parse, sample_rate).value}",
-        *(f"{name}={_parse_option(name, Level.parse, text).value}" for name, text in levels),
-        f"--channels={channels}",
-    ]
+def _list_options(examination: Examination) -> dict[str, inspect.Parameter]:
+    """Return the options of `nagi doctor` that an examination has, by the names of parameters."""
+    _, *parameters = inspect.signature(examination.examine, eval_str=True).parameters.values()
+    return {parameter.name: parameter for parameter in parameters}
 
 
-_Value = TypeVar("_Value")
+def _add_options(command: Callable[..., None]) -> None:
+    """Let Typer see the options of all examinations in place of `**options`."""
+    signature = inspect.signature(command, eval_str=True)
+    *parameters, _ = signature.parameters.values()
+    for examination in _EXAMINATIONS.values():
+        parameters += _list_options(examination).values()
+    shown = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
+    command.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
 
 
-def _parse_option(name: str, parse: Callable[[object], _Value], text: str) -> _Value:
-    """Parse the text of an option.
+_add_options(examine)
 
-    Raises:
-        InputError: The text is wrong; the message names the option.
-    """
-    try:
-        return parse(text)
-    except BadValue as error:
-        raise refuse(f"{name}: {error.what}", error.cure) from None
+
+def _say_nothing(line: str) -> None:
+    """Print nothing beside JSON."""
 
 
 def _require_local(subject: str, inventory: Path | None) -> None:
@@ -218,17 +132,31 @@ def _require_local(subject: str, inventory: Path | None) -> None:
     Raises:
         InputError: There is no such subject, or an inventory was given.
     """
-    places = {"radio": "where `make sdr` has been run", "fpga": "which controls the board"}
-    if subject not in places:
+    if subject not in _EXAMINATIONS:
         raise refuse(
             f"doctor {subject}: there is no such subject",
-            "write `nagi doctor radio` or `nagi doctor fpga`",
+            f"write {' or '.join(f'`nagi doctor {name}`' for name in _EXAMINATIONS)}",
         )
     if inventory is not None:
         raise refuse(
             f"doctor {subject} checks this machine only",
-            f"run it on the emulator's host, {places[subject]}",
+            f"run it on the emulator's host, {_EXAMINATIONS[subject].where}",
         )
+
+
+def _require_own_options(subject: str | None, options: dict[str, Any]) -> None:
+    """Require that options of another subject are not given.
+
+    Raises:
+        InputError: Such an option is given.
+    """
+    for name, examination in _EXAMINATIONS.items():
+        for option in examination.own_options:
+            if name != subject and options[option]:
+                raise refuse(
+                    f"--{option} is of `nagi doctor {name}`",
+                    f"write `nagi doctor {name} --{option} ...`",
+                )
 
 
 def _print_and_exit(findings: Doctor, json_: bool) -> NoReturn:
@@ -284,19 +212,17 @@ def bring_up(
         points,
         chosen_variant,
         parse_axis_values(only),
-        identify_build(
-            lab_name, target, radios=has_radios(points), fpgas=has_simulated_fpgas(points)
-        ),
+        identify_build(lab_name, find_backends(points), target or "nagi"),
         switch=target or "nagi",
         # Agents of real hosts report this themselves.
-        radios=radio.check_availability if inventory is None else lambda: Availability(True),
-        fpgas=fpga.check_availability if inventory is None else lambda: Availability(True),
+        availability=check_here if inventory is None else lambda needs: Availability(True),
     )
     plan = selection.plans[0]
-    fpga.require_real_hosts([plan], lab_name)
-    for backend, lacking in ((radio, selection.no_radios), (fpga, selection.no_fpgas)):
-        if lacking is not None and (links := backend.names([plan])):
-            raise refuse(f"{backend.of_links(links)}: {lacking.reason}", lacking.cure)
+    require_lab([plan], lab_name)
+    for name, needs in selection.lacking_needs.items():
+        if users := needs.list_users([plan]):
+            lacking = selection.lacking[name]
+            raise refuse(f"{needs.describe(users)}: {lacking.reason}", lacking.cure)
     lease_s = Duration.parse(lease).seconds
     if inventory is None:
         require_root()

@@ -425,7 +425,7 @@ def leave_out(selection: Selection, skip_unavailable: bool) -> dict[str, str]:
     lacking = list_lacking_links(selection)
     for links, problem in lacking:
         complain(f"left out: {problem}")
-        left_out |= {f"link {name}": problem.what for name in links}
+        left_out |= dict.fromkeys(links, problem.what)
     if not selection.list_available():
         if lacking:
             raise InputError(*(problem for _, problem in lacking))

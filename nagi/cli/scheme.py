@@ -9,10 +9,11 @@ from typing import Any
 from nagi_contracts.errors import refuse
 from rich.table import Table
 
+from nagi.backends.availability import Availability
 from nagi.labs import guest_modules, netns, virtual
 from nagi.labs.host_pool import make_token
 from nagi.plan import schemes
-from nagi.plan.schemes import Availability, Scheme
+from nagi.plan.schemes import Scheme
 from nagi.scratch import make_scratch
 from nagi.terminal.console import Json, complain, out_console, write_json, write_line
 from nagi.terminal.hosts import open_host_pool

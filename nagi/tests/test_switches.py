@@ -156,8 +156,8 @@ def test_what_is_to_run_is_checked_before_anything_does(tmp_path, monkeypatch):
         choose_switch("tofino", points)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(InputError, match=r"--switch bmv2: there is no simple_switch; install"):
-        identify_build(switch="bmv2")
-    assert identify_build("physical", "bmv2").simple_switch is None  # it is the hosts'
+        identify_build(backends=["switch"], switch="bmv2")
+    assert identify_build("physical", ["switch"], "bmv2").simple_switch is None  # it is the hosts'
 
 
 def test_added_repeats_run_the_same_switch(tmp_path):
