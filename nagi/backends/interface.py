@@ -46,10 +46,12 @@ if TYPE_CHECKING:
 
     from nagi.doctor.observations import Observations, StageFinding
     from nagi.plan.request import PlanRequest
+    from nagi.records.packets import Settings
+    from nagi.records.run import RunRecords
     from nagi.spec.experiment import Experiment
     from nagi.spec.links import DirectionSettings
     from nagi.spec.media import Medium
-    from nagi.verdict.certificate import Limit
+    from nagi.verdict.limits import Limit
     from nagi.verdict.values import Evidence
 
 
@@ -284,15 +286,66 @@ class Needs:
 
 
 class Verifier(Protocol):
-    """What the backend records, and what the certificate checks (evidence.py)."""
+    """What the backend records, and what the certificate checks (evidence.py).
 
-    limits: Mapping[str, Mapping[str, Limit]]  # heading of the manual -> check -> limit
+    Backends derive their class from this one, and have those methods that they need.
+    """
+
+    limits: Mapping[str, Mapping[str, Limit]] = {}  # heading of the manual -> check -> limit
 
     def get_limits(self, plan: RunPlan) -> Mapping[str, Limit]:
         """Return the limits of the checks that runs of `plan` have; empty without the backend."""
+        return {}
 
-    def measure(self, run: Any) -> Evidence:
-        """Return values by check, information, and the checks that cannot be measured."""
+    def copy_files(self, plan: RunPlan, sources: Mapping[str, Path], target: Path) -> None:
+        """Copy the files that are results to the run directory, also for runs that failed.
+
+        Args:
+            plan: The plan of the run.
+            sources: Node -> the directory of its agent's records. Files may be missing.
+            target: The run directory.
+        """
+        return None
+
+    def collect(
+        self, plan: RunPlan, sources: Mapping[str, Path], began_s: float, target: Path
+    ) -> Any:
+        """Convert records to files of the run directory, and return the backend's part of them.
+
+        Only runs that no node failed come here. The part is in RunRecords.parts.
+
+        Args:
+            plan: The plan of the run.
+            sources: Node -> the directory of its agent's records.
+            began_s: When the run began, by the emulator's clock.
+            target: The run directory.
+
+        Raises:
+            InputError: A record is missing or damaged.
+        """
+        return None
+
+    def load(self, plan: RunPlan, directory: Path) -> Any:
+        """Return the part that collect() returned, from the run directory.
+
+        Raises:
+            InputError: A file is missing or damaged.
+        """
+        return None
+
+    def make_replay_settings(self, run: RunRecords) -> Settings:
+        """Return the settings with which nagi-link's model repeats what the backend did."""
+        return {}
+
+    def measure(self, run: RunRecords) -> Evidence:
+        """Return values by check, information, and the checks that cannot be measured.
+
+        Without `run.packets`, only those values are there that need no packets.
+
+        Raises:
+            InputError: Records are damaged, or of another run.
+        """
+        raise NotImplementedError
 
 
 class Examination(Protocol):

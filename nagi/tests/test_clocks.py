@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 from changed_captures import read_captured, write_captured
 from nagi.campaign.collection import list_separate_clocks
-from nagi.records.packets import from_table
+from nagi.records.packets import from_table, sort_records
+from nagi.records.run import RunRecords
 from nagi.verdict.certificate import certify
 from nagi.verdict.measure import measure_run
 from nagi_captures.clocks import Passages, clock_offset_ns, drift_ppm, estimate_clock, to_host_clock
@@ -166,15 +167,16 @@ class Case:
 
     def certify(self):
         nodes = self.manifest.nodes
-        evidence = measure_run(
-            self.plan,
-            self.manifest.began_realtime_s,
-            self.records,
-            self.run,
-            list_separate_clocks(nodes),
+        run = RunRecords(
+            plan=self.plan,
+            directory=self.run,
+            began_s=self.manifest.began_realtime_s,
+            nodes=nodes,
+            links=Links.read(self.run / "links.json"),
+            packets=sort_records(self.records),
+            own_clocks=list_separate_clocks(nodes),
         )
-        links = Links.read(self.run / "links.json")
-        verdict = certify(self.plan, links, nodes.values(), evidence)
+        verdict = certify(run, measure_run(run))
         verdict.write(self.run / "verdict.json")
         return verdict
 

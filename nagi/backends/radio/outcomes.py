@@ -43,7 +43,7 @@ def count_unanswered(plan: RunPlan, transmissions: Transmissions) -> Iterator[Va
     have been on the air when the radio was stopped.
     """
     ended_ns = round(plan.timeline.capture_end_s * 1e9)
-    for link in plan.radios():
+    for link in plan.carried_by("radio"):
         for direction in DIRECTIONS:
             sent = select_direction(transmissions, get_direction_number(plan, link.name, direction))
             is_due = sent["end_ns"] + link.direction(direction).delay_ns < ended_ns
@@ -53,7 +53,7 @@ def count_unanswered(plan: RunPlan, transmissions: Transmissions) -> Iterator[Va
 
 def describe_transmissions(plan: RunPlan, transmissions: Transmissions) -> Iterator[Information]:
     """Yield the number of transmissions by cause of loss, and the mean of the measured SNR."""
-    for link in plan.radios():
+    for link in plan.carried_by("radio"):
         assert link.radio is not None
         causes = _CAUSES | (_CAUSES_OF_HALF_DUPLEX if _is_half_duplex(link.radio) else {})
         for direction in DIRECTIONS:

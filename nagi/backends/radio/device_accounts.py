@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from nagi_contracts.errors import refuse
-from nagi_contracts.plan import DIRECTIONS, RunPlan
+from nagi_contracts.plan import DIRECTIONS, LinkPlan, RunPlan
 from nagi_contracts.radios import Radios
 from nagi_contracts.records import Information
 
@@ -17,9 +17,18 @@ from nagi.verdict.values import Value
 RADIOS = "radios.json"  # in the directory of a run
 
 
+def list_devices(plan: RunPlan) -> list[LinkPlan]:
+    """Return the radio links that UHD devices carry."""
+    return [
+        link
+        for link in plan.carried_by("radio")
+        if link.radio is not None and link.radio.by == "uhd"
+    ]
+
+
 def count_by_outcome(plan: RunPlan, transmissions: Transmissions, outcome: int) -> Iterator[Value]:
     """Count, per direction of links with devices, the transmissions that have an outcome."""
-    for link in plan.radio_devices():
+    for link in list_devices(plan):
         for direction in DIRECTIONS:
             sent = select_direction(transmissions, get_direction_number(plan, link.name, direction))
             yield float((sent["outcome"] == outcome).sum()), f"{link.name} {direction}"
@@ -31,7 +40,7 @@ def describe_devices(plan: RunPlan, radios: Radios) -> Iterator[Information]:
     Raises:
         InputError: `radios` lacks a link.
     """
-    for link in plan.radio_devices():
+    for link in list_devices(plan):
         account = radios.link(link.name)
         if account is None:
             raise refuse(f"{RADIOS} says nothing of link {link.name}", "run it again")

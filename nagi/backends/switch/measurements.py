@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from nagi_contracts.impairments.losses.bernoulli import BernoulliLossPlan
@@ -11,10 +11,10 @@ from nagi_contracts.plan import OTHER_DIRECTION, LinkDirection, RunPlan, SwitchT
 from nagi_contracts.records import Information
 from nagi_contracts.switches import SwitchAccount, Switches, SwitchPortAccount
 
+from nagi.backends.switch.passages import Passage
 from nagi.records.direction_numbers import get_direction_number
 from nagi.records.packets import DELIVERED, Records, get_fates
 from nagi.verdict.losses import describe_loss_rate
-from nagi.verdict.passages import Passage
 from nagi.verdict.rates import compare_rate
 from nagi.verdict.values import Value
 
@@ -53,6 +53,20 @@ def measure_passage_rate_error(passage: Passage, rate: int) -> float | None:
     return compare_rate(
         passage.started_ns, passage.ended_ns, passage.bits, usable, passage.seen_ns, rate
     )
+
+
+def measure_rate_errors(plan: RunPlan, passages: Iterable[Passage]) -> Iterator[Value]:
+    """Yield the error of the rate of each port that shapes a link, in percent."""
+    for passage in passages:
+        if plan.switch_share(passage.direction) is None:
+            continue
+        rate = plan.channel(passage.direction).rate_bps
+        rate_error = None if rate is None else measure_passage_rate_error(passage, rate)
+        if rate_error is not None:
+            subject = (
+                f"switch {passage.node}, {passage.direction.link} {passage.direction.direction}"
+            )
+            yield rate_error * 100, f"{subject}, as seen by the emulator"
 
 
 def count_unaccounted(plan: RunPlan, recorded: Records, switches: Switches) -> list[Value]:
