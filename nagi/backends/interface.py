@@ -12,7 +12,7 @@ in that room. The pipeline iterates over the backends (registry.py) and knows no
 | `needs.py` | `nagi.campaign`, `nagi.terminal`, `nagi.cli` | `Needs` |
 | `evidence.py` | `nagi.verdict`, `nagi.campaign` | `Verifier` |
 | `doctor.py` | `nagi.doctor` | `Stage` |
-| `chapter.py` | reports | `Chapter` |
+| `chapter.py` | reports | `Chapter` in reports/nagi_reports/chapters/backends.py |
 | `host.py` | the agent on a host | `HostPart` in hosts/agent/nagi_agent/backends.py |
 """
 
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
         SwitchPlan,
         SwitchTarget,
     )
-    from nagi_reports.chapters.material import Material
-    from nagi_reports.content import Block, Section
 
     from nagi.doctor.observations import Observations, StageFinding
     from nagi.plan.request import PlanRequest
@@ -373,16 +371,3 @@ class Stage(Protocol):
 
     def check(self, observations: Observations) -> Iterator[StageFinding]:
         """Yield the findings about each host."""
-
-
-class Chapter(Protocol):
-    """The backend's share in reports (chapter.py)."""
-
-    def compose_sections(self, material: Material) -> list[Section]:
-        """Return its sections of the report."""
-
-    def compose_setup_rows(self, material: Material) -> list[tuple[str, str]]:
-        """Return its rows of the table in Setup."""
-
-    def compose_certificate(self, material: Material) -> Iterator[Block]:
-        """Yield its blocks of the chapter about the certificate."""

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 from nagi.backends.names import load_parts
 
 if TYPE_CHECKING:
-    from nagi.backends.interface import Chapter, Keys, Needs, PlannerFactory, Stage, Verifier
+    from nagi_reports.chapters.backends import Chapter
+
+    from nagi.backends.interface import Keys, Needs, PlannerFactory, Stage, Verifier
 
 
 def load_keys() -> dict[str, Keys]:

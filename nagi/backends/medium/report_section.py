@@ -13,7 +13,6 @@ from nagi_contracts.links import FrameCounts, Links, MediumAccount
 from nagi_contracts.media import MatrixReach, MediumPlan, RangeReach
 from nagi_contracts.plan import RunPlan
 from nagi_contracts.units import format_count
-
 from nagi_reports import figures
 from nagi_reports.chapters.material import Material
 from nagi_reports.chapters.over_time import choose_runs

@@ -12,22 +12,16 @@ from nagi_contracts.plan import (
     DIRECTIONS,
     DirectionName,
     LinkPlan,
-    RadioChannelPlan,
-    RadioPlan,
-    RunPlan,
 )
 from nagi_contracts.units import format_count
-
 from nagi_reports import figures
-from nagi_reports.chapters import adaptation
 from nagi_reports.chapters.material import Material
-from nagi_reports.chapters.words import MODULATIONS, NONE
+from nagi_reports.chapters.words import NONE
 from nagi_reports.content import Block, Column, Figure, Paragraph, Table
 from nagi_reports.figures import ErrorRate
 
-MODEMS = {"ofdm": "OFDM", "single_carrier": "single carrier"}
-_FADINGS = {"none": "", "rayleigh": "Rayleigh", "rician": "Rician"}
-
+from nagi.backends.radio import report_modes
+from nagi.backends.radio.report_words import describe_direction, describe_radio, list_radios
 
 _CAUSES = (
     "not_detected",
@@ -103,49 +97,7 @@ def compose_blocks(material: Material) -> list[Block]:
                 _describe_figure(curves),
             )
         )
-    return composed + adaptation.compose_blocks(material)
-
-
-def describe_radio(radio: RadioPlan) -> str:
-    """Return what both directions of a radio share: modem, modulation and sample rate."""
-    if radio.modes is not None:
-        modes = f"rate adaptation over {len(radio.modes)} modes"
-        return f"{MODEMS[radio.modem]}, {modes}, {radio.sample_rate_hz / 1e6:.6g} MHz"
-    assert radio.modulation is not None
-    coding = "" if radio.code_rate == "none" else f", code rate {radio.code_rate}"
-    return (
-        f"{MODEMS[radio.modem]} {MODULATIONS[radio.modulation]}{coding}, "
-        f"{radio.sample_rate_hz / 1e6:.6g} MHz"
-    )
-
-
-def describe_channel(channel: RadioChannelPlan) -> str:
-    """Return what a channel does in addition to noise; empty if nothing."""
-    effects = []
-    if channel.fading != "none":
-        k_factor = "" if channel.k_factor_db is None else f", K {channel.k_factor_db:g} dB"
-        effects.append(f"{_FADINGS[channel.fading]} {channel.doppler_hz or 0:g} Hz{k_factor}")
-    if channel.taps is not None and len(channel.taps) > 1:
-        effects.append(f"{len(channel.taps)} paths")
-    if channel.frequency_offset_hz:
-        effects.append(f"offset {channel.frequency_offset_hz:g} Hz")
-    return ", ".join(effects)
-
-
-def describe_direction(radio: RadioPlan, direction: DirectionName) -> str:
-    """Return what is between the ends in one direction in addition to noise.
-
-    For devices, this is their frequency and gains.
-    """
-    channel = radio.channel(direction)
-    if channel is not None:
-        return describe_channel(channel)
-    assert radio.uhd is not None
-    frequency_hz = getattr(radio.uhd.frequency_hz, direction)
-    gains = f"{radio.uhd.sender(direction).tx_gain_db:g} + " + (
-        f"{radio.uhd.receiver(direction).rx_gain_db:g} dB of gain"
-    )
-    return f"{frequency_hz / 1e6:g} MHz, {gains}"
+    return composed + report_modes.compose_blocks(material)
 
 
 def _group_transmissions(material: Material) -> dict[_Key, _SnrGroup]:
@@ -169,9 +121,9 @@ def _group_transmissions(material: Material) -> dict[_Key, _SnrGroup]:
 def _read_accounts(
     material: Material,
 ) -> Iterator[tuple[str, LinkPlan, DirectionName, TransmissionCounts]]:
-    for run_id, plan, accounts in material.read_all(Links, "links.json", RunPlan.radios):
+    for run_id, plan, accounts in material.read_all(Links, "links.json", list_radios):
         by_name = {account.name: account for account in accounts.links}
-        for link in plan.radios():
+        for link in list_radios(plan):
             account = by_name[link.name]
             for direction in DIRECTIONS:
                 transmissions = account.direction(direction).transmissions

@@ -6,13 +6,13 @@ from __future__ import annotations
 import pandas as pd
 from nagi_contracts.plan import DIRECTIONS, LinkPlan, RunPlan
 from nagi_contracts.units import format_count
-
 from nagi_reports import figures
 from nagi_reports.chapters.material import Material
-from nagi_reports.chapters.words import MODULATIONS
 from nagi_reports.content import Figure
 from nagi_reports.figures import ModeShares
 from nagi_reports.parquet import read_parquet
+
+from nagi.backends.radio.report_words import MODULATIONS, list_radios
 
 _MIN_TRANSMISSIONS = 30  # at an SNR, for meaningful shares
 _MIN_RANGE_DB = 4  # of SNRs, for a meaningful panel
@@ -58,7 +58,7 @@ def _read_transmissions(
 
 
 def _list_adaptive_links(plan: RunPlan) -> list[LinkPlan]:
-    return [link for link in plan.radios() if link.radio is not None and link.radio.modes]
+    return [link for link in list_radios(plan) if link.radio is not None and link.radio.modes]
 
 
 def _name_modes(link: LinkPlan) -> list[str]:
