@@ -51,9 +51,9 @@ OPAQUE: dict[type[Contract], str] = {
 }
 # Methods whose source is copied to the agent.
 SHARED: dict[type[Contract], tuple[str, ...]] = {
-    LinkPlan: ("backend", "is_radio", "is_simulated_fpga", "is_on_board"),
+    LinkPlan: ("backend",),
     FlowPlan: ("listens", "listener"),
-    RunPlan: ("node", "carried_by", "radios", "simulated_fpgas", "on_boards", "switches"),
+    RunPlan: ("node", "carried_by", "switches"),
 }
 
 _HEAD = '''\

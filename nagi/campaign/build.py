@@ -82,9 +82,7 @@ def _hash_programs(
     program = paths.executable("nagi-link")
     if not program.exists():
         raise refuse(f"there is no {program}", "build it: `make setup`")
-    sources = sorted((paths.AGENT / "nagi_agent").glob("*.py"))
-    sources += sorted((paths.P4_CONTROL / "nagi_p4").glob("*.py"))
-    sources += sorted((paths.FPGA / "nagi_fpga").glob("*.py"))
+    sources = paths.load_module(paths.AGENT / "bundle.py").list_sources().values()
     common = {
         "nagi_link": compute_sha256(program),
         "nagi_agent": hashlib.sha256(

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import sys
 import sysconfig
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, suppress
@@ -326,8 +325,7 @@ def make_agent(directory: Path, objects: dict[str, Path]) -> Path:
     """
     agent = directory / "nagi-agent.pyz"
     files = {NAGI_TCP: find_nagi_tcp(), BUNDLED: find_nagi_traffic(), **objects}
-    options = [f"{name}={file}" for name, file in files.items()]
-    subprocess.run([sys.executable, paths.AGENT / "bundle.py", agent, *options], check=True)
+    paths.load_module(paths.AGENT / "bundle.py").bundle(agent, files)
     return agent
 
 

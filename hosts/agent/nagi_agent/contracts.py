@@ -314,20 +314,6 @@ class LinkPlan:
             return "fpga"
         return next(iter(self.parts), "link")
 
-    @property
-    def is_radio(self) -> bool:
-        return self.radio is not None
-
-    @property
-    def is_simulated_fpga(self) -> bool:
-        """True if nagi-fpga simulates the core that carries the link."""
-        return self.fpga is not None and self.fpga.by == "simulated"
-
-    @property
-    def is_on_board(self) -> bool:
-        """True if an FPGA board carries the link, without a program on the emulator's host."""
-        return self.fpga is not None and self.fpga.by == "board"
-
     @classmethod
     def from_json(cls, json: Json) -> LinkPlan:
         return cls(
@@ -649,18 +635,6 @@ class RunPlan:
     def carried_by(self, backend: str) -> list[LinkPlan]:
         """Return the links that a backend carries."""
         return [link for link in self.links if link.backend == backend]
-
-    def radios(self) -> list[LinkPlan]:
-        """Return the links that are radios."""
-        return [link for link in self.links if link.is_radio]
-
-    def simulated_fpgas(self) -> list[LinkPlan]:
-        """Return the links whose core nagi-fpga simulates."""
-        return [link for link in self.links if link.is_simulated_fpga]
-
-    def on_boards(self) -> list[LinkPlan]:
-        """Return the links that FPGA boards carry: all links of the run, or none."""
-        return [link for link in self.links if link.is_on_board]
 
     def switches(self) -> list[NodePlan]:
         """Return the nodes that are switches."""

@@ -23,11 +23,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Optional
 
-from nagi_p4.operations import Refused
-from nagi_p4.simple_switch_client import DEFAULT_PORT
-from nagi_p4.unix_sockets import connect
-
-from nagi_agent import bmv2, host
+from nagi_agent import host
 from nagi_agent.commands import describe_exit_status
 from nagi_agent.contracts import (
     Batch,
@@ -39,9 +35,14 @@ from nagi_agent.contracts import (
     SwitchFacts,
 )
 from nagi_agent.daemons import END_TIMEOUT_S, START_TIMEOUT_S, Daemon, name_control_socket
-from nagi_agent.loopback import LoopbackGuard
-from nagi_agent.pipelines import require_switch
 from nagi_agent.processes import end_process, read_log_tail, start_process
+from nagi_p4.operations import Refused
+from nagi_p4.simple_switch_client import DEFAULT_PORT
+from nagi_p4.unix_sockets import connect
+
+from nagi.backends.switch.host import bmv2
+from nagi.backends.switch.host.loopback import LoopbackGuard
+from nagi.backends.switch.host.pipelines import require_switch
 
 PACKAGE, LIBRARY = "nagi_p4runtime", "finsy"
 _LOCAL = ("127.0.0.1", 9559)  # the port that IANA assigned to P4Runtime
@@ -277,7 +278,7 @@ class LocalSwitch:
             self._name = _SERVER
             self._daemon = Daemon("nagi-switch", nagi_switch, settings, directory, user=user)
             try:
-                self._daemon.wait_until_ready()
+                self._daemon.begin()
             except BaseException:
                 self._daemon.kill()
                 raise

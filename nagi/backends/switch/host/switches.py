@@ -3,21 +3,24 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from typing import Optional
 
-from nagi_agent import bmv2, controllers, host, p4runtime
+from nagi_agent import host
 from nagi_agent.contracts import Batch, NodePlan, RunPlan, SwitchFacts
 from nagi_agent.job import Job
 from nagi_agent.processes import find_service_user, run_command
-from nagi_agent.running_switches import (
+
+from nagi.backends.switch.host import bmv2, controllers, p4runtime
+from nagi.backends.switch.host.running_switches import (
     RunningNagiSwitch,
     RunningP4RuntimeSwitch,
     RunningSimpleSwitch,
     RunningSwitch,
     Target,
 )
-from nagi_agent.switch_settings import NAGI_SWITCH
+from nagi.backends.switch.host.switch_settings import NAGI_SWITCH
 
 
 def find_switch(plan: RunPlan, name: str) -> Optional[NodePlan]:
@@ -67,14 +70,10 @@ def find_nagi_switch_problem(program: Optional[str]) -> Optional[str]:
     return None
 
 
-def list_installed(job: Job, is_root: bool) -> dict[Target, SwitchFacts]:
-    """Return the switches that this host could run or reach, by target.
-
-    Args:
-        job: this host's settings.
-        is_root: whether the agent is root. Only root can test whether bmv2's control can be kept
-            to this host.
-    """
+def list_installed(job: Job) -> dict[Target, SwitchFacts]:
+    """Return the switches that this host could run or reach, by target."""
+    # Only root can test whether bmv2's control can be kept to this host.
+    is_root = os.geteuid() == 0
     switches: dict[Target, SwitchFacts] = {}
     program = job.nagi_switch or shutil.which(NAGI_SWITCH)
     if program:
@@ -96,18 +95,16 @@ def list_installed(job: Job, is_root: bool) -> dict[Target, SwitchFacts]:
 def start_switch(
     job: Job,
     plan: RunPlan,
-    node: NodePlan,
     directory: str,
     epoch: float,
     *,
     live: bool = False,
 ) -> RunningSwitch:
-    """Start the switch of a node.
+    """Start the switch of this node, which must be a switch.
 
     Args:
         job: this host's settings.
         plan: the run.
-        node: the node, which must be a switch.
         directory: the run's directory, which gets the switch's files.
         epoch: the instant 0 of the switch's clock, in seconds since the Unix epoch.
         live: whether the topology is live, so that any program may use it.
@@ -115,6 +112,7 @@ def start_switch(
     Raises:
         RuntimeError: the switch cannot be started.
     """
+    node = plan.node(job.node)
     if plan.switch_target == "p4runtime":
         return RunningP4RuntimeSwitch(job, plan, node, directory, epoch, live)
     if plan.switch_target == "bmv2":

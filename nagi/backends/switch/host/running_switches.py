@@ -18,21 +18,22 @@ import os
 from abc import ABC, abstractmethod
 from typing import Literal, Optional
 
+from nagi_agent import host
+from nagi_agent.contracts import Counters, Json, NodePlan, RunPlan, SwitchRecord
+from nagi_agent.daemons import Daemon
+from nagi_agent.job import Job
+from nagi_agent.journal import write_json
 from nagi_p4 import edge
 from nagi_p4.nagi_switch import NagiSwitch
 from nagi_p4.operations import Operation
 from nagi_p4.simple_switch import SimpleSwitch
 from nagi_p4.switch import Switch
 
-from nagi_agent import bmv2, controllers, cpu_port, host, icmp_errors, p4runtime
-from nagi_agent.bmv2 import SimpleSwitchProcess
-from nagi_agent.contracts import Counters, Json, NodePlan, RunPlan, SwitchRecord
-from nagi_agent.cpu_port import CpuPort
-from nagi_agent.daemons import Daemon
-from nagi_agent.job import Job
-from nagi_agent.journal import write_json
-from nagi_agent.pipelines import make_pipeline, require_switch
-from nagi_agent.switch_settings import (
+from nagi.backends.switch.host import bmv2, controllers, cpu_port, icmp_errors, p4runtime
+from nagi.backends.switch.host.bmv2 import SimpleSwitchProcess
+from nagi.backends.switch.host.cpu_port import CpuPort
+from nagi.backends.switch.host.pipelines import make_pipeline, require_switch
+from nagi.backends.switch.host.switch_settings import (
     ACCOUNT,
     DIGESTS,
     NAGI_SWITCH,
@@ -94,7 +95,7 @@ class RunningSwitch(ABC):
         return os.path.join(self._directory, name)
 
     @abstractmethod
-    def set_up(self) -> None:
+    def begin(self) -> None:
         """Wait until the switch runs, install its entries, and start its controller.
 
         Raises:
@@ -189,8 +190,8 @@ class RunningNagiSwitch(RunningSwitch):
             user=job.daemon_user,
         )
 
-    def set_up(self) -> None:
-        self._daemon.wait_until_ready()
+    def begin(self) -> None:
+        self._daemon.begin()
         self._switch = NagiSwitch(self._daemon.socket)
         self._install_entries(self._switch, [])
 
@@ -208,7 +209,7 @@ class RunningNagiSwitch(RunningSwitch):
         assert self._switch is not None
         counters = self._pipeline.read_counters(self._switch)
         self._switch.close()
-        self._daemon.stop()
+        self._daemon.finish()
         with open(self._make_path(ACCOUNT), encoding="utf-8") as file:
             account = json.load(file)
         self._write_record(
@@ -251,7 +252,7 @@ class RunningSimpleSwitch(RunningSwitch):
             is_isolated=job.virtual,
         )
 
-    def set_up(self) -> None:
+    def begin(self) -> None:
         self._switch = self._process.wait_until_ready(
             None if self._cpu is None else cpu_port.OWN_END
         )
@@ -342,7 +343,7 @@ class RunningP4RuntimeSwitch(RunningSwitch):
             self._version = self._local.version
         self._client = p4runtime.Client(address, device_id, modules)
 
-    def set_up(self) -> None:
+    def begin(self) -> None:
         program = p4info = None
         if self._local is not None:
             self._local.wait_until_ready()
