@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING
 from nagi.backends.names import load_parts
 
 if TYPE_CHECKING:
-    from nagi.backends.interface import Chapter, Keys, Needs, PlannerFactory, Stage, Verifier
+    from nagi.backends.interface import (
+        Chapter,
+        Keys,
+        Needs,
+        PlannerFactory,
+        Programs,
+        Stage,
+        Verifier,
+    )
 
 
 def load_keys() -> dict[str, Keys]:
@@ -24,6 +32,10 @@ def load_planners() -> dict[str, PlannerFactory]:
 
 def load_needs() -> dict[str, Needs]:
     return load_parts("needs")
+
+
+def load_programs() -> dict[str, Programs]:
+    return load_parts("programs")
 
 
 def load_verifiers() -> dict[str, Verifier]:

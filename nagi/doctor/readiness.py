@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from nagi_contracts import __version__
 from nagi_contracts.doctor import Status
-from nagi_contracts.inspection import Holder, Inspection, SwitchFacts
+from nagi_contracts.inspection import Holder, Inspection, ProgramFacts, SwitchFacts
 from nagi_contracts.plan import SwitchTarget
 from nagi_contracts.units import format_bytes, format_time
 
@@ -86,7 +86,7 @@ def check_radios(observations: Observations) -> Iterator[StageFinding]:
         yield _check_optional_program(
             host,
             "nagi-sdr",
-            (inspection.nagi_sdr, inspection.nagi_sdr_error),
+            inspection.read_program("radio"),
             radio.describe_links(links) if links else "",
             cure,
         )
@@ -101,7 +101,7 @@ def check_fpgas(observations: Observations) -> Iterator[StageFinding]:
         yield _check_optional_program(
             host,
             "nagi-fpga",
-            (inspection.nagi_fpga, inspection.nagi_fpga_error),
+            inspection.read_program("fpga"),
             fpga.describe_links(links) if links else "",
             cure,
         )
@@ -109,18 +109,18 @@ def check_fpgas(observations: Observations) -> Iterator[StageFinding]:
 
 
 def _check_optional_program(
-    host: str, program: str, report: tuple[str | None, str | None], links: str, cure: str
+    host: str, program: str, facts: ProgramFacts, links: str, cure: str
 ) -> StageFinding:
     """Check a program that only some links need.
 
     Args:
         host: The emulator.
         program: The name of the program.
-        report: Its version, and the error if it does not run.
+        facts: Its version, and the error if it does not run.
         links: A description of the links that need it, or "" if none does.
         cure: How to install it.
     """
-    version, error = (report[0] or "").split()[-1:], report[1]
+    version, error = (facts.version or "").split()[-1:], facts.error
     status_if_lacking: Status = "failure" if links else "warning"
     if error is not None:
         message = f"{program} does not run: {' '.join(error.split())}"
@@ -143,19 +143,20 @@ def check_switches(observations: Observations) -> Iterator[StageFinding]:
             for node, target in (observations.needs.switches if observations.needs else ())
             if node == inspection.node
         }
-        for target in sorted(targets - inspection.switches.keys()):
+        switches = inspection.list_switches()
+        for target in sorted(targets - switches.keys()):
             yield _describe_missing_switch(host, target)
-        for target, facts in inspection.switches.items():
+        for target, facts in switches.items():
             if facts.problem is not None:
                 message, _, cure = facts.problem.partition("; ")
                 status: Status = "failure" if target in targets else "warning"
                 yield StageFinding([host], status, message, cure)
         versions = [
             _describe_switch_version(target, facts)
-            for target, facts in inspection.switches.items()
+            for target, facts in switches.items()
             if facts.problem is None
         ]
-        if versions or not (targets or inspection.switches):
+        if versions or not (targets or switches):
             yield StageFinding([host], "ok", ", ".join(versions) or "none is installed")
     yield from observations.skip_uninspected()
 

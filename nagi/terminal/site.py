@@ -220,8 +220,9 @@ def get_radio_availability(survey: Survey) -> Availability:
     If not, the reason is that of the first emulator without nagi-sdr.
     """
     for host, inspection in survey.inspections.items():
-        if inspection.node == EMULATOR and inspection.nagi_sdr is None:
-            reason = " ".join((inspection.nagi_sdr_error or "there is no nagi-sdr").split())
+        program = inspection.read_program("radio")
+        if inspection.node == EMULATOR and program.version is None:
+            reason = " ".join((program.error or "there is no nagi-sdr").split())
             return Availability(False, f"{host}: {reason}", radio.INSTALL_THERE)
     return Availability(True)
 
@@ -232,7 +233,8 @@ def get_fpga_availability(survey: Survey) -> Availability:
     If not, the reason is that of the first emulator without nagi-fpga.
     """
     for host, inspection in survey.inspections.items():
-        if inspection.node == EMULATOR and inspection.nagi_fpga is None:
-            reason = " ".join((inspection.nagi_fpga_error or "there is no nagi-fpga").split())
+        program = inspection.read_program("fpga")
+        if inspection.node == EMULATOR and program.version is None:
+            reason = " ".join((program.error or "there is no nagi-fpga").split())
             return Availability(False, f"{host}: {reason}", fpga.INSTALL_THERE)
     return Availability(True)

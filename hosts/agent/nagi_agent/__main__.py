@@ -31,7 +31,7 @@ import sys
 from typing import Optional
 
 from nagi_agent import guest, hold, journal, live
-from nagi_agent.backends import list_parts
+from nagi_agent.backends import load_parts
 from nagi_agent.batches import remove_collected, run_batch
 from nagi_agent.contracts import Batch, Json
 from nagi_agent.inspection import find_problems, inspect
@@ -107,7 +107,7 @@ def main() -> int:
     )
     commands = parser.add_subparsers(dest="command", required=True)
     backend_commands = {
-        name: function for part in list_parts() for name, function in part.commands.items()
+        name: function for part in load_parts().values() for name, function in part.commands.items()
     }
     for name in (
         "inspect",

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import functools
 from dataclasses import replace
-from typing import Any, Callable, Iterator, Mapping, Optional, Protocol, Sequence
+from typing import Callable, Iterator, Mapping, Optional, Protocol, Sequence
 
-from nagi.backends.names import load_parts
+from nagi.backends import names
 
 from nagi_agent.contracts import Batch, Json, NodePlan, RunPlan
 from nagi_agent.job import Job
@@ -142,10 +142,9 @@ class HostPart:
 
 
 @functools.lru_cache(maxsize=None)
-def list_parts() -> tuple[HostPart, ...]:
-    """Return the parts of all backends, in the order in which they are asked."""
-    parts: dict[str, Any] = load_parts("host")
-    return tuple(parts.values())
+def load_parts() -> dict[str, HostPart]:
+    """Return the parts of all backends, by backend, in the order in which they are asked."""
+    return names.load_parts("host")
 
 
 def find_driver(plan: RunPlan, job: Job) -> Optional[HostPart]:
@@ -154,7 +153,7 @@ def find_driver(plan: RunPlan, job: Job) -> Optional[HostPart]:
     If several parts could, it is the last one: nagi-link carries all links, unless another backend
     takes its place.
     """
-    drivers = [part for part in list_parts() if part.drives(plan, job)]
+    drivers = [part for part in load_parts().values() if part.drives(plan, job)]
     return drivers[-1] if drivers else None
 
 

@@ -14,8 +14,8 @@ from contextlib import ExitStack
 from typing import Any, Optional
 
 from nagi_agent import host
-from nagi_agent.backends import Companion, list_parts
-from nagi_agent.contracts import Json, LinkPlan, RunPlan
+from nagi_agent.backends import Companion, load_parts
+from nagi_agent.contracts import Json, LinkPlan, ProgramFacts, RunPlan
 from nagi_agent.daemons import START_TIMEOUT_S, Daemon, name_control_socket
 from nagi_agent.job import Job
 
@@ -42,14 +42,18 @@ def record_transmissions(configuration: Json) -> None:
     configuration["transmissions"] = TRANSMISSIONS
 
 
-def read_optional_version(job: Job, program: Optional[str]) -> tuple[Optional[str], Optional[str]]:
-    """Return version and error of a program that only some links of emulators need.
+def read_program_facts(job: Job, program: Optional[str]) -> Json:
+    """Return the facts about a program that only some links of emulators need.
 
-    Both are None if the program is not installed, or if this host is no emulator.
+    There are none if this host is no emulator. Version and error are null if the program is not
+    installed.
     """
-    if not job.is_emulator or program is None or shutil.which(program) is None:
-        return None, None
-    return host.try_to_read_version(program)
+    if not job.is_emulator:
+        return {}
+    version = error = None
+    if program is not None and shutil.which(program) is not None:
+        version, error = host.try_to_read_version(program)
+    return ProgramFacts(version=version, error=error).to_json()
 
 
 def build_configuration(plan: RunPlan, job: Job, begins: float) -> Json:
@@ -79,7 +83,7 @@ def build_configuration(plan: RunPlan, job: Job, begins: float) -> Json:
         for direction in (link.forward, link.backward)
     ):
         record_transmissions(configuration)
-    for part in list_parts():
+    for part in load_parts().values():
         part.configure(configuration, plan, job)
     return configuration
 
@@ -132,7 +136,7 @@ class Emulator(Daemon):
         configuration = build_configuration(plan, job, begins)
         self._companions: list[Companion] = []
         with ExitStack() as undo:
-            for part in list_parts():
+            for part in load_parts().values():
                 for companion in part.start_companions(configuration, plan, job, directory):
                     undo.callback(companion.kill)
                     self._companions.append(companion)

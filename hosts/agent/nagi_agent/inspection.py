@@ -14,7 +14,7 @@ import time
 from typing import Optional
 
 from nagi_agent import commands, flows, host, schemes, traffic
-from nagi_agent.backends import list_parts
+from nagi_agent.backends import load_parts
 from nagi_agent.capture import Capture
 from nagi_agent.contracts import Batch, ClockFacts, FlowPlan, Inspection, InterfaceFacts
 from nagi_agent.hold import find_holder, needs_restore
@@ -39,9 +39,7 @@ def inspect(batch: Batch) -> Inspection:
     nagi_link = nagi_link_error = None
     if job.is_emulator:
         nagi_link, nagi_link_error = host.try_to_read_version(job.nagi_link)
-    backend_facts = {}
-    for part in list_parts():
-        backend_facts.update(part.read_facts(job))
+    backend_facts = {name: part.read_facts(job) for name, part in load_parts().items()}
     busy = _measure_busy_share()
     can_capture = not (job.is_emulator or missing) and is_root
     return Inspection(
@@ -56,7 +54,7 @@ def inspect(batch: Batch) -> Inspection:
         missing_interfaces=[name for name in names if name not in present],
         nagi_link=nagi_link,
         nagi_link_error=nagi_link_error,
-        **backend_facts,
+        backends={name: facts for name, facts in backend_facts.items() if facts},
         io=None,
         capture_error=_find_capture_error(job, present) if can_capture else None,
         missing_programs=missing,
@@ -107,7 +105,7 @@ def find_problems(batch: Batch) -> list[str]:
     if os.geteuid() != 0:
         problems.append("the agent is not root; connect as a user who is, or with `become`")
     problems += [f"{name} is not installed; install it" for name in list_missing_programs(batch)]
-    for part in list_parts():
+    for part in load_parts().values():
         problems += part.find_problems(batch)
     if batch.is_emulator or problems:
         return problems

@@ -53,7 +53,7 @@ def without_links(plan: dict) -> dict:
 def test_a_batch_is_read_as_nagi_reads_it(tmp_path, interfaces):
     """Missing keys have the same defaults."""
     written = make_batch_json(tmp_path, without_links(make_plan_json()), interfaces=interfaces)
-    for key in ("user", "nagi_switch", "virtual", "collected"):
+    for key in ("user", "virtual", "collected"):
         del written[key]
     text = json.dumps(written)
     agent_value, nagi_value = (

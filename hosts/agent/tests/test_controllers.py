@@ -102,7 +102,8 @@ def test_nagi_switch_has_the_program_s_files_and_cpu_port():
 
 def test_a_missing_controller_is_reported_before_the_run():
     plan = make_switch_plan(controller=["no-such-program"])
-    batch = Batch.from_json(make_batch_json(Path(), plan, node="N", nagi_switch="/bin/true"))
+    backends = {"switch": {"nagi_switch": "/bin/true"}}
+    batch = Batch.from_json(make_batch_json(Path(), plan, node="N", backends=backends))
     problem = find_problem(batch)
     assert problem.startswith(
         "the controller of switch N: no-such-program is not there in /usr/local"

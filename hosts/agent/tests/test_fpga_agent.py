@@ -76,8 +76,8 @@ def programs(tmp_path):
 
 def start_emulator(programs, directory, plan=PLAN, nagi_fpga=...):
     directory.mkdir()
-    nagi_fpga = programs[1] if nagi_fpga is ... else nagi_fpga
-    job = make_emulator_job(directory, ENDS, nagi_link=programs[0], nagi_fpga=nagi_fpga)
+    backends = {"fpga": {"nagi_fpga": programs[1] if nagi_fpga is ... else nagi_fpga}}
+    job = make_emulator_job(directory, ENDS, nagi_link=programs[0], backends=backends)
     return Emulator(job, plan, 0.0, str(directory))
 
 

@@ -26,9 +26,10 @@ from test_controllers import INTERFACES, MACS, make_switch_plan
 ACCESS = {"address": "10.0.0.9:9559", "device_id": 3, "ports": {"wired": 17, "radio": 400}}
 
 
-def make_batch(**changes) -> Batch:
+def make_batch(**programs) -> Batch:
     plan = make_switch_plan(target="p4runtime", controller=None, p4info="# P4Info")
-    return Batch.from_json(make_batch_json(Path(), plan, node="N", **changes))
+    backends = {"switch": programs}
+    return Batch.from_json(make_batch_json(Path(), plan, node="N", backends=backends))
 
 
 def test_a_switch_without_an_address_is_reported():
@@ -183,7 +184,7 @@ def test_a_switch_of_the_inventory_gets_its_pipeline_or_is_cleared(host, tmp_pat
             access = ACCESS | {"address": "127.0.0.1:9559", "pipeline": pipeline,
                                "modules": sysconfig.get_path("purelib")}  # fmt: skip
             given = make_batch_json(
-                tmp_path, plan, node="N", p4runtime=access,
+                tmp_path, plan, node="N", backends={"switch": {"p4runtime": access}},
                 interfaces={"wired": "eth0", "radio": "eth1"},
             )  # fmt: skip
             (tmp_path / "batch.json").write_text(json.dumps(given))

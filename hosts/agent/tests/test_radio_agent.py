@@ -120,7 +120,8 @@ def programs(tmp_path):
 def start(programs, plan: RunPlan, directory, begins=0.0) -> Running:
     """Start the emulator with the programs nagi-link and nagi-sdr."""
     nagi_link, nagi_sdr = programs
-    job = make_emulator_job(directory, ENDS, nagi_link=nagi_link, nagi_sdr=nagi_sdr)
+    backends = {"radio": {"nagi_sdr": nagi_sdr}}
+    job = make_emulator_job(directory, ENDS, nagi_link=nagi_link, backends=backends)
     return find_driver(plan, job).start(job, plan, begins, str(directory))
 
 
@@ -200,4 +201,5 @@ def test_a_missing_nagi_sdr_is_reported_before_the_first_run(programs, tmp_path)
         "link wireless is a radio, and there is no nagi-sdr; install GNU Radio and nagi-sdr with "
         "`make sdr`"
     ]
-    assert not any("radio" in problem for problem in find_problems(nagi_sdr=programs[1]))
+    backends = {"radio": {"nagi_sdr": programs[1]}}
+    assert not any("radio" in problem for problem in find_problems(backends=backends))

@@ -88,8 +88,9 @@ def test_bmv2_has_queues_in_packets_and_a_notice_about_it():
     assert "0.5 ms before" in notice
 
 
-def make_batch(node="N", plan=PLAN_JSON, **changes) -> Batch:
-    return Batch.from_json(make_batch_json(Path(), plan, node=node, **changes))
+def make_batch(node="N", plan=PLAN_JSON, **programs) -> Batch:
+    backends = {"switch": programs}
+    return Batch.from_json(make_batch_json(Path(), plan, node=node, backends=backends))
 
 
 def test_a_host_that_cannot_be_the_switch_is_reported_with_the_cure(tmp_path):

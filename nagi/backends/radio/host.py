@@ -9,7 +9,7 @@ from typing import Optional
 
 from nagi_agent.backends import HostPart, Running
 from nagi_agent.contracts import Batch, Json, RunPlan
-from nagi_agent.emulator import Emulator, drop_nulls, read_optional_version, record_transmissions
+from nagi_agent.emulator import Emulator, drop_nulls, read_program_facts, record_transmissions
 from nagi_agent.job import Job
 
 NAME = "nagi-sdr"
@@ -24,12 +24,11 @@ class RadioHost(HostPart):
     def find_problems(self, batch: Batch) -> list[str]:
         if not batch.is_emulator:
             return []
-        problem = find_problem([run.plan for run in batch.runs], batch.nagi_sdr)
+        problem = find_problem([run.plan for run in batch.runs], find_program(batch.backends))
         return [] if problem is None else [problem]
 
     def read_facts(self, job: Job) -> Json:
-        version, error = read_optional_version(job, job.nagi_sdr)
-        return {"nagi_sdr": version, "nagi_sdr_error": error}
+        return read_program_facts(job, find_program(job.backends))
 
     def drives(self, plan: RunPlan, job: Job) -> bool:
         return job.is_emulator and bool(plan.carried_by("radio"))
@@ -37,7 +36,8 @@ class RadioHost(HostPart):
     def start(
         self, job: Job, plan: RunPlan, begins: float, directory: str, *, live: bool = False
     ) -> Running:
-        if job.nagi_sdr is None:
+        program = find_program(job.backends)
+        if program is None:
             raise RuntimeError("a link is a radio, and the batch names no nagi-sdr")
         if job.virtual:
             # A guest's files belong to the user who started the guest. nagi-sdr gives up the
@@ -50,7 +50,7 @@ class RadioHost(HostPart):
             directory,
             live=live,
             name=NAME,
-            program=job.nagi_sdr,
+            program=program,
             timeout_s=START_TIMEOUT_S,
             environment={"NAGI_LINK": job.nagi_link},
         )
@@ -65,6 +65,16 @@ class RadioHost(HostPart):
         for link in configuration["links"]:
             if link["name"] in radios:
                 link["radio"] = drop_nulls(radios[link["name"]])
+
+
+def find_program(programs: dict[str, Json]) -> Optional[str]:
+    """Return the path of nagi-sdr, or None if the batch names none.
+
+    Args:
+        programs: `backends` of the batch.
+    """
+    path: Optional[str] = programs.get("radio", {}).get("nagi_sdr")
+    return path
 
 
 def find_problem(plans: list[RunPlan], nagi_sdr: Optional[str]) -> Optional[str]:

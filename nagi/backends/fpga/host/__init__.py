@@ -7,7 +7,7 @@ from typing import Iterator
 
 from nagi_agent.backends import Companion, HostPart, Running
 from nagi_agent.contracts import Batch, Json, RunPlan
-from nagi_agent.emulator import read_optional_version
+from nagi_agent.emulator import read_program_facts
 from nagi_agent.job import Job
 
 from nagi.backends.fpga.host import board_links, simulated_core
@@ -22,15 +22,15 @@ class FpgaHost(HostPart):
         if not batch.is_emulator:
             return []
         plans = [run.plan for run in batch.runs]
-        problem = simulated_core.find_problem(plans, batch.nagi_fpga)
+        programs = batch.backends.get("fpga", {})
+        problem = simulated_core.find_problem(plans, programs.get("nagi_fpga"))
         return [
             *([] if problem is None else [problem]),
-            *board_links.find_problems(plans, batch.fpga_images),
+            *board_links.find_problems(plans, programs.get("images")),
         ]
 
     def read_facts(self, job: Job) -> Json:
-        version, error = read_optional_version(job, job.nagi_fpga)
-        return {"nagi_fpga": version, "nagi_fpga_error": error}
+        return read_program_facts(job, job.backends.get("fpga", {}).get("nagi_fpga"))
 
     def drives(self, plan: RunPlan, job: Job) -> bool:
         return job.is_emulator and bool(board_links.list_on_boards(plan))
@@ -38,16 +38,18 @@ class FpgaHost(HostPart):
     def start(
         self, job: Job, plan: RunPlan, begins: float, directory: str, *, live: bool = False
     ) -> Running:
-        return BoardLinks(job.fpga_images, plan, begins, directory, live=live)
+        images = job.backends.get("fpga", {}).get("images")
+        return BoardLinks(images, plan, begins, directory, live=live)
 
     def start_companions(
         self, configuration: Json, plan: RunPlan, job: Job, directory: str
     ) -> Iterator[Companion]:
         configured = {link["name"]: link for link in configuration["links"]}
+        program = job.backends.get("fpga", {}).get("nagi_fpga")
         for link in simulated_core.list_simulated(plan):
-            if job.nagi_fpga is None:
+            if program is None:
                 raise RuntimeError("a link is an FPGA's, and the batch names no nagi-fpga")
-            core = SimulatedCore(job.nagi_fpga, link.name, directory)
+            core = SimulatedCore(program, link.name, directory)
             (configured[link.name]["core"],) = core.descriptors
             yield core
 

@@ -21,8 +21,10 @@ class SwitchHost(HostPart):
         return [] if problem is None else [problem]
 
     def read_facts(self, job: Job) -> Json:
-        installed = {} if job.is_emulator else switches.list_installed(job)
-        return {"switches": installed}
+        if job.is_emulator:
+            return {}
+        installed = switches.list_installed(job)
+        return {target: facts.to_json() for target, facts in installed.items()}
 
     def drives(self, plan: RunPlan, job: Job) -> bool:
         return switches.find_switch(plan, job.node) is not None

@@ -19,7 +19,14 @@ from abc import ABC, abstractmethod
 from typing import Literal, Optional
 
 from nagi_agent import host
-from nagi_agent.contracts import Counters, Json, NodePlan, RunPlan, SwitchRecord
+from nagi_agent.contracts import (
+    Counters,
+    Json,
+    NodePlan,
+    RunPlan,
+    SwitchPrograms,
+    SwitchRecord,
+)
 from nagi_agent.daemons import Daemon
 from nagi_agent.job import Job
 from nagi_agent.journal import write_json
@@ -49,6 +56,15 @@ CHECK_INTERVAL_S = 0.25
 Target = Literal["nagi", "bmv2", "p4runtime"]
 
 
+def read_programs(programs: dict[str, Json]) -> SwitchPrograms:
+    """Return the programs for switches.
+
+    Args:
+        programs: `backends` of the batch.
+    """
+    return SwitchPrograms.from_json(programs.get("switch", {}))
+
+
 class RunningSwitch(ABC):
     """The running switch of one node.
 
@@ -74,6 +90,7 @@ class RunningSwitch(ABC):
         self._node = node
         self._directory = directory
         self._interfaces = job.interfaces
+        self._programs = read_programs(job.backends)
         self._macs = read_macs(plan, node.name, job.interfaces)
         self._mtus = read_mtus(job.interfaces)
         self._icmp = icmp_errors.make_controller(plan, node, live)
@@ -87,8 +104,8 @@ class RunningSwitch(ABC):
             directory,
             job.state,
             job.user,
-            job.p4runtime,
-            job.simple_switch_client,
+            self._programs.p4runtime,
+            self._programs.simple_switch_client,
         )
 
     def _make_path(self, name: str) -> str:
@@ -174,7 +191,7 @@ class RunningNagiSwitch(RunningSwitch):
         live: bool = False,
     ) -> None:
         super().__init__(job, plan, node, directory, live)
-        assert job.nagi_switch is not None  # switches.find_problem() checks it
+        assert self._programs.nagi_switch is not None  # switches.find_problem() checks it
         self._epoch_ns = int(epoch * 1e9)
         self._switch: Optional[NagiSwitch] = None
         socket = None if self._controller is None else self._controller.socket
@@ -183,7 +200,7 @@ class RunningNagiSwitch(RunningSwitch):
         )
         self._daemon = Daemon(
             NAGI_SWITCH,
-            job.nagi_switch,
+            self._programs.nagi_switch,
             configuration,
             directory,
             socket=socket,
@@ -231,7 +248,7 @@ class RunningSimpleSwitch(RunningSwitch):
     ) -> None:
         super().__init__(job, plan, node, directory, live)
         self._switch: Optional[SimpleSwitch] = None
-        executable = job.simple_switch or bmv2.NAME
+        executable = self._programs.simple_switch or bmv2.NAME
         self._version = host.read_version(executable, "--version")
         self._queues, self._notices = build_bmv2_queues(node)
         self._notices.append("bmv2 cannot be seeded: its random losses differ in every run")
@@ -245,7 +262,7 @@ class RunningSimpleSwitch(RunningSwitch):
         self._digests = open(self._make_path(DIGESTS), "w", encoding="utf-8")  # noqa: SIM115
         self._process = SimpleSwitchProcess(
             executable,
-            job.simple_switch_client,
+            self._programs.simple_switch_client,
             pipeline,
             ports,
             directory,
@@ -311,7 +328,8 @@ class RunningP4RuntimeSwitch(RunningSwitch):
         epoch: float,
         live: bool = False,
     ) -> None:
-        access, programs = job.p4runtime, job.p4runtime_here
+        switch_programs = read_programs(job.backends)
+        access, programs = switch_programs.p4runtime, switch_programs.p4runtime_here
         self._numbers = {port.link: port.number for port in require_switch(node).ports}
         super().__init__(job, plan, p4runtime.renumber_ports(node, access), directory, live)
         self.check_interval_s = CHECK_INTERVAL_S  # check() sends no ICMP errors for this target
@@ -333,7 +351,7 @@ class RunningP4RuntimeSwitch(RunningSwitch):
             ]
             self._local = p4runtime.LocalSwitch(
                 programs,
-                job.nagi_switch,
+                switch_programs.nagi_switch,
                 settings,
                 ports,
                 directory,

@@ -19,6 +19,7 @@ from nagi.backends.switch.host.running_switches import (
     RunningSimpleSwitch,
     RunningSwitch,
     Target,
+    read_programs,
 )
 from nagi.backends.switch.host.switch_settings import NAGI_SWITCH
 
@@ -34,6 +35,7 @@ def find_problem(batch: Batch) -> Optional[str]:
 
     A user's controller of the switch is checked as well.
     """
+    programs = read_programs(batch.backends)
     nodes = [(run, find_switch(run.plan, batch.node)) for run in batch.runs]
     for _, node in nodes:
         if node is not None:
@@ -44,10 +46,12 @@ def find_problem(batch: Batch) -> Optional[str]:
         if node is None:
             continue
         if run.plan.switch_target == "p4runtime":
-            return p4runtime.find_problem(batch)
+            return p4runtime.find_problem(programs)
         if run.plan.switch_target == "bmv2":
-            return bmv2.find_problem(batch.simple_switch, batch.simple_switch_client, batch.virtual)
-        return find_nagi_switch_problem(batch.nagi_switch)
+            return bmv2.find_problem(
+                programs.simple_switch, programs.simple_switch_client, batch.virtual
+            )
+        return find_nagi_switch_problem(programs.nagi_switch)
     return None
 
 
@@ -75,20 +79,21 @@ def list_installed(job: Job) -> dict[Target, SwitchFacts]:
     # Only root can test whether bmv2's control can be kept to this host.
     is_root = os.geteuid() == 0
     switches: dict[Target, SwitchFacts] = {}
-    program = job.nagi_switch or shutil.which(NAGI_SWITCH)
+    programs = read_programs(job.backends)
+    program = programs.nagi_switch or shutil.which(NAGI_SWITCH)
     if program:
         switches["nagi"] = SwitchFacts(
             version=host.read_version(program, "--version"),
             problem=find_nagi_switch_problem(program),
         )
-    program = job.simple_switch or shutil.which(bmv2.NAME)
+    program = programs.simple_switch or shutil.which(bmv2.NAME)
     if program:
         switches["bmv2"] = SwitchFacts(
             version=host.read_version(program, "--version"),
-            problem=bmv2.find_problem(program, job.simple_switch_client, not is_root),
+            problem=bmv2.find_problem(program, programs.simple_switch_client, not is_root),
         )
-    if job.p4runtime is not None:
-        switches["p4runtime"] = p4runtime.describe_switch(job.p4runtime)
+    if programs.p4runtime is not None:
+        switches["p4runtime"] = p4runtime.describe_switch(programs.p4runtime)
     return switches
 
 
