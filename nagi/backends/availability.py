@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nagi_contracts.inspection import ProgramFacts
+
 
 @dataclass(frozen=True)
 class Availability:
@@ -18,16 +20,15 @@ class Availability:
     cure: str = ""
 
 
-def judge_program(program: str, version: str | None, error: str | None, cure: str) -> Availability:
+def judge_program(program: str, facts: ProgramFacts, cure: str) -> Availability:
     """Return whether a host has a program.
 
     Args:
         program: Its name.
-        version: The version that the host's agent reports, or None without the program.
-        error: The reason why an installed program fails, or None.
+        facts: What the host's agent reports of it.
         cure: How to install it there.
     """
-    if version is not None:
+    if facts.version is not None:
         return Availability(True)
-    reason = " ".join((error or f"there is no {program}").split())
+    reason = " ".join((facts.error or f"there is no {program}").split())
     return Availability(False, reason, cure)

@@ -13,6 +13,7 @@ in that room. The pipeline iterates over the backends (registry.py) and knows no
 | `evidence.py` | `nagi.verdict`, `nagi.campaign` | `Verifier` |
 | `doctor.py` | `nagi.doctor` | `Stage` |
 | `chapter.py` | reports | `Chapter` in reports/nagi_reports/chapters/backends.py |
+| `programs.py` | `nagi.labs` | `Programs` |
 | `host.py` | the agent on a host | `HostPart` in hosts/agent/nagi_agent/backends.py |
 """
 
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     )
 
     from nagi.doctor.observations import Observations, StageFinding
+    from nagi.labs.shape import Shape
     from nagi.plan.request import PlanRequest
     from nagi.records.packets import Settings
     from nagi.records.run import RunRecords
@@ -51,6 +53,8 @@ if TYPE_CHECKING:
     from nagi.spec.media import Medium
     from nagi.verdict.limits import Limit
     from nagi.verdict.values import Evidence
+
+Json = dict[str, Any]
 
 
 class Key(NamedTuple):
@@ -281,6 +285,49 @@ class Needs:
     def classify_run(self, plan: RunPlan) -> str:
         """Return a word such as `radios` if the run has them; estimates learn by such classes."""
         return ""
+
+
+class Programs:
+    """The programs and settings that the backend's share in agents gets (programs.py).
+
+    They become Batch.backends[NAME]; a method returns {} if the node does nothing for the backend.
+    """
+
+    def read_variables(self, variables: Mapping[str, Any]) -> Json:
+        """Return the backend's settings of a real host from the host's inventory variables.
+
+        Raises:
+            BadValue: a variable is wrong; `key` is its name, and what is in it.
+        """
+        return {}
+
+    def list_local(self, node: str, shape: Shape) -> Json:
+        """Return this machine's programs for a node of a lab on this machine."""
+        return {}
+
+    def list_in_guest(self, node: str, shape: Shape) -> Json:
+        """Return the programs for a node in a guest of the virtual lab, by their paths there."""
+        return self.list_local(node, shape)
+
+    def list_remote(self, node: str, shape: Shape, settings: Json, directory: str) -> Json:
+        """Return the programs for a node that is a real host.
+
+        Args:
+            node: the node's name, or that of the emulator
+            shape: the nodes and links in use
+            settings: the host's settings, of read_variables()
+            directory: the directory of nagi's programs on the host
+        """
+        return {}
+
+    def list_shipped(self, settings: Json, programs: Json) -> dict[str, str]:
+        """Return Ansible's variables with the paths of programs to ship to a real host.
+
+        Args:
+            settings: the host's settings, of read_variables()
+            programs: the programs for its node, of list_remote()
+        """
+        return {}
 
 
 class Verifier(Protocol):

@@ -13,7 +13,7 @@ from nagi.backends.names import load_parts
 if TYPE_CHECKING:
     from nagi_reports.chapters.backends import Chapter
 
-    from nagi.backends.interface import Keys, Needs, PlannerFactory, Stage, Verifier
+    from nagi.backends.interface import Keys, Needs, PlannerFactory, Programs, Stage, Verifier
 
 
 def load_keys() -> dict[str, Keys]:
@@ -26,6 +26,10 @@ def load_planners() -> dict[str, PlannerFactory]:
 
 def load_needs() -> dict[str, Needs]:
     return load_parts("needs")
+
+
+def load_programs() -> dict[str, Programs]:
+    return load_parts("programs")
 
 
 def load_verifiers() -> dict[str, Verifier]:

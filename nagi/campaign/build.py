@@ -75,9 +75,7 @@ def _hash_programs(
     for needs in parts.values():
         if needs.is_always_needed:
             common |= needs.hash_programs(is_local, switch)
-    sources = sorted((paths.AGENT / "nagi_agent").glob("*.py"))
-    sources += sorted((paths.P4_CONTROL / "nagi_p4").glob("*.py"))
-    sources += sorted((paths.FPGA / "nagi_fpga").glob("*.py"))
+    sources = paths.load_module(paths.AGENT / "bundle.py").list_sources().values()
     common |= {
         "nagi_agent": hashlib.sha256(
             b"".join(source.read_bytes() for source in sources)

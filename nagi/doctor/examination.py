@@ -44,6 +44,7 @@ from nagi.labs.keeper import Keeper
 from nagi.labs.lab import Batches, list_scheme_objects, make_agent
 from nagi.labs.netns import NetnsLab
 from nagi.labs.physical import PhysicalLab
+from nagi.labs.programs import list_local_programs
 from nagi.labs.shape import EMULATOR, Shape
 from nagi.plan.schemes import read_receivers, read_schemes
 
@@ -164,15 +165,15 @@ def _inspect_this_machine(scratch: Path) -> Inspection:
     inspections = []
     for is_emulator in (False, True):
         request = scratch / "inspect.json"
+        node = EMULATOR if is_emulator else HERE
         Batch(
-            node=EMULATOR if is_emulator else HERE,
+            node=node,
             is_emulator=is_emulator,
             interfaces={},
             spool=str(scratch),
             state=str(scratch / "state"),
             nagi_link=nagi_link,
-            nagi_sdr=str(executable("nagi-sdr")) if is_emulator else None,
-            nagi_fpga=str(executable("nagi-fpga")) if is_emulator else None,
+            backends=list_local_programs(node, Shape((), ())),
             runs=[],
         ).write(request)
         process = subprocess.run(
@@ -184,10 +185,7 @@ def _inspect_this_machine(scratch: Path) -> Inspection:
         update={
             "nagi_link": emulator.nagi_link,
             "nagi_link_error": emulator.nagi_link_error,
-            "nagi_sdr": emulator.nagi_sdr,
-            "nagi_sdr_error": emulator.nagi_sdr_error,
-            "nagi_fpga": emulator.nagi_fpga,
-            "nagi_fpga_error": emulator.nagi_fpga_error,
+            "backends": host.backends | emulator.backends,
             "problems": list(dict.fromkeys(host.problems + emulator.problems)),
         }
     )

@@ -3,19 +3,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from nagi_contracts import __version__
 from nagi_contracts.doctor import Status
-from nagi_contracts.inspection import Inspection
+from nagi_contracts.inspection import ProgramFacts
 
 from nagi.doctor.observations import Observations, StageFinding
 
 
 def check_optional_program(
     observations: Observations,
+    backend: str,
     program: str,
-    read_report: Callable[[Inspection], tuple[str | None, str | None]],
     users: str,
     cure: str,
 ) -> Iterator[StageFinding]:
@@ -23,20 +23,20 @@ def check_optional_program(
 
     Args:
         observations: What was observed at hosts.
+        backend: The backend whose program it is.
         program: The name of the program.
-        read_report: Returns its version, and the error if it does not run.
         users: A description of the links that need it, or "" if none does.
         cure: How to install it.
     """
     for host, inspection in observations.list_emulators():
-        yield _check_program(host, program, read_report(inspection), users, cure)
+        yield _check_program(host, program, inspection.read_program(backend), users, cure)
     yield from observations.skip_uninspected()
 
 
 def _check_program(
-    host: str, program: str, report: tuple[str | None, str | None], users: str, cure: str
+    host: str, program: str, facts: ProgramFacts, users: str, cure: str
 ) -> StageFinding:
-    version, error = (report[0] or "").split()[-1:], report[1]
+    version, error = (facts.version or "").split()[-1:], facts.error
     status_if_lacking: Status = "failure" if users else "warning"
     if error is not None:
         message = f"{program} does not run: {' '.join(error.split())}"

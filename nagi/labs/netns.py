@@ -19,7 +19,8 @@ from nagi_contracts.plan import RunPlan
 from nagi.labs.ansible_runs import Playbooks
 from nagi.labs.inventory import make_netns_inventory, make_netns_placements
 from nagi.labs.keeper import Keeper
-from nagi.labs.lab import Batches, LocalLabs, SwitchPrograms, list_plan_objects, make_agent
+from nagi.labs.lab import Batches, LocalLabs, list_plan_objects, make_agent
+from nagi.labs.programs import list_local_programs
 from nagi.labs.shape import Shape
 from nagi.plan import schemes
 
@@ -61,9 +62,7 @@ class NetnsLab:
             records,
             directory,
             paths.executable("nagi-link"),
-            SwitchPrograms.from_this_machine(),
-            paths.executable("nagi-sdr"),
-            paths.executable("nagi-fpga"),
+            list_local_programs,
         )
         inventory = make_netns_inventory(
             shape,

@@ -15,7 +15,7 @@ import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from queue import Empty, Queue
@@ -46,7 +46,8 @@ from nagi.labs.inventory import (
     make_host_name,
     make_netns_placements,
 )
-from nagi.labs.lab import LocalLabs, SwitchPrograms, make_agent, schedule
+from nagi.labs.lab import LocalLabs, make_agent, schedule
+from nagi.labs.programs import list_guest_programs
 from nagi.labs.shape import Shape
 
 NAME = "virtual"
@@ -282,10 +283,7 @@ class VirtualLab:
             guest.OWN / _SPOOL,
             Path("/run/nagi"),
             guest.NAGI_LINK,
-            replace(SwitchPrograms.from_this_machine(), nagi_switch=str(guest.NAGI_SWITCH)),
-            # Its path outside, as nagi-sdr finds its modules relative to this path.
-            paths.executable("nagi-sdr"),
-            guest.NAGI_FPGA,
+            list_guest_programs,
         )
         nodes = {
             placement.node: GuestNode(

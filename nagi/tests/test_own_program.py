@@ -369,7 +369,7 @@ def test_what_the_switch_itself_drops_stays_checked(program_directory, tmp_path)
 
 
 def test_the_agent_knows_the_same_names():
-    from nagi_agent import controllers
+    from nagi.backends.switch.host import controllers
 
     assert (
         controllers.FACTS, controllers.PROGRAM, controllers.P4INFO, controllers.PACKAGE,

@@ -251,18 +251,15 @@ def test_transmissions_take_disk(tmp_path):
 
 
 def test_real_hosts_need_nagi_sdr_at_their_emulator():
-    def survey(**changes):
+    def survey(**facts):
         def host(node):
-            return Inspection.model_construct(  # type: ignore[call-arg]
-                node=node, nagi_sdr=None, nagi_sdr_error=None
-            ).model_copy(update=changes if node == "emulator" else {})
+            backends = {"radio": facts} if node == "emulator" else {}
+            return Inspection.model_construct(node=node, backends=backends)  # type: ignore[call-arg]
 
         return Survey([], {"alice": host("S"), "heron": host("emulator")}, {}, [])
 
-    assert check_on_hosts(radio.part, survey(nagi_sdr="nagi-sdr 0.1.0")).available
+    assert check_on_hosts(radio.part, survey(version="nagi-sdr 0.1.0")).available
     lacking = check_on_hosts(radio.part, survey())
     assert lacking.reason == "heron: there is no nagi-sdr"
     assert "`make sdr` there, or set its path as `nagi_sdr`" in lacking.cure
-    assert (
-        "No module" in check_on_hosts(radio.part, survey(nagi_sdr_error="No module named x")).reason
-    )
+    assert "No module" in check_on_hosts(radio.part, survey(error="No module named x")).reason

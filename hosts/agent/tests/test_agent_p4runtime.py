@@ -12,13 +12,13 @@ import time
 from pathlib import Path
 
 import pytest
-from agent_inputs import make_batch_json
-from nagi_agent import p4runtime
+from agent_inputs import AGENT_PATH, make_batch_json
+from nagi.backends.switch.host import p4runtime
+from nagi.backends.switch.host.controllers import build_controller_facts
+from nagi.backends.switch.host.pipelines import make_pipeline
+from nagi.backends.switch.host.switches import find_problem
 from nagi_agent.contracts import Batch, P4RuntimeAccess, RunPlan
-from nagi_agent.controllers import build_controller_facts
-from nagi_agent.pipelines import make_pipeline
-from nagi_agent.switches import find_problem
-from nagi_contracts.paths import AGENT, FPGA, P4, P4_CONTROL, executable
+from nagi_contracts.paths import P4, executable
 from nagi_contracts.records import compute_sha256
 from nagi_p4 import edge
 from nagi_p4.nagi_switch import NagiSwitch
@@ -27,9 +27,10 @@ from test_controllers import INTERFACES, MACS, make_switch_plan
 ACCESS = {"address": "10.0.0.9:9559", "device_id": 3, "ports": {"wired": 17, "radio": 400}}
 
 
-def make_batch(**changes) -> Batch:
+def make_batch(**programs) -> Batch:
     plan = make_switch_plan(target="p4runtime", controller=None, p4info="# P4Info")
-    return Batch.from_json(make_batch_json(Path(), plan, node="N", **changes))
+    backends = {"switch": programs}
+    return Batch.from_json(make_batch_json(Path(), plan, node="N", backends=backends))
 
 
 def test_a_switch_without_an_address_is_reported():
@@ -143,15 +144,16 @@ def host(namespaces):
 RUN = """
 import json, os, sys, time
 sys.path[:0] = {path!r}
-from nagi_agent import switches
+from nagi_agent.backends import find_driver
 from nagi_agent.contracts import Batch
 from nagi_agent.job import Job
 batch = Batch.from_json(json.load(open({batch!r})))
 plan = batch.runs[0].plan
 directory = os.path.join(batch.spool, "run")
 os.makedirs(directory, exist_ok=True)
-running = switches.start_switch(Job(batch), plan, plan.node("N"), directory, time.time())
-running.set_up()
+job = Job(batch)
+running = find_driver(plan, job).start(job, plan, time.time(), directory)
+running.begin()
 running.check()
 running.finish()
 running.kill()
@@ -183,13 +185,11 @@ def test_a_switch_of_the_inventory_gets_its_pipeline_or_is_cleared(host, tmp_pat
             access = ACCESS | {"address": "127.0.0.1:9559", "pipeline": pipeline,
                                "modules": sysconfig.get_path("purelib")}  # fmt: skip
             given = make_batch_json(
-                tmp_path, plan, node="N", p4runtime=access,
+                tmp_path, plan, node="N", backends={"switch": {"p4runtime": access}},
                 interfaces={"wired": "eth0", "radio": "eth1"},
             )  # fmt: skip
             (tmp_path / "batch.json").write_text(json.dumps(given))
-            code = RUN.format(
-                path=[str(AGENT), str(P4_CONTROL), str(FPGA)], batch=str(tmp_path / "batch.json")
-            )
+            code = RUN.format(path=AGENT_PATH, batch=str(tmp_path / "batch.json"))
             host.run("host", "/usr/bin/python3", "-c", code)
             read = control.perform({"op": "table_read", "table": edge.IPV4_ROUTES})["entries"]
             assert sorted(entry["data"][0] for entry in read) == [17, 400]

@@ -7,14 +7,16 @@ import json
 from pathlib import Path
 
 import pytest
-from agent_inputs import make_batch_json, make_plan_json
-from nagi_agent import bmv2_service
+from agent_inputs import WITH_AGENT, make_batch_json, make_plan_json
+from nagi.backends.switch.host import bmv2_service
+from nagi.backends.switch.host.switch_settings import (
+    build_bmv2_queues,
+    build_configuration,
+    derive_seed,
+)
+from nagi.backends.switch.host.switches import find_problem, find_switch
 from nagi_agent.contracts import Batch, RunPlan
-from nagi_agent.switch_settings import build_bmv2_queues, build_configuration, derive_seed
-from nagi_agent.switches import find_problem, find_switch
-from nagi_contracts.paths import AGENT, FPGA, P4_CONTROL
 
-WITH_AGENT = f"PYTHONPATH={AGENT}:{P4_CONTROL}:{FPGA}"
 INTERFACES = {"wired": "eth0", "radio": "eth1"}
 IMPOSES = {"rate_bps": 20_000_000, "overhead_bytes": 0, "queue": {"packets": 20, "bytes": None}}
 NODE_JSON = {
@@ -86,8 +88,9 @@ def test_bmv2_has_queues_in_packets_and_a_notice_about_it():
     assert "0.5 ms before" in notice
 
 
-def make_batch(node="N", plan=PLAN_JSON, **changes) -> Batch:
-    return Batch.from_json(make_batch_json(Path(), plan, node=node, **changes))
+def make_batch(node="N", plan=PLAN_JSON, **programs) -> Batch:
+    backends = {"switch": programs}
+    return Batch.from_json(make_batch_json(Path(), plan, node=node, backends=backends))
 
 
 def test_a_host_that_cannot_be_the_switch_is_reported_with_the_cure(tmp_path):
@@ -117,7 +120,7 @@ def host(namespaces):
 CODE = """
 import json
 from nagi_agent.contracts import RunPlan
-from nagi_agent.switch_settings import read_macs
+from nagi.backends.switch.host.switch_settings import read_macs
 plan = RunPlan.from_json(json.load(open({plan!r})))
 try:
     print(json.dumps(read_macs(plan, "N", {{"wired": "eth0"}})))
@@ -145,7 +148,7 @@ def test_macs_are_those_of_interfaces_and_permanent_neighbours(host, tmp_path):
 
 SERVE = """
 import socket, sys
-from nagi_agent.loopback import LoopbackGuard
+from nagi.backends.switch.host.loopback import LoopbackGuard
 family, port = socket.AddressFamily[sys.argv[1]], int(sys.argv[2])
 guard = LoopbackGuard(9090)
 with socket.create_server(("", port), family=family, dualstack_ipv6=family != socket.AF_INET) as it:

@@ -21,9 +21,9 @@ from pathlib import Path
 
 import pytest
 from etherbone_double import Endpoint, Words
+from nagi.backends.fpga.host import board_links
+from nagi.backends.fpga.host.board_links import BoardLinks, find_problems
 from nagi.records import packets
-from nagi_agent import board_links
-from nagi_agent.board_links import BoardLinks, find_problems
 from nagi_agent.contracts import RunPlan
 from nagi_contracts import plan as contracts
 from nagi_contracts.links import Links
@@ -218,7 +218,7 @@ def test_a_run_leaves_what_nagi_link_leaves(
 ) -> None:
     epoch = time.time()
     running = BoardLinks(images, plan, epoch, str(tmp_path))
-    running.wait_until_ready()
+    running.begin()
     assert board.writes[-1] == (0x018, 1)
     board.put_record(make_record(0))
     board.put_record(make_record(0, backward=True, late_ns=2_000_000))
@@ -229,7 +229,7 @@ def test_a_run_leaves_what_nagi_link_leaves(
         board.at[base + 0x90], board.at[base + 0x98] = delivered, 1500 * delivered
         board.at[base + 0xA8] = lost
     running.check()
-    running.stop()
+    running.finish()
     assert board.at[0x018] == 0  # disabled
     rows = packets.read_records(tmp_path / "packets.bin")
     assert [(r["index"], r["direction"], r["fate"]) for r in rows] == [

@@ -8,11 +8,8 @@ import subprocess
 import time
 
 import pytest
-from agent_inputs import make_batch_json, make_plan_json
+from agent_inputs import WITH_AGENT, make_batch_json, make_plan_json
 from nagi_contracts.inspection import Holder, Inspection
-from nagi_contracts.paths import AGENT, FPGA, P4_CONTROL
-
-WITH_AGENT = f"PYTHONPATH={AGENT}:{P4_CONTROL}:{FPGA}"
 
 
 @pytest.fixture

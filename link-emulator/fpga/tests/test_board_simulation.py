@@ -262,7 +262,7 @@ def expected_losses(directory: Path, count: int, seed: int, link: int) -> list[b
 AGENT_RUN = """
 import hashlib, json, subprocess, sys, time
 from pathlib import Path
-from nagi_agent import board_links
+from nagi.backends.fpga.host import board_links
 from nagi_agent.contracts import RunPlan
 from nagi_fpga import loading
 from nagi_fpga.etherbone import Etherbone
@@ -279,10 +279,10 @@ told = {"build_id": build_id, "sha256": hashlib.sha256(b"").hexdigest()}
 plan = RunPlan.from_json(json.loads((directory / "plan.json").read_text()))
 assert board_links.find_problems([plan], str(directory)) == []
 running = board_links.BoardLinks(str(directory), plan, time.time(), str(directory))
-running.wait_until_ready()
+running.begin()
 subprocess.run(["ping", "-f", "-c", "60", "-s", "472", "-w", "60", far], check=False)
 running.check()
-running.stop()
+running.finish()
 """
 
 
@@ -299,7 +299,7 @@ def test_the_agent_s_records_are_those_of_the_model(simulation: Simulation, tmp_
     link["fpga"] = {"by": "board", "board": "simulated", "address": ADDRESS}
     written["links"] = [link]
     (tmp_path / "plan.json").write_text(json.dumps(written))
-    environment = f"PYTHONPATH={paths.AGENT}:{paths.P4_CONTROL}:{FPGA}"
+    environment = f"PYTHONPATH={paths.AGENT}:{paths.P4_CONTROL}:{FPGA}:{paths.ROOT}"
     process = simulation.run(
         "nagi-fpga-ctl", "env", environment, sys.executable, "-c", AGENT_RUN,
         str(tmp_path), f"{simulation.build_id:08x}", FAR,

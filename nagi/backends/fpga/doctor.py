@@ -115,8 +115,8 @@ class FpgaStage(Stage):
         links = observations.list_needs(self.name)
         yield from check_optional_program(
             observations,
+            self.name,
             "nagi-fpga",
-            lambda inspection: (inspection.nagi_fpga, inspection.nagi_fpga_error),
             needs.part.describe(links) if links else "",
             needs.INSTALL if observations.is_local else needs.INSTALL_THERE,
         )

@@ -42,9 +42,7 @@ class FpgaNeeds(Needs):
     def check_availability_on(self, inspection: Inspection) -> Availability:
         if inspection.node != EMULATOR:
             return Availability(True)
-        return judge_program(
-            "nagi-fpga", inspection.nagi_fpga, inspection.nagi_fpga_error, INSTALL_THERE
-        )
+        return judge_program("nagi-fpga", inspection.read_program("fpga"), INSTALL_THERE)
 
     def require_lab(self, plans: Iterable[RunPlan], lab: str) -> None:
         """Raise InputError if links are on boards and `lab` has no cables to boards."""

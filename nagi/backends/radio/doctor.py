@@ -145,8 +145,8 @@ class RadioStage(Stage):
         links = observations.list_needs(self.name)
         yield from check_optional_program(
             observations,
+            self.name,
             "nagi-sdr",
-            lambda inspection: (inspection.nagi_sdr, inspection.nagi_sdr_error),
             needs.part.describe(links) if links else "",
             INSTALL if observations.is_local else needs.INSTALL_THERE,
         )

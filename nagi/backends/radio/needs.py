@@ -50,9 +50,7 @@ class RadioNeeds(Needs):
     def check_availability_on(self, inspection: Inspection) -> Availability:
         if inspection.node != EMULATOR:
             return Availability(True)
-        return judge_program(
-            "nagi-sdr", inspection.nagi_sdr, inspection.nagi_sdr_error, INSTALL_THERE
-        )
+        return judge_program("nagi-sdr", inspection.read_program("radio"), INSTALL_THERE)
 
     def hash_programs(self, is_local: bool, switch: SwitchTarget) -> dict[str, str | None]:
         return {"nagi_sdr": _compute_checksum() if is_local else None}

@@ -37,19 +37,20 @@ class SwitchStage(Stage):
                 for node, target in observations.list_needs(self.name)
                 if node == inspection.node
             }
-            for target in sorted(targets - inspection.switches.keys()):
+            switches = inspection.list_switches()
+            for target in sorted(targets - switches.keys()):
                 yield _describe_missing_switch(host, target)
-            for target, facts in inspection.switches.items():
+            for target, facts in switches.items():
                 if facts.problem is not None:
                     message, _, cure = facts.problem.partition("; ")
                     status: Status = "failure" if target in targets else "warning"
                     yield StageFinding([host], status, message, cure)
             versions = [
                 _describe_switch_version(target, facts)
-                for target, facts in inspection.switches.items()
+                for target, facts in switches.items()
                 if facts.problem is None
             ]
-            if versions or not (targets or inspection.switches):
+            if versions or not (targets or switches):
                 yield StageFinding([host], "ok", ", ".join(versions) or "none is installed")
         yield from observations.skip_uninspected()
 

@@ -21,10 +21,7 @@ import subprocess
 from importlib import resources
 from typing import Optional
 
-from nagi_p4 import edge
-from nagi_p4.simple_switch_client import CLIENT_VARIABLE, DEFAULT_PORT
-
-from nagi_agent import commands, p4runtime
+from nagi_agent import commands
 from nagi_agent.contracts import (
     ControllerFacts,
     ControllerNeighbour,
@@ -38,8 +35,12 @@ from nagi_agent.contracts import (
 )
 from nagi_agent.daemons import END_TIMEOUT_S, name_control_socket
 from nagi_agent.journal import write_json
-from nagi_agent.pipelines import require_switch
 from nagi_agent.processes import read_log_tail, start_process
+from nagi_p4 import edge
+from nagi_p4.simple_switch_client import CLIENT_VARIABLE, DEFAULT_PORT
+
+from nagi.backends.switch.host import p4runtime
+from nagi.backends.switch.host.pipelines import require_switch
 
 FACTS, PROGRAM, P4INFO = "controller.json", "pipeline.json", "p4info.txtpb"
 PACKAGE = "nagi_p4"

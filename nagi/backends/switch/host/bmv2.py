@@ -8,15 +8,15 @@ import signal
 import time
 from typing import Optional, Sequence
 
+from nagi_agent.commands import describe_exit_status
+from nagi_agent.daemons import END_TIMEOUT_S, START_TIMEOUT_S
+from nagi_agent.processes import end_process, read_log_tail, run_command, start_process
 from nagi_p4 import simple_switch_client
 from nagi_p4.operations import Refused
 from nagi_p4.simple_switch import SimpleSwitch
 from nagi_p4.simple_switch_client import DEFAULT_PORT, find_client_directory
 
-from nagi_agent.commands import describe_exit_status
-from nagi_agent.daemons import END_TIMEOUT_S, START_TIMEOUT_S
-from nagi_agent.loopback import LoopbackGuard
-from nagi_agent.processes import end_process, read_log_tail, run_command, start_process
+from nagi.backends.switch.host.loopback import LoopbackGuard
 
 NAME = "simple_switch"
 _NOTIFICATIONS = "bmv2.ipc"

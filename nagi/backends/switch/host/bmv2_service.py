@@ -25,12 +25,12 @@ import time
 from contextlib import ExitStack
 from typing import IO, Iterator, NoReturn, Optional
 
+from nagi_agent.contracts import Json
+from nagi_agent.run import Stopped, stop_on_signals
 from nagi_p4.operations import Operation, Refused
 from nagi_p4.switch import Switch
 
-from nagi_agent import bmv2
-from nagi_agent.contracts import Json
-from nagi_agent.run import Stopped, stop_on_signals
+from nagi.backends.switch.host import bmv2
 
 _POLL_S = 0.25
 _KEYS = {"schema_version", "pipeline", "entries", "digests", "ports"}

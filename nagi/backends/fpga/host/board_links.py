@@ -7,12 +7,16 @@ links.json.
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
 from contextlib import ExitStack, suppress
 from typing import Any, Optional
 
+from nagi_agent.contracts import Json, LinkPlan, RunPlan
+from nagi_agent.emulator import ACCOUNT, LIVE_CHECK_INTERVAL_S, PACKETS
+from nagi_agent.journal import write_json
 from nagi_fpga import records
 from nagi_fpga.board import Board, PortState
 from nagi_fpga.configuration import Unsupported
@@ -20,10 +24,6 @@ from nagi_fpga.errors import BoardError
 from nagi_fpga.loading import BoardLocation, Lock, open_board, require_links
 from nagi_fpga.records import CoreRecord
 
-from nagi_agent.contracts import Json, LinkPlan, RunPlan
-from nagi_agent.journal import write_json
-
-ACCOUNT, PACKETS = "links.json", "packets.bin"
 _POLL_S = 0.01  # the board's ring of 512 records fills in 50 ms at 10,000 packets per second
 _DRAIN_S = 3.0  # time for packets on the link to leave it
 _LATE_NS = 1_000_000  # nagi-link counts events as late from here on, too
@@ -37,6 +37,15 @@ def locate_board(link: LinkPlan) -> BoardLocation:
     return BoardLocation(fpga.board, fpga.address, fpga.serial, fpga.cable)
 
 
+def list_on_boards(plan: RunPlan) -> list[LinkPlan]:
+    """Return the links that boards carry: all links of the run, or none."""
+    return [
+        link
+        for link in plan.carried_by("fpga")
+        if link.fpga is not None and link.fpga.by == "board"
+    ]
+
+
 def find_problems(plans: list[RunPlan], images: Optional[str]) -> list[str]:
     """Return why boards of the plans cannot be used, one text per link, with key and cure.
 
@@ -46,7 +55,7 @@ def find_problems(plans: list[RunPlan], images: Optional[str]) -> list[str]:
         plans: the runs to check.
         images: directory of the bitstreams, or None if the batch names none.
     """
-    links = {link.name: link for plan in plans for link in plan.on_boards()}
+    links = {link.name: link for plan in plans for link in list_on_boards(plan)}
     problems = []
     for name, link in links.items():
         if images is None:
@@ -160,21 +169,31 @@ def _count_held(counters: dict[str, int]) -> int:
 
 
 class BoardLinks:
-    """All links of a run, one board per link. It has the methods of Emulator.
+    """All links of a run, one board per link.
 
     Args:
         images: directory of the bitstreams, or None if the batch names none.
         plan: the run.
         epoch: the instant 0 of the links' clocks, in seconds since the Unix epoch.
         directory: gets links.json and packets.bin when the boards are stopped.
+        live: whether the topology is live. In a run, finish() reports whether a board has failed.
 
     Raises:
         RuntimeError: there are no bitstreams, or a board cannot carry its link.
     """
 
-    def __init__(self, images: Optional[str], plan: RunPlan, epoch: float, directory: str) -> None:
+    def __init__(
+        self,
+        images: Optional[str],
+        plan: RunPlan,
+        epoch: float,
+        directory: str,
+        *,
+        live: bool = False,
+    ) -> None:
         if images is None:
             raise RuntimeError("a link is on a board, and the batch names no bitstreams")
+        self.check_interval_s = LIVE_CHECK_INTERVAL_S if live else math.inf
         self._plan, self._epoch, self._directory = plan, epoch, directory
         self._started_ns = time.time_ns()
         self._links: list[_BoardLink] = []
@@ -188,7 +207,7 @@ class BoardLinks:
                 self._links.append(board_link)
             self._undo = undo.pop_all()
 
-    def wait_until_ready(self) -> None:
+    def begin(self) -> None:
         """Return at once: the constructor has already started all boards."""
 
     def check(self) -> None:
@@ -197,7 +216,7 @@ class BoardLinks:
             if link.problem is not None:
                 raise RuntimeError(f"links.{link.name}.fpga: {link.problem}")
 
-    def stop(self) -> None:
+    def finish(self) -> None:
         """Wait until the packets on the links have left, stop the boards, and write the files.
 
         Raises:

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 from typing import Optional
 
-from nagi_p4.controller import EdgeController
-
 from nagi_agent.contracts import NodePlan, RunPlan
+from nagi_p4.controller import EdgeController
 
 POLL_S = 0.02  # longest delay before an error is sent
 

@@ -18,21 +18,29 @@ import os
 from abc import ABC, abstractmethod
 from typing import Literal, Optional
 
+from nagi_agent import host
+from nagi_agent.contracts import (
+    Counters,
+    Json,
+    NodePlan,
+    RunPlan,
+    SwitchPrograms,
+    SwitchRecord,
+)
+from nagi_agent.daemons import Daemon
+from nagi_agent.job import Job
+from nagi_agent.journal import write_json
 from nagi_p4 import edge
 from nagi_p4.nagi_switch import NagiSwitch
 from nagi_p4.operations import Operation
 from nagi_p4.simple_switch import SimpleSwitch
 from nagi_p4.switch import Switch
 
-from nagi_agent import bmv2, controllers, cpu_port, host, icmp_errors, p4runtime
-from nagi_agent.bmv2 import SimpleSwitchProcess
-from nagi_agent.contracts import Counters, Json, NodePlan, RunPlan, SwitchRecord
-from nagi_agent.cpu_port import CpuPort
-from nagi_agent.daemons import Daemon
-from nagi_agent.job import Job
-from nagi_agent.journal import write_json
-from nagi_agent.pipelines import make_pipeline, require_switch
-from nagi_agent.switch_settings import (
+from nagi.backends.switch.host import bmv2, controllers, cpu_port, icmp_errors, p4runtime
+from nagi.backends.switch.host.bmv2 import SimpleSwitchProcess
+from nagi.backends.switch.host.cpu_port import CpuPort
+from nagi.backends.switch.host.pipelines import make_pipeline, require_switch
+from nagi.backends.switch.host.switch_settings import (
     ACCOUNT,
     DIGESTS,
     NAGI_SWITCH,
@@ -46,6 +54,15 @@ RECORD = "switch.json"
 CHECK_INTERVAL_S = 0.25
 
 Target = Literal["nagi", "bmv2", "p4runtime"]
+
+
+def read_programs(programs: dict[str, Json]) -> SwitchPrograms:
+    """Return the programs for switches.
+
+    Args:
+        programs: `backends` of the batch.
+    """
+    return SwitchPrograms.from_json(programs.get("switch", {}))
 
 
 class RunningSwitch(ABC):
@@ -73,6 +90,7 @@ class RunningSwitch(ABC):
         self._node = node
         self._directory = directory
         self._interfaces = job.interfaces
+        self._programs = read_programs(job.backends)
         self._macs = read_macs(plan, node.name, job.interfaces)
         self._mtus = read_mtus(job.interfaces)
         self._icmp = icmp_errors.make_controller(plan, node, live)
@@ -86,15 +104,15 @@ class RunningSwitch(ABC):
             directory,
             job.state,
             job.user,
-            job.p4runtime,
-            job.simple_switch_client,
+            self._programs.p4runtime,
+            self._programs.simple_switch_client,
         )
 
     def _make_path(self, name: str) -> str:
         return os.path.join(self._directory, name)
 
     @abstractmethod
-    def set_up(self) -> None:
+    def begin(self) -> None:
         """Wait until the switch runs, install its entries, and start its controller.
 
         Raises:
@@ -173,7 +191,7 @@ class RunningNagiSwitch(RunningSwitch):
         live: bool = False,
     ) -> None:
         super().__init__(job, plan, node, directory, live)
-        assert job.nagi_switch is not None  # switches.find_problem() checks it
+        assert self._programs.nagi_switch is not None  # switches.find_problem() checks it
         self._epoch_ns = int(epoch * 1e9)
         self._switch: Optional[NagiSwitch] = None
         socket = None if self._controller is None else self._controller.socket
@@ -182,15 +200,15 @@ class RunningNagiSwitch(RunningSwitch):
         )
         self._daemon = Daemon(
             NAGI_SWITCH,
-            job.nagi_switch,
+            self._programs.nagi_switch,
             configuration,
             directory,
             socket=socket,
             user=job.daemon_user,
         )
 
-    def set_up(self) -> None:
-        self._daemon.wait_until_ready()
+    def begin(self) -> None:
+        self._daemon.begin()
         self._switch = NagiSwitch(self._daemon.socket)
         self._install_entries(self._switch, [])
 
@@ -208,7 +226,7 @@ class RunningNagiSwitch(RunningSwitch):
         assert self._switch is not None
         counters = self._pipeline.read_counters(self._switch)
         self._switch.close()
-        self._daemon.stop()
+        self._daemon.finish()
         with open(self._make_path(ACCOUNT), encoding="utf-8") as file:
             account = json.load(file)
         self._write_record(
@@ -230,7 +248,7 @@ class RunningSimpleSwitch(RunningSwitch):
     ) -> None:
         super().__init__(job, plan, node, directory, live)
         self._switch: Optional[SimpleSwitch] = None
-        executable = job.simple_switch or bmv2.NAME
+        executable = self._programs.simple_switch or bmv2.NAME
         self._version = host.read_version(executable, "--version")
         self._queues, self._notices = build_bmv2_queues(node)
         self._notices.append("bmv2 cannot be seeded: its random losses differ in every run")
@@ -244,14 +262,14 @@ class RunningSimpleSwitch(RunningSwitch):
         self._digests = open(self._make_path(DIGESTS), "w", encoding="utf-8")  # noqa: SIM115
         self._process = SimpleSwitchProcess(
             executable,
-            job.simple_switch_client,
+            self._programs.simple_switch_client,
             pipeline,
             ports,
             directory,
             is_isolated=job.virtual,
         )
 
-    def set_up(self) -> None:
+    def begin(self) -> None:
         self._switch = self._process.wait_until_ready(
             None if self._cpu is None else cpu_port.OWN_END
         )
@@ -310,7 +328,8 @@ class RunningP4RuntimeSwitch(RunningSwitch):
         epoch: float,
         live: bool = False,
     ) -> None:
-        access, programs = job.p4runtime, job.p4runtime_here
+        switch_programs = read_programs(job.backends)
+        access, programs = switch_programs.p4runtime, switch_programs.p4runtime_here
         self._numbers = {port.link: port.number for port in require_switch(node).ports}
         super().__init__(job, plan, p4runtime.renumber_ports(node, access), directory, live)
         self.check_interval_s = CHECK_INTERVAL_S  # check() sends no ICMP errors for this target
@@ -332,7 +351,7 @@ class RunningP4RuntimeSwitch(RunningSwitch):
             ]
             self._local = p4runtime.LocalSwitch(
                 programs,
-                job.nagi_switch,
+                switch_programs.nagi_switch,
                 settings,
                 ports,
                 directory,
@@ -342,7 +361,7 @@ class RunningP4RuntimeSwitch(RunningSwitch):
             self._version = self._local.version
         self._client = p4runtime.Client(address, device_id, modules)
 
-    def set_up(self) -> None:
+    def begin(self) -> None:
         program = p4info = None
         if self._local is not None:
             self._local.wait_until_ready()

@@ -23,25 +23,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Optional
 
-from nagi_p4.operations import Refused
-from nagi_p4.simple_switch_client import DEFAULT_PORT
-from nagi_p4.unix_sockets import connect
-
-from nagi_agent import bmv2, host
+from nagi_agent import host
 from nagi_agent.commands import describe_exit_status
 from nagi_agent.contracts import (
-    Batch,
     Counters,
     Json,
     NodePlan,
     P4RuntimeAccess,
     P4RuntimePrograms,
     SwitchFacts,
+    SwitchPrograms,
 )
 from nagi_agent.daemons import END_TIMEOUT_S, START_TIMEOUT_S, Daemon, name_control_socket
-from nagi_agent.loopback import LoopbackGuard
-from nagi_agent.pipelines import require_switch
 from nagi_agent.processes import end_process, read_log_tail, start_process
+from nagi_p4.operations import Refused
+from nagi_p4.simple_switch_client import DEFAULT_PORT
+from nagi_p4.unix_sockets import connect
+
+from nagi.backends.switch.host import bmv2
+from nagi.backends.switch.host.loopback import LoopbackGuard
+from nagi.backends.switch.host.pipelines import require_switch
 
 PACKAGE, LIBRARY = "nagi_p4runtime", "finsy"
 _LOCAL = ("127.0.0.1", 9559)  # the port that IANA assigned to P4Runtime
@@ -80,16 +81,16 @@ def import_client(modules: Optional[str]) -> Any:
         ) from None
 
 
-def find_problem(batch: Batch) -> Optional[str]:
+def find_problem(switch_programs: SwitchPrograms) -> Optional[str]:
     """Return why a batch's switches cannot be reached or started here, with the cure, or None."""
-    access, programs = batch.p4runtime, batch.p4runtime_here
+    access, programs = switch_programs.p4runtime, switch_programs.p4runtime_here
     if access is None and programs is None:
         return (
             "the address of the node's switch is missing; set nagi_p4runtime in the inventory, or "
             "use --switch nagi"
         )
     if access is None and programs is not None and programs.simple_switch_grpc is None:
-        needed = {_SERVER: programs.nagi_p4runtime, "nagi-switch": batch.nagi_switch}
+        needed = {_SERVER: programs.nagi_p4runtime, "nagi-switch": switch_programs.nagi_switch}
         for name, program in needed.items():
             if program is None or shutil.which(program) is None:
                 return f"there is no {program or name}; build it with `make`, or use --switch nagi"
@@ -277,7 +278,7 @@ class LocalSwitch:
             self._name = _SERVER
             self._daemon = Daemon("nagi-switch", nagi_switch, settings, directory, user=user)
             try:
-                self._daemon.wait_until_ready()
+                self._daemon.begin()
             except BaseException:
                 self._daemon.kill()
                 raise

@@ -3,21 +3,25 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from typing import Optional
 
-from nagi_agent import bmv2, controllers, host, p4runtime
+from nagi_agent import host
 from nagi_agent.contracts import Batch, NodePlan, RunPlan, SwitchFacts
 from nagi_agent.job import Job
 from nagi_agent.processes import find_service_user, run_command
-from nagi_agent.running_switches import (
+
+from nagi.backends.switch.host import bmv2, controllers, p4runtime
+from nagi.backends.switch.host.running_switches import (
     RunningNagiSwitch,
     RunningP4RuntimeSwitch,
     RunningSimpleSwitch,
     RunningSwitch,
     Target,
+    read_programs,
 )
-from nagi_agent.switch_settings import NAGI_SWITCH
+from nagi.backends.switch.host.switch_settings import NAGI_SWITCH
 
 
 def find_switch(plan: RunPlan, name: str) -> Optional[NodePlan]:
@@ -31,6 +35,7 @@ def find_problem(batch: Batch) -> Optional[str]:
 
     A user's controller of the switch is checked as well.
     """
+    programs = read_programs(batch.backends)
     nodes = [(run, find_switch(run.plan, batch.node)) for run in batch.runs]
     for _, node in nodes:
         if node is not None:
@@ -41,10 +46,12 @@ def find_problem(batch: Batch) -> Optional[str]:
         if node is None:
             continue
         if run.plan.switch_target == "p4runtime":
-            return p4runtime.find_problem(batch)
+            return p4runtime.find_problem(programs)
         if run.plan.switch_target == "bmv2":
-            return bmv2.find_problem(batch.simple_switch, batch.simple_switch_client, batch.virtual)
-        return find_nagi_switch_problem(batch.nagi_switch)
+            return bmv2.find_problem(
+                programs.simple_switch, programs.simple_switch_client, batch.virtual
+            )
+        return find_nagi_switch_problem(programs.nagi_switch)
     return None
 
 
@@ -67,47 +74,42 @@ def find_nagi_switch_problem(program: Optional[str]) -> Optional[str]:
     return None
 
 
-def list_installed(job: Job, is_root: bool) -> dict[Target, SwitchFacts]:
-    """Return the switches that this host could run or reach, by target.
-
-    Args:
-        job: this host's settings.
-        is_root: whether the agent is root. Only root can test whether bmv2's control can be kept
-            to this host.
-    """
+def list_installed(job: Job) -> dict[Target, SwitchFacts]:
+    """Return the switches that this host could run or reach, by target."""
+    # Only root can test whether bmv2's control can be kept to this host.
+    is_root = os.geteuid() == 0
     switches: dict[Target, SwitchFacts] = {}
-    program = job.nagi_switch or shutil.which(NAGI_SWITCH)
+    programs = read_programs(job.backends)
+    program = programs.nagi_switch or shutil.which(NAGI_SWITCH)
     if program:
         switches["nagi"] = SwitchFacts(
             version=host.read_version(program, "--version"),
             problem=find_nagi_switch_problem(program),
         )
-    program = job.simple_switch or shutil.which(bmv2.NAME)
+    program = programs.simple_switch or shutil.which(bmv2.NAME)
     if program:
         switches["bmv2"] = SwitchFacts(
             version=host.read_version(program, "--version"),
-            problem=bmv2.find_problem(program, job.simple_switch_client, not is_root),
+            problem=bmv2.find_problem(program, programs.simple_switch_client, not is_root),
         )
-    if job.p4runtime is not None:
-        switches["p4runtime"] = p4runtime.describe_switch(job.p4runtime)
+    if programs.p4runtime is not None:
+        switches["p4runtime"] = p4runtime.describe_switch(programs.p4runtime)
     return switches
 
 
 def start_switch(
     job: Job,
     plan: RunPlan,
-    node: NodePlan,
     directory: str,
     epoch: float,
     *,
     live: bool = False,
 ) -> RunningSwitch:
-    """Start the switch of a node.
+    """Start the switch of this node, which must be a switch.
 
     Args:
         job: this host's settings.
         plan: the run.
-        node: the node, which must be a switch.
         directory: the run's directory, which gets the switch's files.
         epoch: the instant 0 of the switch's clock, in seconds since the Unix epoch.
         live: whether the topology is live, so that any program may use it.
@@ -115,6 +117,7 @@ def start_switch(
     Raises:
         RuntimeError: the switch cannot be started.
     """
+    node = plan.node(job.node)
     if plan.switch_target == "p4runtime":
         return RunningP4RuntimeSwitch(job, plan, node, directory, epoch, live)
     if plan.switch_target == "bmv2":

@@ -7,13 +7,13 @@ import hashlib
 import json
 from typing import Optional
 
+from nagi_agent.contracts import Json, NodePlan, RunPlan
+from nagi_agent.daemons import name_control_socket
+from nagi_agent.processes import run_command
 from nagi_p4 import edge, simple_switch
 from nagi_p4.operations import Operation
 
-from nagi_agent.contracts import Json, NodePlan, RunPlan
-from nagi_agent.daemons import name_control_socket
-from nagi_agent.pipelines import make_pipeline, require_switch
-from nagi_agent.processes import run_command
+from nagi.backends.switch.host.pipelines import make_pipeline, require_switch
 
 NAGI_SWITCH = "nagi-switch"
 ACCOUNT, DIGESTS, DROPS = "nagi-switch.account.json", "digests.jsonl", "switch_drops.pcapng"

@@ -10,11 +10,10 @@ from abc import ABC, abstractmethod
 from importlib import resources
 from typing import Mapping, Optional
 
+from nagi_agent.contracts import Counters, Json, NodePlan, OwnPipelinePlan, SwitchPlan
 from nagi_p4 import edge
 from nagi_p4.operations import Operation, Refused
 from nagi_p4.switch import Switch
-
-from nagi_agent.contracts import Counters, Json, NodePlan, OwnPipelinePlan, SwitchPlan
 
 ENTRIES = "entries.jsonl"
 _EDGE_P4INFO = "edge.p4info.txtpb"

@@ -14,7 +14,7 @@ import subprocess
 from typing import Optional
 
 from nagi_agent.commands import describe_exit_status
-from nagi_agent.contracts import RunPlan
+from nagi_agent.contracts import LinkPlan, RunPlan
 from nagi_agent.processes import end_process, read_log_tail, start_process
 
 NAME = "nagi-fpga"
@@ -28,12 +28,16 @@ class SimulatedCore:
         program: path of nagi-fpga.
         link: name of the link.
         directory: working directory, which also gets the log.
+
+    Attributes:
+        descriptors: the socket that nagi-link inherits.
     """
 
     def __init__(self, program: str, link: str, directory: str) -> None:
         self._link = link
         self._log = os.path.join(directory, f"{NAME}.{link}.log")
-        self.socket, core_socket = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket, core_socket = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.descriptors: tuple[int, ...] = (self._socket.fileno(),)
         with core_socket, open(self._log, "wb") as log:
             self._process = start_process(
                 [program, "run", "--link", link, "--socket", str(core_socket.fileno())],
@@ -42,16 +46,17 @@ class SimulatedCore:
                 pass_fds=(core_socket.fileno(),),
             )
 
-    def describe_failure(self) -> Optional[str]:
-        """Describe how nagi-fpga failed, or return None if it runs or has ended with status 0."""
-        status = self._process.poll()
-        if not status:
-            return None
-        return (
-            f"link {self._link}: {NAME} {describe_exit_status(status)}: {read_log_tail(self._log)}"
-        )
+    def close_descriptors(self) -> None:
+        self._socket.close()
 
-    def stop(self) -> None:
+    def check(self) -> None:
+        """Raise RuntimeError if nagi-fpga has failed. It may end with status 0."""
+        status = self._process.poll()
+        if status:
+            end = describe_exit_status(status)
+            raise RuntimeError(f"link {self._link}: {NAME} {end}: {read_log_tail(self._log)}")
+
+    def finish(self) -> None:
         """Wait until nagi-fpga ends, after nagi-link has ended.
 
         Raises:
@@ -61,12 +66,20 @@ class SimulatedCore:
             self._process.wait(_END_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             self.kill()
-        if self._process.returncode != 0:
-            raise RuntimeError(self.describe_failure())
+        self.check()
 
     def kill(self) -> None:
-        self.socket.close()
+        self._socket.close()
         end_process(self._process, signal.SIGKILL, _END_TIMEOUT_S)
+
+
+def list_simulated(plan: RunPlan) -> list[LinkPlan]:
+    """Return the links whose core nagi-fpga simulates."""
+    return [
+        link
+        for link in plan.carried_by("fpga")
+        if link.fpga is not None and link.fpga.by == "simulated"
+    ]
 
 
 def find_problem(plans: list[RunPlan], nagi_fpga: Optional[str]) -> Optional[str]:
@@ -76,7 +89,7 @@ def find_problem(plans: list[RunPlan], nagi_fpga: Optional[str]) -> Optional[str
         plans: the runs to check.
         nagi_fpga: path of nagi-fpga, or None if the batch names none.
     """
-    names = list(dict.fromkeys(link.name for plan in plans for link in plan.simulated_fpgas()))
+    names = list(dict.fromkeys(link.name for plan in plans for link in list_simulated(plan)))
     if not names or (nagi_fpga is not None and shutil.which(nagi_fpga) is not None):
         return None
     fact = f"link {names[0]} is an FPGA's"
