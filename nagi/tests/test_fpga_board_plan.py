@@ -30,8 +30,8 @@ def test_a_link_on_a_board_is_planned(tmp_path):
         by="board", board="colorlight-i9", address="192.168.251.50", cable="ft232"
     )
     assert plan.link("wired").fpga == FpgaPlan(by="board", board="ulx3s-85f", serial="/dev/ttyUSB0")
-    assert plan.on_boards() == plan.links
-    assert plan.simulated_fpgas() == []
+    assert plan.carried_by("fpga") == plan.links
+    assert {link.fpga.by for link in plan.links} == {"board"}
     (its,) = plan_points(tmp_path, FPGA)
     assert plan.seed == its.seed
 

@@ -27,8 +27,8 @@ DELAY = "    delay: 20 ms\n"
 
 def test_an_fpga_meets_the_channel_that_nagi_link_does(tmp_path):
     (with_fpga,), (with_nagi_link,) = plan_points(tmp_path), plan_points(tmp_path, LINK)
-    assert with_fpga.simulated_fpgas() == [with_fpga.link("wireless")]
-    assert with_nagi_link.simulated_fpgas() == []
+    assert with_fpga.carried_by("fpga") == [with_fpga.link("wireless")]
+    assert with_nagi_link.carried_by("fpga") == []
     assert with_fpga.seed == with_nagi_link.seed
     assert with_fpga.link("wireless").forward == with_nagi_link.link("wireless").forward
     assert with_fpga.timeline == with_nagi_link.timeline
@@ -143,7 +143,7 @@ def test_settings_of_an_fpga_are_for_fpgas(tmp_path):
 def test_the_papers_links_fit_the_memory():
     for point in read_experiment(EXPERIMENTS / "achievement-2008.yaml", "fpga"):
         for plan in plan_runs(point, "fpga"):
-            assert plan.simulated_fpgas()
+            assert plan.carried_by("fpga")
     assert SIMULATED.bytes == 16 << 20
 
 

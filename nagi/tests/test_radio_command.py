@@ -111,7 +111,7 @@ def test_the_others_are_run_if_that_is_asked_for(tmp_path, capsys):
     without = leave_out(chosen, skip_unavailable=True)
     assert without == {"link wireless": "link wireless is a radio: there is no nagi-sdr"}
     assert len(chosen.list_available()) == 4
-    assert not any(plan.radios() for plan in chosen.list_available())
+    assert not any(plan.carried_by("radio") for plan in chosen.list_available())
     assert "left out: " in capsys.readouterr().err
 
 

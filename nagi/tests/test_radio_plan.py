@@ -279,7 +279,7 @@ def test_experiments_with_radios_can_be_planned(name, variants):
     for variant in (None, *variants):
         points = read_experiment(ROOT / "experiments" / f"{name}.yaml", variant)
         plans = [plan for point in points for plan in plan_runs(point, variant)]
-        assert all(len(plan.radios()) == 1 for plan in plans)
+        assert all(len(plan.carried_by("radio")) == 1 for plan in plans)
         assert {plan.flows[0].bottleneck_bps for plan in plans} == {2_000_000}
         if variant is not None and variant.endswith("quick"):
             assert sum(plan.timeline.end_s for plan in plans) / 2 < 500

@@ -55,20 +55,6 @@ class LinkPlan(Contract):
             return "fpga"
         return next(iter(self.parts), "link")
 
-    @property
-    def is_radio(self) -> bool:
-        return self.radio is not None
-
-    @property
-    def is_simulated_fpga(self) -> bool:
-        """True if nagi-fpga simulates the core that carries the link."""
-        return self.fpga is not None and self.fpga.by == "simulated"
-
-    @property
-    def is_on_board(self) -> bool:
-        """True if an FPGA board carries the link, without a program on the emulator's host."""
-        return self.fpga is not None and self.fpga.by == "board"
-
     def direction(self, direction: DirectionName) -> DirectionPlan:
         return self.forward if direction == "forward" else self.backward
 
@@ -76,7 +62,7 @@ class LinkPlan(Contract):
     def records_transmissions(self) -> bool:
         """True if the emulator records the outcome of every transmission on the link."""
         directions = (self.forward, self.backward)
-        return self.is_radio or any(direction.arq is not None for direction in directions)
+        return self.radio is not None or any(direction.arq is not None for direction in directions)
 
 
 class LinkDirection(Contract):
