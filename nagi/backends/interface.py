@@ -45,10 +45,10 @@ class Key(NamedTuple):
 
 
 class SectionKey(NamedTuple):
-    """A key at the top of the experiment file, beside `links`: name -> what joins nodes."""
+    """A key at the top of the experiment file, beside `links`: name -> shared medium."""
 
-    settings: type[Strict]  # of one entry
-    noun: str  # for one entry in messages, such as `medium`
+    settings: type[Strict]  # of one medium, which is a SharedMedium of nagi.spec.shared_media
+    noun: str  # for one medium in messages
     description: str
 
 

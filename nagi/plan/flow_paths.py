@@ -14,7 +14,6 @@ from nagi_contracts.media import MediumPlan
 from nagi_contracts.plan import ETHERNET_MTU, NUMBER_MARK, LinkDirection
 from nagi_contracts.units import ByteCount
 
-from nagi.backends.medium.spec import Medium
 from nagi.plan.channels import Channels
 from nagi.plan.request import PlanRequest
 from nagi.spec.experiment import Flow
@@ -71,7 +70,7 @@ class FlowPaths:
             name: self._plan_path(name, flow)
             for name, flow in (*request.list_flows(), *request.list_absent_flows())
         }
-        names = (*request.experiment.links, *request.experiment.section(Medium))
+        names = (*request.experiment.links, *request.experiment.shared_media)
         self.loads = {name: self._find_load(name) for name in names}
 
     def list_rates(self, directions: list[LinkDirection]) -> list[int]:
@@ -196,7 +195,7 @@ class FlowPaths:
                 f"there is no path from {flow.from_} to {flow.to}",
                 "join them by links, or by stations in reach of each other; only routers, switches "
                 "and stations forward packets"
-                if self._request.experiment.section(Medium)
+                if self._request.experiment.shared_media
                 else "join them by links; only routers and switches forward packets",
             )
         return forward, backward

@@ -23,7 +23,6 @@ from nagi_contracts.plan import (
     SwitchTarget,
 )
 
-from nagi.backends.medium.spec import Medium
 from nagi.plan.channels import Channels
 from nagi.plan.directions import Directions
 from nagi.plan.flows import Flows
@@ -69,7 +68,7 @@ def plan_runs(
     directions = Directions(request, radios, channels, flows.loads, start_times.traffic_s)
     fpgas.require_fit(directions)
     links = _plan_links(request, directions, radios.plans, fpgas.plans)
-    packets = {name: flows.loads[name].packet for name in request.experiment.section(Medium)}
+    packets = {name: flows.loads[name].packet for name in request.experiment.shared_media}
     media = plan_media(request, channels.media, start_times.traffic_s, packets)
     flow_plans = flows.plan_flows(start_times.traffic_s)
     timeline = plan_timeline(

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from nagi_contracts.plan import RadioPlan, Timeline
 
-from nagi.backends.medium.spec import Medium
 from nagi.plan.request import PlanRequest
 
 # Time that agents have, in seconds. First from the start of the run to the start of captures:
@@ -47,7 +46,7 @@ class StartTimes(NamedTuple):
 def plan_start_times(request: PlanRequest, radios: dict[str, RadioPlan]) -> StartTimes:
     """Return when the phases up to the traffic begin."""
     has_commands = any(flow.server is not None for _, flow in request.list_flows())
-    stations = sum(len(medium.stations) for medium in request.experiment.section(Medium).values())
+    stations = sum(len(medium.stations) for medium in request.experiment.shared_media.values())
     further_links = max(0, len(request.experiment.links) + stations / 2 - 2)
     capture_s = SETUP_S + SETUP_PER_LINK_S * further_links
     if request.has_switches:

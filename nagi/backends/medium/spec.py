@@ -26,25 +26,22 @@ from nagi_contracts.media import (
 )
 from nagi_contracts.units import (
     Bitrate,
-    Coordinate,
-    Duration,
     Power,
     PowerRatio,
     Range,
     RtsThreshold,
 )
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from nagi.backends.interface import Keys, SectionKey
 from nagi.spec.base import MAX_ENDS, Name
+from nagi.spec.shared_media import Station
 
 MIN_RETRY_LIMIT, MAX_RETRY_LIMIT = get_integer_range("retry_limit")
 MIN_CW, MAX_CW = get_integer_range("contention_window")
 MIN_EXPONENT, MAX_EXPONENT = get_number_range("path_loss_exponent")
 MIN_STATIONS = 2
-_LATEST = Duration(24 * 3600 * 10**9)  # the longest traffic
 
-Position = tuple[Coordinate, Coordinate]
 ContentionWindow = Annotated[Whole, Field(ge=MIN_CW, le=MAX_CW)]
 _PREAMBLE_DB = 4  # IEEE 802.11 receivers find preambles at SINRs that are too low for most data
 _BY = "ranges: by distance; sinr: by path loss and noise; matrix: by a list of stations"
@@ -210,38 +207,6 @@ class Matrix(Strict):
 
 
 Reach = Annotated[Ranges | Sinr | Matrix, Field(discriminator="by")]
-
-
-class Station(Strict):
-    """A station of the medium."""
-
-    at: Position | None = Field(None, description="its position at the start of the run: [x, y]")
-    trace: dict[Duration, Position] = Field(
-        {},
-        description="instant since the start of the run -> position from then on",
-        json_schema_extra={"additionalProperties": False},
-    )
-
-    @field_validator("trace", mode="before")
-    @classmethod
-    def _check_order(cls, trace: object) -> object:
-        """Check that positions have increasing instants after the start of the run."""
-        previous = Duration(0)
-        for text in trace if isinstance(trace, dict) else ():
-            try:
-                instant = Duration.parse(text)
-            except ValueError:
-                continue  # pydantic reports the key itself
-            if instant.value == 0:
-                raise BadValue("a position at 0 s", "write it as `at: [0 m, 0 m]`")
-            if instant.value <= previous.value:
-                raise BadValue(
-                    f"{instant} is not after {previous}", "give every instant once, in order"
-                )
-            if instant.value > _LATEST.value:
-                raise BadValue(f"{instant} is too late", f"give at most {_LATEST}")
-            previous = instant
-        return trace
 
 
 # Settings of links that media do not have: key -> (message, cure).
