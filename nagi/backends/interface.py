@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from nagi.records.run import RunRecords
     from nagi.spec.experiment import Experiment
     from nagi.spec.links import DirectionSettings
-    from nagi.spec.media import Medium
+    from nagi.spec.shared_media import SharedMedium
     from nagi.verdict.limits import Limit
     from nagi.verdict.values import Evidence
 
@@ -65,10 +65,10 @@ class Key(NamedTuple):
 
 
 class SectionKey(NamedTuple):
-    """A key at the top of the experiment file, beside `links`: name -> what joins nodes."""
+    """A key at the top of the experiment file, beside `links`: name -> shared medium."""
 
-    settings: type[Strict]  # of one entry
-    noun: str  # for one entry in messages, such as `medium`
+    settings: type[Strict]  # of one medium, which is a SharedMedium of nagi.spec.shared_media
+    noun: str  # for one medium in messages
     description: str
 
 
@@ -129,7 +129,7 @@ class Planner:
         self.nodes: Collection[str] = ()
 
     @staticmethod
-    def find_reach(medium: Medium) -> Reach | None:
+    def find_reach(medium: SharedMedium) -> Reach | None:
         """Return which stations of a medium receive each other, or None if another carries it."""
         return None
 

@@ -17,7 +17,6 @@ from nagi_contracts.units import ByteCount
 from nagi.plan.channels import Channels
 from nagi.plan.request import PlanRequest
 from nagi.spec.experiment import Flow
-from nagi.spec.media import Medium
 
 # At most one of this many neighbouring hops carries a packet at a time (Fu et al., INFOCOM 2003).
 IN_TURN = 4
@@ -73,7 +72,7 @@ class FlowPaths:
             name: self._plan_path(name, flow)
             for name, flow in (*request.list_flows(), *request.list_absent_flows())
         }
-        names = (*request.experiment.links, *request.experiment.section(Medium))
+        names = (*request.experiment.links, *request.experiment.shared_media)
         self.loads = {name: self._find_load(name) for name in names}
 
     def list_rates(self, directions: list[LinkDirection]) -> list[int]:
@@ -195,7 +194,7 @@ class FlowPaths:
                 f"there is no path from {flow.from_} to {flow.to}",
                 "join them by links, or by stations in reach of each other; only routers, switches "
                 "and stations forward packets"
-                if self._request.experiment.section(Medium)
+                if self._request.experiment.shared_media
                 else "join them by links; only routers and switches forward packets",
             )
         return forward, backward

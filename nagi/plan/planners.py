@@ -12,7 +12,7 @@ from nagi_contracts.base import Contract
 from nagi import backends
 from nagi.backends.interface import Planner, PlannerFactory, Reach
 from nagi.backends.registry import load_planners
-from nagi.spec.media import Medium
+from nagi.spec.shared_media import SharedMedium
 
 if TYPE_CHECKING:
     from nagi.plan.request import PlanRequest
@@ -65,7 +65,7 @@ class Planners:
         return [name for name, planner in self._planners.items() if not planner.decides_seed]
 
 
-def find_reach(medium: Medium) -> Reach:
+def find_reach(medium: SharedMedium) -> Reach:
     """Return the stations of a medium that receive each other, by the backend that carries it."""
     reaches = (factory.find_reach(medium) for factory in _load_factories().values())
     return next(reach for reach in reaches if reach is not None)

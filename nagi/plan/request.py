@@ -20,7 +20,6 @@ from nagi.plan.schemes import Profile, read_profiles
 from nagi.plan.topology import Topology
 from nagi.spec.experiment import Flow
 from nagi.spec.links import DirectionSettings, Link
-from nagi.spec.media import Medium
 from nagi.spec.points import Point
 from nagi.spec.yaml_source import KeyPath
 
@@ -47,7 +46,7 @@ class PlanRequest:
                 tuple((name, link.between, link.mtu) for name, link in links.items()),
             ),
             self.experiment.nodes,
-            *self.experiment.section(Medium).values(),
+            *self.experiment.shared_media.values(),
         )
         self.ip = self.topology.ip
         self.profile = self._read_profile()
@@ -95,14 +94,14 @@ class PlanRequest:
         if self.experiment.ecn is not None:
             return self.experiment.ecn
         links = self.experiment.links.values()
-        return any(medium.marks for medium in self.experiment.section(Medium).values()) or any(
+        return any(medium.marks for medium in self.experiment.shared_media.values()) or any(
             self.get_settings(link, direction).marks for link in links for direction in DIRECTIONS
         )
 
     def has_marking(self, direction: LinkDirection) -> bool:
         """Return whether a direction, or the station that sends on a hop, marks packets (ECN)."""
         if direction.is_hop:
-            return self.experiment.section(Medium)[direction.link].marks
+            return self.experiment.shared_media[direction.link].marks
         return self.get_settings(self.experiment.links[direction.link], direction.direction).marks
 
     def get_address(self, node: str, direction: LinkDirection) -> str:

@@ -8,7 +8,6 @@ from typing import NamedTuple
 from nagi_contracts.plan import Timeline
 
 from nagi.plan.request import PlanRequest
-from nagi.spec.media import Medium
 
 # Time that agents have, in seconds. Backends may need more before captures begin and after they
 # end. First from the start of the run to the start of captures:
@@ -40,7 +39,7 @@ class StartTimes(NamedTuple):
 def plan_start_times(request: PlanRequest) -> StartTimes:
     """Return when the phases up to the traffic begin."""
     has_commands = any(flow.server is not None for _, flow in request.list_flows())
-    stations = sum(len(medium.stations) for medium in request.experiment.section(Medium).values())
+    stations = sum(len(medium.stations) for medium in request.experiment.shared_media.values())
     further_links = max(0, len(request.experiment.links) + stations / 2 - 2)
     capture_s = SETUP_S + SETUP_PER_LINK_S * further_links
     capture_s += sum(planner.start_s for planner in request.planners)

@@ -27,6 +27,7 @@ from nagi.spec.base import EXPERIMENT_NAME, Axis, Name
 from nagi.spec.commands import FIELDS, OWN, Command
 from nagi.spec.links import Link
 from nagi.spec.nodes import Node
+from nagi.spec.shared_media import SharedMedium
 from nagi.spec.traffic import Bulk, TrafficSettings
 
 MIN_REPEATS = 3  # with fewer repeats, `until` does not trust the width of an interval
@@ -232,12 +233,23 @@ class _Network(Strict, defer_build=True):
     links: dict[Name, Link] = Field({}, description="name -> link")
 
     @property
-    def sections(self) -> dict[str, dict[str, Strict]]:
-        """What joins nodes besides links: key of the file, such as `media` -> name -> settings."""
+    def sections(self) -> dict[str, dict[str, SharedMedium]]:
+        """Shared media: key of the file, such as `media` -> name -> settings."""
         return {key: getattr(self, key) for key in SECTIONS}
 
+    @property
+    def shared_media(self) -> dict[str, SharedMedium]:
+        """The shared media of all sections: name -> settings."""
+        return {
+            name: medium for entries in self.sections.values() for name, medium in entries.items()
+        }
+
+    def locate_medium(self, name: str) -> tuple[str, str]:
+        """Return the key path of a shared medium."""
+        return next(key for key, entries in self.sections.items() if name in entries), name
+
     def section(self, settings: type[SettingsT]) -> dict[str, SettingsT]:
-        """Return the entries of the section whose entries are `settings`, such as Medium."""
+        """Return the shared media whose settings are of the class `settings`, such as Medium."""
         entries: dict[str, SettingsT] = getattr(self, find_key(SECTIONS, settings))
         return entries
 
@@ -252,7 +264,7 @@ class _Network(Strict, defer_build=True):
     @model_validator(mode="after")
     def _check_names(self) -> Self:
         """Check that something joins nodes, and that each has a name of its own."""
-        if not self.links and not any(self.sections.values()):
+        if not self.links and not self.shared_media:
             message = "no links" + "".join(f", and no {key}" for key in SECTIONS)
             further_keys = "".join(f", or `{key}: ...`" for key in SECTIONS)
             cure = "add `links: {NAME: {between: [NODE, NODE], ...}}`" + further_keys

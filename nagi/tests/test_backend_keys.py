@@ -8,6 +8,7 @@ import pytest
 
 SPEC = """
 from nagi.backends.interface import Key, Keys, NodeKind, SectionKey
+from nagi.spec.shared_media import Station
 from nagi_contracts.base import Strict
 from pydantic import Field
 
@@ -22,6 +23,9 @@ class EchoDirection(Strict):
 
 class Room(Strict):
     walls: int
+    stations: dict[str, Station] = {}
+    routes: dict[str, dict[str, str]] = {}
+    marks: bool = False
 
 
 class MirrorSettings(Strict):
@@ -75,7 +79,8 @@ except InputError as error:
 experiment = point.experiment
 link = experiment.links["wired"]
 print(link.emulator, link.part(Echo), link.forward.part(EchoDirection), link.backward.echo)
-print(experiment.section(Room), [experiment.get_kind(node) for node in experiment.nodes])
+print(experiment.section(Room)["hall"].walls, *experiment.shared_media)
+print(*experiment.locate_medium("hall"), *map(experiment.get_kind, experiment.nodes))
 """
 
 
@@ -98,7 +103,8 @@ def read(directory, *changes):
 def test_a_further_backend_has_keys_at_every_place(tmp_path):
     assert read(tmp_path).splitlines() == [
         "echo gain=2 tail=4 None",
-        "{'hall': Room(walls=4)} ['host', 'mirror', 'host', 'mirror']",
+        "4 hall",
+        "rooms hall host mirror host mirror",
     ]
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from nagi.backends.medium.spec import Medium
 from nagi.plan.planner import plan_runs
-from nagi.spec.media import Medium
 from nagi.spec.points import read_experiment
 from nagi_contracts.bounds import load_bounds
 from nagi_contracts.errors import InputError

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -127,8 +126,9 @@ class FpgaPlanner(Planner):
         """Refuse a run that boards and nagi-link share: its records come from one or the other."""
         on_boards = [name for name, plan in self.links.items() if plan.by == "board"]
         experiment = self._request.experiment
-        names = itertools.chain(experiment.links, *experiment.sections.values())
-        emulated_names = [name for name in names if name not in on_boards]
+        emulated_names = [
+            name for name in (*experiment.links, *experiment.shared_media) if name not in on_boards
+        ]
         if on_boards and emulated_names:
             raise self._request.error(
                 ("links", on_boards[0], "fpga", "by"),

@@ -16,10 +16,11 @@ from nagi_contracts.units import BdpCount
 
 from nagi.backends.interface import Planner
 from nagi.backends.medium.reach import Reach
+from nagi.backends.medium.spec import Medium
 from nagi.plan.ip import IPV4
 from nagi.plan.planning import ImpairmentPlanning
 from nagi.plan.request import PlanRequest
-from nagi.spec.media import Medium
+from nagi.spec.shared_media import SharedMedium
 
 
 class MediumPlanner(Planner):
@@ -33,9 +34,9 @@ class MediumPlanner(Planner):
         }
 
     @staticmethod
-    def find_reach(medium: Medium) -> Reach:
+    def find_reach(medium: SharedMedium) -> Reach | None:
         """Return which stations of a medium receive each other."""
-        return Reach(medium)
+        return Reach(medium) if isinstance(medium, Medium) else None
 
     def plan_media(self, traffic_s: float, packets: Mapping[str, int | None]) -> list[MediumPlan]:
         """Return the plans of all media.
@@ -99,7 +100,7 @@ def _plan_medium(
     timing: dict[str, Any] = medium.to_timing()
     return MediumPlan(
         name=name,
-        id=len(request.experiment.links) + list(request.experiment.section(Medium)).index(name),
+        id=len(request.experiment.links) + list(request.experiment.shared_media).index(name),
         short_retry_limit=medium.short_retry_limit,
         long_retry_limit=medium.long_retry_limit,
         cw_min=cw_min,

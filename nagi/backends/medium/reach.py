@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from nagi_contracts.media import MatrixReach, Position, distance_squared
 
-from nagi.spec.media import Medium, Station
+from nagi.backends.medium.spec import Medium
+from nagi.spec.shared_media import Station
 
 
 class Reach:

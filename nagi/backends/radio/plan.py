@@ -207,7 +207,7 @@ class RadioPlanner(Planner):
                     "`emulator: sdr` without a radio",
                     "add `radio: {modem: ofdm, modulation: qpsk, rate: 2 Mb/s, snr: 12 dB}`",
                 )
-            if any(self._request.experiment.sections.values()):
+            if self._request.experiment.shared_media:
                 raise self._request.error(
                     ("links", name, "emulator"),
                     "a radio in a run with a medium: nagi-sdr carries links only",
