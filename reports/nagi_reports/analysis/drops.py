@@ -43,7 +43,7 @@ def count_drops(flow: FlowPlan, recorded: RecordedRun) -> tuple[int | None, int,
             transmitted += account.server.packets
             dropped: int | None = account.packets.dropped_by_queue
         else:
-            lost = port.lost or 0  # a user's own pipeline on bmv2 reports none
+            lost = port.lost or 0  # some targets do not report it of a user's pipeline
             sent = account.packets.offered if port.sent is None else port.sent
             losses += lost
             transmitted += sent + lost
