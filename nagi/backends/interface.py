@@ -147,16 +147,19 @@ class Planner:
         """Raise InputError if the planners of other backends cannot share the run with this one."""
 
     def plan_channel(self, link: str, settings: DirectionSettings) -> DirectionPlan | None:
-        """Return rate, delay and losses of a direction, or None if its settings give them."""
+        """Return rate, delay and losses of a direction of one of `links`.
+
+        Returns None if the settings of the direction give them, as for links of nagi-link.
+        """
         return None
 
     def require_settings(
         self, link: str, direction: DirectionName, settings: DirectionSettings
     ) -> None:
-        """Raise InputError if settings of a direction exclude each other."""
+        """Raise InputError if settings of a direction of any link exclude each other."""
 
     def require_fit(self, directions: Mapping[tuple[str, DirectionName], DirectionPlan]) -> None:
-        """Raise InputError if a direction asks for more than the backend has."""
+        """Raise InputError if a direction of one of `links` asks for more than the backend has."""
 
     def get_emulator_share(
         self, link: str, direction: DirectionName, plan: DirectionPlan
