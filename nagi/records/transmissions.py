@@ -18,7 +18,7 @@ import pandas as pd
 from nagi_contracts.base import read_run_file
 from nagi_contracts.errors import refuse
 from nagi_contracts.plan import DIRECTIONS, RunPlan
-from nagi_contracts.records import FrameRow, Outcome, TransmissionRow
+from nagi_contracts.records import Outcome, TransmissionRow
 
 from nagi.records.direction_numbers import (
     are_stations,
@@ -26,8 +26,6 @@ from nagi.records.direction_numbers import (
     get_direction_names,
     get_direction_number,
     get_link_names,
-    get_receivers,
-    get_senders,
 )
 
 Transmissions = npt.NDArray[np.void]  # structured: TRANSMISSION
@@ -66,7 +64,7 @@ FRAME_OUTCOMES = {
     10: "not answered",
 }
 KINDS = {1: "RTS", 2: "CTS", 3: "DATA", 4: "ACK"}  # 0: a transmission on a link
-_NO_STATION = 254  # 255 stands for all stations in reach
+NO_STATION = 254  # 255 stands for all stations in reach
 SNR_UNKNOWN, SNR_STEPS = -32768, 100  # steps per dB
 
 
@@ -92,7 +90,7 @@ def read_transmissions(path: Path, plan: RunPlan) -> Transmissions:
     )
     if is_known.all():
         stations = transmissions["receiver"].astype(np.int64)
-        positions = np.where(on_media & (stations < _NO_STATION), stations, -1)
+        positions = np.where(on_media & (stations < NO_STATION), stations, -1)
         is_known = are_stations(transmissions["direction"], positions, plan)
     if not is_known.all():
         raise refuse("a transmission of an unknown kind", "run it again", file=str(path))
@@ -109,25 +107,8 @@ def get_snr_db(transmissions: Transmissions) -> npt.NDArray[np.float64]:
     return np.where(is_known, transmissions["snr"] / SNR_STEPS, np.nan)
 
 
-def to_frames_table(transmissions: Transmissions, plan: RunPlan) -> pd.DataFrame:
-    """Convert the frames on media to the table of frames.parquet (contract FrameRow)."""
-    frames = transmissions[transmissions["kind"] != 0]
-    names = frames.dtype.names or ()
-    stations = frames["receiver"].astype(np.int64)
-    columns: dict[str, Any] = {name: frames[name] for name in names}
-    columns |= {
-        "medium": get_link_names(frames["direction"], plan),
-        "sender": get_senders(frames["direction"], plan),
-        "receiver": get_receivers(
-            frames["direction"], np.where(stations < _NO_STATION, stations, -1), plan
-        ),
-        "kind": _to_names(frames["kind"], KINDS),
-        "outcome": _to_names(frames["outcome"], FRAME_OUTCOMES),
-    }
-    return pd.DataFrame({name: columns[name] for name in FrameRow.model_fields})
-
-
-def _to_names(numbers: npt.NDArray[np.uint8], names: dict[int, str]) -> pd.Categorical[str]:
+def to_names(numbers: npt.NDArray[np.uint8], names: dict[int, str]) -> pd.Categorical[str]:
+    """Return the name of each number."""
     codes = np.full(256, -1, np.int64)
     codes[list(names)] = range(len(names))
     return pd.Categorical.from_codes(codes[numbers], pd.Index(list(names.values())))
@@ -144,7 +125,7 @@ def to_table(transmissions: Transmissions, plan: RunPlan) -> pd.DataFrame:
     columns |= {
         "link": get_link_names(transmissions["direction"], plan),
         "direction": get_direction_names(transmissions["direction"], plan),
-        "outcome": _to_names(transmissions["outcome"], OUTCOMES),
+        "outcome": to_names(transmissions["outcome"], OUTCOMES),
         "snr_db": get_snr_db(transmissions),
     }
     return pd.DataFrame({name: columns[name] for name in TransmissionRow.model_fields})

@@ -16,8 +16,8 @@ class Limit:
     """The largest value that a check permits.
 
     `virtual`, if given, applies to runs in virtual time. Runs may miss limits with `timing` because
-    the machine was too busy. Checks that not every run has are listed by `order`, smallest first;
-    those with the same order stand as the backends do.
+    the machine was too busy. Checks that only some runs have are listed by `order`, smallest first.
+    Those with the same order are listed in the order of their backends.
     """
 
     maximum: float
@@ -25,16 +25,16 @@ class Limit:
     description: str
     timing: bool = False
     virtual: float | None = None
-    order: int = 9
+    order: int = 9  # after the checks of nagi's own backends
 
     def maximum_for(self, virtual_time: bool) -> float:
         """Return the limit for virtual or real time."""
         return self.maximum if self.virtual is None or not virtual_time else self.virtual
 
 
-# Timing limits suit paths of tens of milliseconds: 1 ms is 1 % of the
-# papers' 100 ms round trip. In virtual time nothing is late. There, reading the clock takes 256 ns,
-# and a program reads it several times per packet.
+# Timing limits suit paths of tens of milliseconds: 1 ms is 1 % of the papers' 100 ms round trip. In
+# virtual time nothing is late. There, reading the clock takes 256 ns, and a program reads it
+# several times per packet.
 LIMITS: dict[str, Limit] = {
     "transit_error_median": Limit(
         0.1, "ms", "packets sent later than due, median", timing=True, virtual=0.01

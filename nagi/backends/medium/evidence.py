@@ -10,10 +10,11 @@ from pathlib import Path
 from nagi_contracts.plan import RunPlan
 
 from nagi.backends.interface import Verifier
+from nagi.backends.medium.frames import to_frames_table
 from nagi.labs.shape import EMULATOR
 from nagi.records.files import copy_file
 from nagi.records.run import RunRecords
-from nagi.records.transmissions import FILE, read_transmissions, to_frames_table
+from nagi.records.transmissions import FILE, read_transmissions
 from nagi.verdict.accounts import Values, add_interface, add_packets
 from nagi.verdict.values import Evidence
 
