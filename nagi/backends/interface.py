@@ -20,6 +20,7 @@ in that room. The pipeline iterates over the backends (registry.py) and knows no
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from nagi_contracts.base import Strict
@@ -99,6 +100,10 @@ class Programs:
     def list_in_guest(self, node: str, shape: Shape) -> Json:
         """Return the programs for a node in a guest of the virtual lab, by their paths there."""
         return self.list_local(node, shape)
+
+    def list_guest_files(self, shape: Shape) -> dict[Path, Path]:
+        """Return the files of this machine that guests must see, path inside -> path outside."""
+        return {}
 
     def list_remote(self, node: str, shape: Shape, settings: Json, directory: str) -> Json:
         """Return the programs for a node that is a real host.
