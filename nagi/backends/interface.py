@@ -312,6 +312,10 @@ class Programs:
         """Return the programs for a node in a guest of the virtual lab, by their paths there."""
         return self.list_local(node, shape)
 
+    def list_guest_files(self, shape: Shape) -> dict[Path, Path]:
+        """Return the files of this machine that guests must see, path inside -> path outside."""
+        return {}
+
     def list_remote(self, node: str, shape: Shape, settings: Json, directory: str) -> Json:
         """Return the programs for a node that is a real host.
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from nagi.backends.interface import Json, Programs
@@ -22,6 +23,14 @@ def list_local_programs(node: str, shape: Shape) -> dict[str, Json]:
 def list_guest_programs(node: str, shape: Shape) -> dict[str, Json]:
     """Return the programs for a node in a guest of the virtual lab, by backend."""
     return _ask_all(lambda _, part: part.list_in_guest(node, shape))
+
+
+def list_guest_files(shape: Shape) -> dict[Path, Path]:
+    """Return the files of all backends that guests must see, path inside -> path outside."""
+    files: dict[Path, Path] = {}
+    for part in load_programs().values():
+        files |= part.list_guest_files(shape)
+    return files
 
 
 def list_remote_programs(

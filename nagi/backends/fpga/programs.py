@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from nagi_contracts import paths
@@ -12,6 +13,7 @@ from nagi.backends.interface import Json, Programs
 from nagi.labs import guest
 from nagi.labs.shape import EMULATOR, Shape
 
+_IN_GUEST = guest.INSIDE / "nagi-fpga"
 _IMAGES = "/usr/local/lib/nagi/fpga"  # bitstreams that the role fpga installs
 
 
@@ -28,7 +30,11 @@ class FpgaPrograms(Programs):
         return {"nagi_fpga": str(paths.executable("nagi-fpga"))} if node == EMULATOR else {}
 
     def list_in_guest(self, node: str, shape: Shape) -> Json:
-        return {"nagi_fpga": str(guest.NAGI_FPGA)} if node == EMULATOR else {}
+        return {"nagi_fpga": str(_IN_GUEST)} if node == EMULATOR else {}
+
+    def list_guest_files(self, shape: Shape) -> dict[Path, Path]:
+        program = paths.executable("nagi-fpga")
+        return {_IN_GUEST: program} if program.exists() else {}
 
     def list_remote(self, node: str, shape: Shape, settings: Json, directory: str) -> Json:
         if node != EMULATOR:

@@ -19,6 +19,8 @@ from nagi.backends.interface import Json, Programs
 from nagi.labs import guest
 from nagi.labs.shape import Shape
 
+_IN_GUEST = guest.INSIDE / "nagi-switch"
+
 
 class SwitchNodePrograms(Programs):
     """nagi-switch is shipped to real hosts. They have their own bmv2."""
@@ -34,7 +36,10 @@ class SwitchNodePrograms(Programs):
         return _list_programs(paths.executable("nagi-switch")) if node in shape.switches else {}
 
     def list_in_guest(self, node: str, shape: Shape) -> Json:
-        return _list_programs(guest.NAGI_SWITCH) if node in shape.switches else {}
+        return _list_programs(_IN_GUEST) if node in shape.switches else {}
+
+    def list_guest_files(self, shape: Shape) -> dict[Path, Path]:
+        return {_IN_GUEST: paths.executable("nagi-switch")} if shape.switches else {}
 
     def list_remote(self, node: str, shape: Shape, settings: Json, directory: str) -> Json:
         program = settings["nagi_switch"]
