@@ -312,8 +312,8 @@ class Programs:
         """Return the programs for a node in a guest of the virtual lab, by their paths there."""
         return self.list_local(node, shape)
 
-    def list_guest_files(self, shape: Shape) -> dict[Path, Path]:
-        """Return the files of this machine that guests must see, path inside -> path outside."""
+    def list_guest_mounts(self, shape: Shape) -> dict[Path, Path]:
+        """Return the programs that guests see at paths of their own, path inside -> outside."""
         return {}
 
     def list_remote(self, node: str, shape: Shape, settings: Json, directory: str) -> Json:

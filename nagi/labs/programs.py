@@ -25,12 +25,12 @@ def list_guest_programs(node: str, shape: Shape) -> dict[str, Json]:
     return _ask_all(lambda _, part: part.list_in_guest(node, shape))
 
 
-def list_guest_files(shape: Shape) -> dict[Path, Path]:
-    """Return the files of all backends that guests must see, path inside -> path outside."""
-    files: dict[Path, Path] = {}
+def list_guest_mounts(shape: Shape) -> dict[Path, Path]:
+    """Return the programs that guests see at paths of their own, path inside -> outside."""
+    mounts: dict[Path, Path] = {}
     for part in load_programs().values():
-        files |= part.list_guest_files(shape)
-    return files
+        mounts |= part.list_guest_mounts(shape)
+    return mounts
 
 
 def list_remote_programs(

@@ -47,7 +47,7 @@ from nagi.labs.inventory import (
     make_netns_placements,
 )
 from nagi.labs.lab import LocalLabs, make_agent, schedule
-from nagi.labs.programs import list_guest_files, list_guest_programs
+from nagi.labs.programs import list_guest_mounts, list_guest_programs
 from nagi.labs.shape import Shape
 
 NAME = "virtual"
@@ -241,7 +241,7 @@ class VirtualLab:
             guest.NAGI_LINK: paths.executable("nagi-link"),
             **modules,
             **list_visible_programs(plans),
-            **list_guest_files(self._shape),
+            **list_guest_mounts(self._shape),
             **{make_guest_path(file): file.source for plan in plans for file in plan.files()},
         }
         script = f"exec /usr/bin/python3 -I -S {guest.AGENT} guest {guest.OWN / _JOB}"

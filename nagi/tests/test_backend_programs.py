@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from nagi import backends
 from nagi.labs.programs import (
-    list_guest_files,
+    list_guest_mounts,
     list_guest_programs,
     list_local_programs,
     list_remote_programs,
@@ -44,8 +44,8 @@ def test_guests_see_programs_at_paths_of_their_own() -> None:
     assert emulator["radio"] == list_local_programs(EMULATOR, SHAPE)["radio"]
     assert switch["switch"]["nagi_switch"] == "/mnt/nagi/nagi-switch"
     nagi_switch = paths.executable("nagi-switch")
-    assert list_guest_files(SHAPE)[Path("/mnt/nagi/nagi-switch")] == nagi_switch
-    assert Path("/mnt/nagi/nagi-switch") not in list_guest_files(Shape(("S",), ()))
+    assert list_guest_mounts(SHAPE)[Path("/mnt/nagi/nagi-switch")] == nagi_switch
+    assert Path("/mnt/nagi/nagi-switch") not in list_guest_mounts(Shape(("S",), ()))
 
 
 @pytest.mark.parametrize(

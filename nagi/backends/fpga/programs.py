@@ -32,7 +32,7 @@ class FpgaPrograms(Programs):
     def list_in_guest(self, node: str, shape: Shape) -> Json:
         return {"nagi_fpga": str(_IN_GUEST)} if node == EMULATOR else {}
 
-    def list_guest_files(self, shape: Shape) -> dict[Path, Path]:
+    def list_guest_mounts(self, shape: Shape) -> dict[Path, Path]:
         program = paths.executable("nagi-fpga")
         return {_IN_GUEST: program} if program.exists() else {}
 

@@ -38,7 +38,7 @@ class SwitchNodePrograms(Programs):
     def list_in_guest(self, node: str, shape: Shape) -> Json:
         return _list_programs(_IN_GUEST) if node in shape.switches else {}
 
-    def list_guest_files(self, shape: Shape) -> dict[Path, Path]:
+    def list_guest_mounts(self, shape: Shape) -> dict[Path, Path]:
         return {_IN_GUEST: paths.executable("nagi-switch")} if shape.switches else {}
 
     def list_remote(self, node: str, shape: Shape, settings: Json, directory: str) -> Json:
