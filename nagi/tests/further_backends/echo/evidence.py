@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Check that nagi-echo wrote down what the links say."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from nagi.backends.interface import Verifier
+from nagi.labs.shape import EMULATOR
+from nagi.records.files import copy_file
+from nagi.records.run import RunRecords
+from nagi.verdict.limits import Limit
+from nagi.verdict.values import Evidence
+from nagi_contracts.plan import RunPlan
+
+FILE = "echo.json"
+LIMITS = {"echo_misheard": Limit(0, "words", "words that nagi-echo did not hear right")}
+
+
+class EchoVerifier(Verifier):
+    """Compares echo.json with the plan."""
+
+    limits: Mapping[str, Mapping[str, Limit]] = {"Runs with echoes": LIMITS}
+
+    def get_limits(self, plan: RunPlan) -> Mapping[str, Limit]:
+        return LIMITS if plan.carried_by("echo") else {}
+
+    def copy_files(self, plan: RunPlan, sources: Mapping[str, Path], target: Path) -> None:
+        copy_file(sources[EMULATOR], target, FILE)
+
+    def load(self, plan: RunPlan, directory: Path) -> Any:
+        return json.loads((directory / FILE).read_text()) if plan.carried_by("echo") else None
+
+    def collect(
+        self, plan: RunPlan, sources: Mapping[str, Path], began_s: float, target: Path
+    ) -> Any:
+        return self.load(plan, target)
+
+    def measure(self, run: RunRecords) -> Evidence:
+        links = run.plan.carried_by("echo")
+        if not links:
+            return Evidence()
+        heard = run.parts["echo"]
+        values = [
+            (float(word != link.parts["echo"]["says"]), link.name)
+            for word, link in zip(heard, links, strict=True)
+        ]
+        return Evidence(values={"echo_misheard": values})
+
+
+part = EchoVerifier()

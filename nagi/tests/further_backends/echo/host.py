@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run nagi-echo beside nagi-link. It writes echo.json in the run's directory."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+
+from nagi_agent.backends import Companion, HostPart
+from nagi_agent.contracts import Json, RunPlan
+from nagi_agent.job import Job
+from nagi_agent.processes import end_process, start_process
+
+
+class RunningEcho:
+    """A running nagi-echo.
+
+    Args:
+        program: its path.
+        words: what the links say, in their order.
+        directory: its working directory.
+    """
+
+    descriptors: tuple[int, ...] = ()
+
+    def __init__(self, program: str, words: list[str], directory: str) -> None:
+        self._process = start_process([program, *words], cwd=directory)
+
+    def close_descriptors(self) -> None:
+        pass
+
+    def check(self) -> None:
+        if self._process.poll() is not None:
+            raise RuntimeError("nagi-echo has ended")
+
+    def finish(self) -> None:
+        end_process(self._process, signal.SIGTERM, 5)
+
+    def kill(self) -> None:
+        end_process(self._process, signal.SIGKILL, 5)
+
+
+class EchoHost(HostPart):
+    """Start one nagi-echo for all links that say a word."""
+
+    def start_companions(
+        self, configuration: Json, plan: RunPlan, job: Job, directory: str
+    ) -> Iterator[Companion]:
+        words = [link.parts["echo"]["says"] for link in plan.carried_by("echo")]
+        if words:
+            yield RunningEcho(job.backends["echo"]["program"], words, directory)
+
+
+part = EchoHost()

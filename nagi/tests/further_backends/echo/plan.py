@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plan links that say a word: nagi-link emulates them otherwise."""
+
+from __future__ import annotations
+
+from nagi.backends.interface import Planner
+from nagi.plan.request import PlanRequest
+
+from .spec import Echo
+
+
+class EchoPlanner(Planner):
+    """The links that say a word."""
+
+    noun = "an echo"
+
+    def __init__(self, request: PlanRequest) -> None:
+        super().__init__(request)
+        self.links = {
+            name: {"says": echo.says}
+            for name, link in request.experiment.links.items()
+            if link.emulator == "echo" and (echo := link.part(Echo)) is not None
+        }
+
+
+part = EchoPlanner

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Give the emulator's agent the path of nagi-echo in a guest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from nagi.backends.interface import Json, Programs
+from nagi.labs import guest
+from nagi.labs.shape import EMULATOR, Shape
+
+from .needs import PROGRAM
+
+_IN_GUEST = guest.INSIDE / PROGRAM.name
+
+
+class EchoPrograms(Programs):
+    """nagi-echo at the emulator."""
+
+    def list_in_guest(self, node: str, shape: Shape) -> Json:
+        return {"program": str(_IN_GUEST)} if node == EMULATOR else {}
+
+    def list_guest_mounts(self, shape: Shape) -> dict[Path, Path]:
+        return {_IN_GUEST: PROGRAM}
+
+
+part = EchoPrograms()
