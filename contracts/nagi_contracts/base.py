@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import from_json
 
-from nagi_contracts.errors import InputError, refuse
+from nagi_contracts.errors import refuse
 
 
 def read_run_file(path: Path) -> bytes:
@@ -33,43 +33,6 @@ def read_run_file(path: Path) -> bytes:
         raise refuse(
             f"cannot read it: {error.strerror}", "is the run complete?", file=str(path)
         ) from None
-
-
-# Keys and columns that had another name before version 0.1: old -> new.
-RENAMED = {
-    "form": "variant",
-    "forms": "variants",
-    "imposed_by": "shaped_by",
-    "way": "direction",
-    "a_to_b": "forward",
-    "b_to_a": "backward",
-    "most_waiting_packets": "max_waiting_packets",
-    "window_before": "cwnd_before",
-    "window": "cwnd",
-    "threshold_before": "ssthresh_before",
-    "threshold": "ssthresh",
-    "least_rtt_us": "min_rtt_us",
-    "program": "executable",
-    "flows.program": "flows.scheme_object",
-    "switch.program": "switch.pipeline",
-}
-
-
-def _find_old_name(key: tuple[int | str, ...]) -> str | None:
-    """Return the old name in RENAMED that a key of a file has, or None."""
-    names = [name for name in key if isinstance(name, str)]
-    candidates = (".".join(names[-count:]) for count in (2, 1))
-    return next((name for name in candidates if name in RENAMED), None)
-
-
-def refuse_old_name(name: str, key: tuple[int | str, ...], path: Path) -> InputError:
-    """Return the error for a file of a run that has an old name of RENAMED at `key`."""
-    return refuse(
-        f"an older nagi wrote it: `{name}` is `{RENAMED[name]}` now",
-        "read it with that version, or run the campaign again",
-        file=str(path),
-        key=".".join(map(str, key)),
-    )
 
 
 # Conditions for a field's `exclude_if`: fields added later are written only if they are in use.
@@ -203,16 +166,12 @@ class Contract(BaseModel):
         try:
             read = cls.model_validate_json(content, strict=True)  # strict: "1" is not the number 1
         except ValidationError as error:
-            errors = error.errors()
-            keys = [detail["loc"] for detail in errors if detail["type"] == "extra_forbidden"]
-            old = [(name, key) for key in keys if (name := _find_old_name(key)) is not None]
-            if old:
-                raise refuse_old_name(*old[0], path) from None
+            first = error.errors()[0]
             raise refuse(
-                errors[0]["msg"],
+                first["msg"],
                 f"it was damaged, or written by another version of nagi: {cls.damage_cure}",
                 file=str(path),
-                key=".".join(map(str, errors[0]["loc"])),
+                key=".".join(map(str, first["loc"])),
             ) from None
         if _MAYBE_HUGE.search(content) and _has_huge_number(from_json(content)):
             raise refuse(

@@ -20,12 +20,6 @@ from nagi.spec.base import Name
 from nagi.spec.experiment import Flow
 from nagi.spec.yaml_source import KeyPath
 
-# Parameters of schemes that had another name until version 0.1.
-RENAMED_PARAMETERS = {
-    "kept": ("beta_percent",),
-    "restart": ("cwnd_after_rto", "cwnd_after_loss"),
-}
-
 
 class FlowSchemes:
     """The schemes of a point's flows, by name of the flow.
@@ -170,13 +164,7 @@ class FlowSchemes:
         key = str(key_path[-1])
         if key not in parameters:
             message = f"scheme {excerpt(scheme)} has no parameter {format_value(key)}"
-            new_names = [name for name in RENAMED_PARAMETERS.get(key, ()) if name in parameters]
-            cure = (
-                f"it is called `{new_names[0]}` now"
-                if new_names
-                else suggest(key, parameters, "it has")
-            )
-            raise self._request.error(key_path, message, cure)
+            raise self._request.error(key_path, message, suggest(key, parameters, "it has"))
         parameter = parameters[key]
         minimum, maximum = parameter.minimum, parameter.maximum
         if not minimum <= value <= maximum:

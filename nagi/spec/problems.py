@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from nagi_contracts.base import RENAMED
 from nagi_contracts.errors import (
     BadValue,
     Problem,
@@ -71,8 +70,6 @@ def explain_unknown_key(key: str, known_keys: Iterable[str]) -> tuple[str, str]:
     message = f"unknown key `{excerpt(key)}`" if key else "an empty key"
     if colon and name in known_keys:
         return message, f"write a space after the colon: `{name}: ...`"
-    if key in RENAMED and RENAMED[key] in known_keys:
-        return message, f"it is called `{RENAMED[key]}` now"
     return message, suggest(key, sorted(known_keys), "known here")
 
 

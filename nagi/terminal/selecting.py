@@ -172,8 +172,7 @@ def require_same_experiment(directory: CampaignDirectory, request: RequestedExpe
         InputError: The directory has such runs.
     """
     campaign = _read_campaign_json(directory)
-    # Version 0.1 called a variant a form.
-    experiment, variant = campaign.get("experiment"), campaign.get("variant", campaign.get("form"))
+    experiment, variant = campaign.get("experiment"), campaign.get("variant")
     requested = (request.points[0].experiment.name, request.variant)
     if experiment is None or (experiment, variant) == requested:
         return

@@ -18,13 +18,11 @@ from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
 from nagi_contracts.batch import Batch, ScheduledRun
 from nagi_contracts.errors import InputError
-from nagi_contracts.links import Links
 from nagi_contracts.paths import ROOT, SCHEMAS
 from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import Campaign, Manifest, compute_sha256
 from nagi_contracts.results import Metrics
 from nagi_reports.analysis import analyse_run, build_table
-from nagi_reports.parquet import read_parquet
 from ruamel.yaml import YAML
 
 EXAMPLE = SCHEMAS / "example"
@@ -161,28 +159,3 @@ def test_damaged_and_foreign_files_are_refused(tmp_path):
     path.write_text(text.replace('"schema_version": 1', '"schema_version": 2'))
     with pytest.raises(InputError, match=r"plan\.json: schema_version: "):
         RunPlan.read(path)
-
-
-@pytest.mark.parametrize(
-    ("file", "old", "new"),
-    [
-        ("links.json", "a_to_b", "forward"),
-        ("plan.json", "way", "direction"),
-    ],
-)
-def test_an_old_key_is_refused_by_its_new_name(tmp_path, file, old, new):
-    text = (RUN / file).read_text()
-    assert f'"{new}"' in text
-    path = tmp_path / file
-    path.write_text(text.replace(f'"{new}"', f'"{old}"'))
-    contracts: dict[str, type[Links] | type[RunPlan]]
-    contracts = {"links.json": Links, "plan.json": RunPlan}
-    with pytest.raises(InputError, match=f"an older nagi wrote it: `{old}` is `{new}` now"):
-        contracts[file].read(path)
-
-
-def test_an_old_column_is_refused_by_its_new_name(tmp_path):
-    path = tmp_path / "packets.parquet"
-    pd.read_parquet(RUN / path.name).rename(columns={"direction": "way"}).to_parquet(path)
-    with pytest.raises(InputError, match="an older nagi wrote it: `way` is `direction` now"):
-        read_parquet(path)

@@ -127,8 +127,6 @@ BAD = [
      f"{AIR}.loss.at", "frames are always lost at their receivers; remove `at`"),
     ([("$rate", "$rate\n    shaped_by: switch")], 12, f"{AIR}.shaped_by",
      "a switch cannot shape a medium; remove it"),
-    ([("$rate", "$rate\n    imposed_by: switch")], 12, f"{AIR}.imposed_by",
-     "a switch cannot shape a medium; remove it"),
     ([("$rate", "$rate\n    rate: 5 Mb/s")], 12, f"{AIR}.rate",
      "a medium has the rate of its stations; write `data_rate` instead"),
     ([("$rate", "$rate\n    quue: 5 packets")], 12, f"{AIR}.quue",

@@ -191,8 +191,6 @@ REFUSED = [
      "links.wireless.radio.fading", "missing key `k_factor`"),
     ("snr: $snr", "snr: $snr\n      fading: {kind: rayleigh, doppler: 5 Hz, k_factor: 6 dB}",
      "links.wireless.radio.fading.k_factor", "unknown key `k_factor`; known here: doppler, kind"),
-    ("modulation: qpsk", "modulation: qpsk\n      fec: convolutional", "links.wireless.radio.fec",
-     "fec is called code_rate now; write `code_rate: none`, 1/2"),
     ("modulation: qpsk", "rate_adaptation: {kind: minstrel}", "links.wireless.radio.rate",
      "rate and rate_adaptation are both given; give `sample_rate`"),
     ("snr: $snr", "snr: $snr\n      multipath: []", "links.wireless.radio.multipath", ""),

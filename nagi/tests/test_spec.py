@@ -209,9 +209,6 @@ BAD = [
     ("{S: host, N: router, D: host}", "{S: host}", 5, "nodes", "1 entry; give 2 or more"),
     ("[0 %, 1 %]", "[0 %, [1 %]]", 19, "matrix.loss.1", "a list in place of a value; write a tex"),
     ("[0 %, 1 %]", "[]", 19, "matrix.loss", "an empty list; write its values: [a, b, ...]"),
-    ("variants:", "forms:", 23, "forms", "unknown key `forms`; it is called `variants` now"),
-    ("    rate: $capacity", "    imposed_by: switch\n    rate: $capacity", 10,
-     "links.radio.imposed_by", "unknown key `imposed_by`; it is called `shaped_by` now"),
     ("matrix:", "matrx:", 18, "matrx", "unknown key `matrx`; did you mean `matrix`? known here: "),
     ("links:", "linsk:", 6, "linsk", "unknown key `linsk`; did you mean `links`? known here: dur"),
     # Loss models

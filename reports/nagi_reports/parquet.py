@@ -9,7 +9,6 @@ from pathlib import Path
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
-from nagi_contracts.base import RENAMED, refuse_old_name
 from nagi_contracts.errors import excerpt, refuse
 
 # Real rows differ in their times, so they cannot compress as well as identical rows.
@@ -28,15 +27,12 @@ def read_parquet(
         cure: The cure for messages; None means to run the campaign again.
 
     Raises:
-        InputError: The file is damaged, lacks a column, has columns by old names, or has more rows
-            than a file of its size can have.
+        InputError: The file is damaged, lacks a column, or has more rows than a file of its
+            size can have.
     """
     try:
         with pq.ParquetFile(path) as file:
-            old_names = [name for name in file.schema_arrow.names if name in RENAMED]
             rows = file.metadata.num_rows
-        if old_names:
-            raise refuse_old_name(old_names[0], (old_names[0],), path)
         if rows > max(_ALWAYS_ROWS, path.stat().st_size * _MAX_ROWS_PER_BYTE):
             raise ValueError(f"{rows:,} rows, more than a file of its size has")
         return pd.read_parquet(path, columns=columns)

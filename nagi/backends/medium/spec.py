@@ -212,7 +212,6 @@ Reach = Annotated[Ranges | Sinr | Matrix, Field(discriminator="by")]
 # Settings of links that media do not have: key -> (message, cure).
 UNSUPPORTED_SETTINGS = {
     "shaped_by": ("a switch cannot shape a medium", "remove it"),
-    "imposed_by": ("a switch cannot shape a medium", "remove it"),
     "rate": ("a medium has the rate of its stations", "write `data_rate` instead"),
     "between": ("a medium joins any number of nodes", "write `stations: {NODE: {at: [X, Y]}}`"),
 }

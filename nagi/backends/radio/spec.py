@@ -219,17 +219,6 @@ class Radio(RadioChannel):
         "needs `arq` for its feedback",
     )
 
-    @model_validator(mode="before")
-    @classmethod
-    def _refuse_old_key(cls, data: object) -> object:
-        if isinstance(data, dict) and "fec" in data:
-            raise BadValue(
-                "fec is called code_rate now",
-                "write `code_rate: none`, 1/2 (which was convolutional), 2/3 or 3/4",
-                "fec",
-            )
-        return data
-
     @model_validator(mode="after")
     def _check_devices(self) -> Self:
         """Check that radio hardware, and no other radio, has devices and no simulated channel."""
