@@ -20,10 +20,11 @@ from nagi.labs.ansible_runs import Playbooks
 from nagi.labs.inventory import make_netns_inventory, make_netns_placements
 from nagi.labs.keeper import Keeper
 from nagi.labs.lab import Batches, LocalLabs, SwitchPrograms, list_plan_objects, make_agent
+from nagi.labs.names import NETNS
 from nagi.labs.shape import Shape
 from nagi.plan import schemes
 
-NAME = "netns"
+NAME = NETNS
 # All agents must start between the choice of the first run's instant and this instant. That took
 # 0.13 s per host on two processors.
 _LEAD_S = 1.5

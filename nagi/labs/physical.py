@@ -14,9 +14,10 @@ from nagi_contracts.plan import RunPlan
 from nagi.labs.cells import Cell
 from nagi.labs.errors import LabError, Unfit
 from nagi.labs.host_pool import LEASE_S, HostPool, Survey
+from nagi.labs.names import PHYSICAL
 from nagi.labs.shape import Shape
 
-NAME = "physical"
+NAME = PHYSICAL
 
 
 class PhysicalLab:

@@ -47,9 +47,10 @@ from nagi.labs.inventory import (
     make_netns_placements,
 )
 from nagi.labs.lab import LocalLabs, SwitchPrograms, make_agent, schedule
+from nagi.labs.names import VIRTUAL
 from nagi.labs.shape import Shape
 
-NAME = "virtual"
+NAME = VIRTUAL
 # By the guest's clock, from boot to the begin of the first run. The guest skips idle time.
 _LEAD_S = 30.0
 _CHECK_LIMIT_S = 60.0

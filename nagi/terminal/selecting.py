@@ -28,7 +28,12 @@ from nagi.plan import fpga, radio
 from nagi.scratch import make_scratch
 from nagi.spec.points import Point, read_experiment
 from nagi.terminal.console import complain, error_console, write_line
-from nagi.terminal.options import choose_lab_name, choose_switch, choose_variant, parse_axis_values
+from nagi.terminal.option_values import (
+    choose_lab_name,
+    choose_switch,
+    choose_variant,
+    parse_axis_values,
+)
 from nagi.terminal.site import Site, make_netns_site, make_physical_site, make_virtual_site
 
 

@@ -8,7 +8,7 @@ from fpga_specs import FPGA, LINK, change_lines, plan_points, read_points
 from nagi.campaign.build import identify_build
 from nagi.campaign.selection import has_simulated_fpgas, select_runs
 from nagi.cli.main import make_app
-from nagi.cli.run import leave_out
+from nagi.commands.run import leave_out
 from nagi.plan import fpga
 from nagi.plan.fpga_links import SIMULATED
 from nagi.plan.planner import plan_runs

@@ -15,7 +15,7 @@ from nagi.campaign.build import identify_build
 from nagi.campaign.estimate import estimate_size
 from nagi.campaign.selection import has_radios, select_runs
 from nagi.cli.main import make_app
-from nagi.cli.run import leave_out
+from nagi.commands.run import leave_out
 from nagi.doctor.examination import examine_radio
 from nagi.json_schemas import CONTRACTS
 from nagi.labs.host_pool import Survey

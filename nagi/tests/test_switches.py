@@ -13,7 +13,7 @@ from nagi.labs.shape import Shape
 from nagi.plan.planner import plan_runs
 from nagi.plan.shaping import EDGE
 from nagi.spec.points import read_experiment
-from nagi.terminal.options import choose_switch
+from nagi.terminal.option_values import choose_switch
 from nagi.verdict.certificate import LIMITS, SWITCH_LIMITS, certify
 from nagi.verdict.passages import find_passages
 from nagi.verdict.switches import count_unaccounted, measure_passage_rate_error
