@@ -53,9 +53,9 @@ from nagi_contracts.records import Keep
 from nagi_contracts.units import format_bytes, format_count
 
 from nagi.campaign import pace
-from nagi.campaign.runner import BATCH_S
-from nagi.labs import virtual
+from nagi.campaign.batches import BATCH_S
 from nagi.labs.lab import BETWEEN_RUNS_S
+from nagi.labs.names import VIRTUAL
 from nagi.plan.media import IN_TURN
 
 ETHERNET_BYTES = 14
@@ -172,7 +172,7 @@ def estimate_disk(
     ratio = paces.find_disk_ratio(plans[0])
     sizes = [estimate_size(plan, keep) for plan in plans]
     runs_per_cell = 2
-    if lab != virtual.NAME:
+    if lab != VIRTUAL:
         runs_per_cell = max(math.ceil(BATCH_S / estimate_seconds(plan)) for plan in plans)
     largest = sorted((size.raw for size in sizes), reverse=True)[: jobs * runs_per_cell]
     return Disk(round(sum(size.kept for size in sizes) * ratio), round(sum(largest) * ratio))
@@ -201,7 +201,7 @@ def make_time_estimator(lab: str, paces: pace.Paces | None = None) -> Callable[[
         lab: the name of the lab
         paces: the paces of earlier campaigns; by default, those that this machine stores
     """
-    if lab != virtual.NAME:
+    if lab != VIRTUAL:
         return estimate_seconds
     paces = paces or pace.read_paces()
     return lambda plan: estimate_virtual_seconds(plan) * paces.find_time_ratio(plan)
@@ -223,7 +223,7 @@ def estimate_time(
     paces = paces or pace.read_paces()
     seconds = list(map(make_time_estimator(lab, paces), plans))
     runs_s = max(sum(seconds) / jobs, *seconds)
-    if lab != virtual.NAME:
+    if lab != VIRTUAL:
         return runs_s
     nodes = max(len(plan.nodes) for plan in plans)
     around_s = VIRTUAL_CAMPAIGN_S + VIRTUAL_NODE_SETUP_S * nodes

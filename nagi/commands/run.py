@@ -20,6 +20,7 @@ from nagi_contracts.units import format_bytes, format_count, format_time
 from rich.console import Console
 
 from nagi.campaign import pace, repeats
+from nagi.campaign.batches import RUNS_PER_BATCH
 from nagi.campaign.directory import CampaignDirectory
 from nagi.campaign.estimate import (
     estimate_disk,
@@ -31,7 +32,7 @@ from nagi.campaign.estimate import (
 )
 from nagi.campaign.one_run import analyse_and_retain
 from nagi.campaign.run_directory import count_invalid_attempts, read_verdict
-from nagi.campaign.runner import RUNS_PER_BATCH, Runner, TooNoisy
+from nagi.campaign.runner import Runner, TooNoisy
 from nagi.campaign.selection import Selection
 from nagi.campaign.stray import count_bytes_of_runs
 from nagi.labs import netns, virtual
