@@ -25,6 +25,7 @@ from nagi.campaign.estimate import (
     make_time_estimator,
     read_free_disk,
 )
+from nagi.campaign.pace import read_paces
 from nagi.campaign.run_directory import needs_run, read_verdict
 from nagi.campaign.selection import Selection
 from nagi.campaign.stray import describe_stray
@@ -130,17 +131,21 @@ class Estimate:
                 for _ in range(goal.at_most)
             ]
         all_runs = len(selection.plans)
-        jobs = site.jobs(available)
+        jobs, paces = site.jobs(available), read_paces()
+
+        def estimate(plans: list[RunPlan]) -> tuple[float, Disk]:
+            time_s = estimate_time(plans, jobs, site.name, paces)
+            return time_s, estimate_disk(plans, keep, jobs, site.name, paces)
+
+        least_s, least_disk = estimate(available)
+        most_s, most_disk = (least_s, least_disk) if goal is None else estimate(maximum)
         return cls(
             out,
             jobs,
             (all_runs, goal.at_most * len(selection.points) if goal else all_runs),
             (len(available), len(maximum)),
-            (estimate_time(available, jobs, site.name), estimate_time(maximum, jobs, site.name)),
-            (
-                estimate_disk(available, keep, jobs, site.name),
-                estimate_disk(maximum, keep, jobs, site.name),
-            ),
+            (least_s, most_s),
+            (least_disk, most_disk),
             read_free_disk(out),
         )
 
