@@ -40,7 +40,11 @@ from nagi.labs.errors import Interrupted, LabError
 from nagi.labs.guest import require_guest_support
 from nagi.labs.lab import Labs
 from nagi.labs.netns import require_root
-from nagi.terminal.campaigns import give_to_user, print_conclusion
+from nagi.terminal.campaigns import (
+    give_to_user,
+    import_report_in_background,
+    print_conclusion,
+)
 from nagi.terminal.clusters import open_cluster, require_virtual
 from nagi.terminal.console import complain, error_console, get_text_console, write_line
 from nagi.terminal.option_values import choose_switch
@@ -217,6 +221,8 @@ class _Launch:
                 grow=grow,
                 observer=progress,
             )
+            if self.labs.name == virtual.NAME:
+                import_report_in_background()
             share = pace.ProcessorShare()
             try:
                 verdicts = runner.run()
