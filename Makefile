@@ -35,8 +35,8 @@ help: ## list the tasks
 demo: ## build what a run in virtual time needs, run the quick achievement experiment to a PDF
 	@tools/demo.sh
 
-check: setup ## lint, and the tests that neither run guests nor keep to a clock
-	@$(MAKE) lint-quick test-native test-apart
+check: setup ## after a change: lint, native tests, and the Python tests that the change concerns (the first time, all)
+	@$(MAKE) lint-quick test-native test-changed
 
 # The guest kernel's build, the inputs of the fuzz targets and tests that keep to no clock share the processors; then come
 # tests in virtual time, then those of real time, alone.

@@ -14,7 +14,7 @@ from typing import Any
 
 import roles
 from nagi.cli.main import make_whole_command
-from nagi.verdict import certificate
+from nagi.verdict.limits import list_limits
 from nagi_contracts import paths, units
 from tables import format_value, make_table
 
@@ -145,11 +145,11 @@ def describe_checks() -> str:
     """Describe the checks and limits of the certificate."""
     out = [
         "# Checks of the certificate\n",
-        _GENERATED.format(source="`nagi/verdict/certificate.py`"),
+        _GENERATED.format(source="`nagi/verdict/limits.py` and the `evidence.py` of each backend"),
         "A run is valid if no measured value exceeds its limit. "
         "[Reports and metrics](../reports-and-metrics.md#the-certificate) explains the checks.\n",
     ]
-    for head, limits in certificate.LIMITS_BY_RUNS.items():
+    for head, limits in list_limits().items():
         rows = [
             (
                 f"`{name}`",

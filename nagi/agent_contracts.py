@@ -18,10 +18,10 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 from nagi_contracts import base, paths
 from nagi_contracts.applications import ApplicationPlan
 from nagi_contracts.base import Contract
-from nagi_contracts.batch import Batch
+from nagi_contracts.batch import Batch, SwitchPrograms
 from nagi_contracts.doctor import PathReading
 from nagi_contracts.guest import GuestAnswer, GuestJob
-from nagi_contracts.inspection import Holder, Inspection
+from nagi_contracts.inspection import Holder, Inspection, ProgramFacts, SwitchFacts
 from nagi_contracts.media import MediumPlan
 from nagi_contracts.plan import DirectionPlan, FlowPlan, LinkPlan, RadioPlan, RunPlan
 from nagi_contracts.records import NodeRecord, TcpInfoSample
@@ -31,12 +31,14 @@ from pydantic.fields import FieldInfo
 TARGET = paths.AGENT / "nagi_agent" / "contracts.py"
 _OFFLOADS_FILE = paths.ROOT / "runtime" / "io" / "offloads.json"  # of a checkout
 
-READ: tuple[type[Contract], ...] = (Batch, GuestJob, Holder, Counters)
+READ: tuple[type[Contract], ...] = (Batch, SwitchPrograms, GuestJob, Holder, Counters)
 WRITTEN: tuple[type[Contract], ...] = (
     Holder,
     NodeRecord,
     TcpInfoSample,
     Inspection,
+    ProgramFacts,
+    SwitchFacts,
     PathReading,
     GuestAnswer,
     SwitchRecord,
@@ -51,9 +53,9 @@ OPAQUE: dict[type[Contract], str] = {
 }
 # Methods whose source is copied to the agent.
 SHARED: dict[type[Contract], tuple[str, ...]] = {
-    LinkPlan: ("is_radio", "is_simulated_fpga", "is_on_board"),
+    LinkPlan: ("backend",),
     FlowPlan: ("listens", "listener"),
-    RunPlan: ("node", "radios", "simulated_fpgas", "on_boards", "switches"),
+    RunPlan: ("node", "carried_by", "switches"),
 }
 
 _HEAD = '''\

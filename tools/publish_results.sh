@@ -28,6 +28,6 @@ for each in "$@"; do
 done
 python=.venv/bin/python
 $python experiments/results/silences.py results/tcp-real-2001-handoff*
-$python experiments/results/windows.py results/achievement-2008 results/achievement-2008-uncapped
+$python experiments/results/window_series.py results/achievement-2008 results/achievement-2008-uncapped
 $python experiments/results/statements.py westwoodvt-2007-cross
 $python experiments/results/figures.py

@@ -4,6 +4,7 @@
 # Run one level of tests: test.sh LEVEL [PYTEST OPTION...]. `make test-LEVEL` calls it.
 #   native    C++, by ctest
 #   apart     Python that neither runs guests nor keeps to a clock
+#   changed   those of `apart` that import what has changed since they passed last; the first time, all
 #   virtual   guests in virtual time; a busy machine changes nothing
 #   realtime  sockets, namespaces and clocks of this machine; a busy machine may fail one, so each has a second try
 #   radio     GNU Radio's blocks, and runs over radios
@@ -12,7 +13,7 @@
 #   chaos     campaigns killed at random: nothing may be lost (CHAOS=100 SEED=1)
 set -euo pipefail
 cd "$(dirname "$0")/.."
-level=${1:?name a level: native apart virtual realtime radio slow conformance chaos}
+level=${1:?name a level: native apart changed virtual realtime radio slow conformance chaos}
 shift
 pytest=(.venv/bin/python -u -m pytest)
 side_by_side=(-n 2 --dist loadfile) # the tests of a file share its fixtures
@@ -26,6 +27,25 @@ native)
 apart)
     echo "== testing what keeps to no clock"
     tools/as_root "${pytest[@]}" "${side_by_side[@]}" -m "not slow and not virtual and not realtime and not radio" "$@"
+    ;;
+changed)
+    # testmon knows which Python functions each test has called. Of other files it knows nothing, so a changed file that is
+    # not Python selects the tests beside it.
+    echo "== testing what has changed"
+    mkdir -p build
+    apart="not slow and not virtual and not realtime and not radio"
+    declare -A beside=()
+    while read -r file; do
+        folder=$(dirname "$file")
+        while [[ $folder != . && ! -d $folder/tests ]]; do folder=$(dirname "$folder"); done
+        if [[ -d $folder/tests && $folder != . ]]; then beside[$folder/tests]=1; fi
+    done < <({ git diff --name-only HEAD && git ls-files --others --exclude-standard; } | grep -vE '\.(py|md)$')
+    tools/as_root env TESTMON_DATAFILE=build/testmondata "${pytest[@]}" --testmon --testmon-forceselect \
+        "${side_by_side[@]}" -m "$apart" "$@" || [[ $? -eq 5 ]] # 5: nothing is selected
+    if [[ ${#beside[@]} -gt 0 ]]; then
+        echo "== testing beside files that are not Python: ${!beside[*]}"
+        tools/as_root "${pytest[@]}" "${side_by_side[@]}" -m "$apart" "${!beside[@]}" || [[ $? -eq 5 ]]
+    fi
     ;;
 virtual)
     # Guests need no rights: root has an ordinary user try them, and tries the sandbox himself, too.

@@ -227,9 +227,6 @@ def test_agents_are_units_of_their_own(emulator, tmp_path):
         "state": state,
         "user": "nobody",
         "nagi_link": "",
-        "nagi_switch": None,
-        "simple_switch": None,
-        "simple_switch_client": None,
         "virtual": False,
     }
     batch |= {"collected": []}

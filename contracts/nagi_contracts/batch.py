@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field
 
-from nagi_contracts.base import Contract, is_empty, is_none
+from nagi_contracts.base import Contract, is_empty
 from nagi_contracts.plan import RunPlan
 
 
@@ -42,6 +42,27 @@ class P4RuntimePrograms(Contract):
     modules: str | None = Field(None, description="as in P4RuntimeAccess")
 
 
+class SwitchPrograms(Contract):
+    """Batch.backends of the backend `switch`."""
+
+    nagi_switch: str | None = Field(
+        None, description="path of nagi-switch; null: the node is not a switch"
+    )
+    simple_switch: str | None = Field(
+        None, description="path of bmv2's program; null: search the host's PATH"
+    )
+    simple_switch_client: str | None = Field(
+        None, description="directory of bmv2's Python modules; null: Python's own search path"
+    )
+    p4runtime: P4RuntimeAccess | None = Field(
+        None, description="the P4Runtime switch of this node; null: the inventory names none"
+    )
+    p4runtime_here: P4RuntimePrograms | None = Field(
+        None,
+        description="in labs on one machine: programs to start as P4Runtime switch; null: none",
+    )
+
+
 class Batch(Contract):
     """batch.json: the runs in which an agent takes part, and its role in the lab."""
 
@@ -71,39 +92,11 @@ class Batch(Contract):
         "need not be reserved",
     )
     nagi_link: str = Field(description="path of nagi-link")
-    nagi_sdr: str | None = Field(
-        None,
-        exclude_if=is_none,
-        description="path of nagi-sdr, the emulator of plans with radios",
-    )
-    nagi_fpga: str | None = Field(
-        None,
-        exclude_if=is_none,
-        description="path of nagi-fpga, which simulates an FPGA's core",
-    )
-    fpga_images: str | None = Field(
-        None,
-        exclude_if=is_none,
-        description="for plans with links on FPGA boards: directory of the bitstreams",
-    )
-    nagi_switch: str | None = Field(
-        None, description="path of nagi-switch; null: the node is not a switch"
-    )
-    simple_switch: str | None = Field(
-        None, description="path of bmv2's program; null: search the host's PATH"
-    )
-    simple_switch_client: str | None = Field(
-        None, description="directory of bmv2's Python modules; null: Python's own search path"
-    )
-    p4runtime: P4RuntimeAccess | None = Field(
-        None,
-        exclude_if=is_none,
-        description="the P4Runtime switch of this node; null: the inventory names none",
-    )
-    p4runtime_here: P4RuntimePrograms | None = Field(
-        None,
-        exclude_if=is_none,
-        description="in labs on one machine: programs to start as P4Runtime switch; null: none",
+    backends: dict[str, dict[str, Any]] = Field(
+        {},
+        exclude_if=is_empty,
+        description="backend -> programs and settings of its share in the agent, which only the "
+        "backend reads (nagi/backends); it is left out if this node does nothing for the backend",
     )
     virtual: bool = Field(
         False,

@@ -4,49 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal, Self, get_args
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
 from nagi_contracts.base import Contract
 
-HostStage = Literal[
-    "ssh",
-    "versions",
-    "kernel",
-    "schemes",
-    "interfaces",
-    "clocks",
-    "paths",
-    "mtu",
-    "capture",
-    "emulator",
-    "radio",
-    "fpga",
-    "switch",
-    "processors",
-    "disk",
-    "lock",
-    "leftovers",
-]
-# Stages of `nagi doctor radio`: GNU Radio itself, nagi's blocks in it, waveforms in a loopback,
-# packets of all sizes, packets of an interface. For radio hardware, also UHD's images, the devices
-# and their rates.
-StageOfRadio = Literal[
-    "library", "flowgraph", "images", "device", "rate", "loopback", "packets", "ip"
-]
-# Stages of `nagi doctor fpga`, from the tools that load a board to packets through the board.
-StageOfFpga = Literal[
-    "tools", "cable", "board", "bitstream", "build", "registers", "link", "loopback"
-]
-Stage = HostStage | StageOfRadio | StageOfFpga
-# The stages in the order in which they are examined.
-STAGES: tuple[HostStage, ...] = get_args(HostStage)
-STAGES_OF_RADIO: tuple[StageOfRadio, ...] = ("library", "flowgraph", "loopback", "packets", "ip")
-STAGES_OF_DEVICES: tuple[StageOfRadio, ...] = (
-    "library", "images", "device", "rate", "loopback", "packets", "ip"
-)  # fmt: skip
-STAGES_OF_FPGA: tuple[StageOfFpga, ...] = get_args(StageOfFpga)
 Status = Literal["ok", "skipped", "warning", "failure"]
 
 
@@ -85,15 +48,6 @@ class PathReading(Contract):
     full_size_answered: int
 
 
-class RadioStage(Contract):
-    """A line of the output of `nagi-sdr doctor --json`: one stage of its test of this machine."""
-
-    stage: StageOfRadio
-    ok: bool
-    detail: str = Field(description="the finding")
-    cure: str | None = Field(None, description="for a failed stage: what helps")
-
-
 class PortReading(Contract):
     """The packet counts of one interface of the emulator after the tests of the paths."""
 
@@ -107,7 +61,9 @@ class PortReading(Contract):
 class Finding(Contract):
     """The result of one examination."""
 
-    stage: Stage
+    stage: str = Field(
+        description="what was examined, such as ssh, or a step of `nagi doctor NAME`"
+    )
     cell: str | None = Field(description="null: the finding is about hosts of several cells")
     hosts: list[str]
     status: Status = Field(description="skipped: the examination was not possible")

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, TypeAdapter
 
 from nagi_contracts.base import Contract
 from nagi_contracts.plan import SwitchTarget
@@ -66,6 +66,18 @@ class SwitchFacts(Contract):
     )
 
 
+_SWITCHES = TypeAdapter(dict[SwitchTarget, SwitchFacts])
+
+
+class ProgramFacts(Contract):
+    """Inspection.backends of a backend with one program, on the emulator."""
+
+    version: str | None = Field(
+        None, description="version of the program; null: it is missing or fails"
+    )
+    error: str | None = Field(None, description="the reason why an installed program fails")
+
+
 class Inspection(Contract):
     """The state of one host, as its agent found it."""
 
@@ -90,24 +102,10 @@ class Inspection(Contract):
         description="version of nagi-link; null: the host is not an emulator, or nagi-link fails"
     )
     nagi_link_error: str | None
-    nagi_sdr: str | None = Field(
-        None,
-        description="version of nagi-sdr; null: the host is not an emulator, or nagi-sdr is "
-        "missing or fails",
-    )
-    nagi_sdr_error: str | None = Field(
-        None, description="the reason why an installed nagi-sdr fails"
-    )
-    nagi_fpga: str | None = Field(
-        None,
-        description="version of nagi-fpga; null: the host is not an emulator, or nagi-fpga is "
-        "missing or fails",
-    )
-    nagi_fpga_error: str | None = Field(
-        None, description="the reason why an installed nagi-fpga fails"
-    )
-    switches: dict[SwitchTarget, SwitchFacts] = Field(
-        {}, description="on hosts that are nodes: installed programs for switches"
+    backends: dict[str, dict[str, Any]] = Field(
+        {},
+        description="backend -> its facts about this host, which only the backend reads "
+        "(nagi/backends); it is left out if the host does nothing for the backend",
     )
     io: str | None = Field(
         description="on the emulator: af_xdp, or af_packet with the reason why not af_xdp"
@@ -126,3 +124,11 @@ class Inspection(Contract):
     holder: Holder | None
     to_restore: bool = Field(description="whether an agent that died earlier left changed settings")
     problems: list[str] = Field(description="problems that would prevent the batch")
+
+    def read_program(self, backend: str) -> ProgramFacts:
+        """Return the facts about the program of a backend that has one."""
+        return ProgramFacts.model_validate(self.backends.get(backend, {}))
+
+    def list_switches(self) -> dict[SwitchTarget, SwitchFacts]:
+        """Return the installed programs for switches, on hosts that are nodes."""
+        return _SWITCHES.validate_python(self.backends.get("switch", {}))

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from nagi.cli.main import make_whole_command
-from nagi.verdict import certificate
+from nagi.verdict.limits import list_limits
 from nagi_contracts import paths
 
 pytest.importorskip("mkdocs", reason="`make docs` installs what builds the site")
@@ -89,6 +89,6 @@ def test_the_reference_has_every_key(site: Path) -> None:
 
 def test_the_reference_has_every_check(site: Path) -> None:
     text = read_text(site, "reference/certificate.html")
-    for limits in certificate.LIMITS_BY_RUNS.values():
+    for limits in list_limits().values():
         for name in limits:
             assert name in text

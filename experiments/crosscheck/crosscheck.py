@@ -30,7 +30,7 @@ from nagi_contracts.errors import InputError, refuse
 from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import Campaign
 from nagi_reports.statistics import Mean, mean
-from ns3_program import answered, compiled
+from ns3_program import compile_program, run_program
 from ns3_settings import settings_of
 from windows import Pair, write
 
@@ -44,7 +44,7 @@ def simulator(directory: Path) -> Path:
     Raises:
         InputError: ns-3 or the compiler is missing.
     """
-    return compiled(HERE / "simulate.cpp", MODULES, directory / "simulate")
+    return compile_program(HERE / "simulate.cpp", MODULES, directory / "simulate")
 
 
 def simulate_plan(
@@ -59,7 +59,7 @@ def simulate_plan(
     words = [*plan.point.values(), str(plan.repeat)]
     words += [f"{key}={value}".replace(":", "") for key, value in changed.items()]
     name = "-".join(words).replace("/", "").replace(" ", "")
-    return answered(program, settings, directory / f"{name}.json")
+    return run_program(program, settings, directory / f"{name}.json")
 
 
 def row_of(plan: RunPlan, found: dict[str, Any]) -> dict[str, Any]:

@@ -19,8 +19,8 @@ from nagi_contracts.errors import refuse
 VERSION = "3.44"
 
 
-def compiled(source: Path, modules: tuple[str, ...], made: Path) -> Path:
-    """Compile `source`, which needs these modules of ns-3, to `made`.
+def compile_program(source: Path, modules: tuple[str, ...], program: Path) -> Path:
+    """Compile `source` and the headers beside it, which need these modules of ns-3, to `program`.
 
     Raises:
         InputError: ns-3 or the compiler is missing, or the compilation fails.
@@ -31,20 +31,21 @@ def compiled(source: Path, modules: tuple[str, ...], made: Path) -> Path:
     if shutil.which("g++") is None:
         raise refuse("there is no g++", "install it: `apt-get install g++ nlohmann-json3-dev`")
     ns3 = Path(found.submodule_search_locations[0])
-    if made.exists() and made.stat().st_mtime > source.stat().st_mtime:
-        return made
-    made.parent.mkdir(parents=True, exist_ok=True)
-    command = ["g++", "-std=c++20", "-O2", f"-I{ns3 / 'include'}", str(source), "-o", str(made)]
+    sources = [source, *source.parent.glob("*.hpp")]
+    if program.exists() and program.stat().st_mtime > max(file.stat().st_mtime for file in sources):
+        return program
+    program.parent.mkdir(parents=True, exist_ok=True)
+    command = ["g++", "-std=c++20", "-O2", f"-I{ns3 / 'include'}", str(source), "-o", str(program)]
     command += [f"-L{ns3 / 'lib64'}", f"-Wl,-rpath,{ns3 / 'lib64'}"]
     command += [f"-lns{VERSION}-{module}" for module in modules]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         first = next((line for line in done.stderr.splitlines() if "error" in line), "")
         raise refuse(f"{source.name} does not compile: {first}", f"this needs ns-3 {VERSION}")
-    return made
+    return program
 
 
-def answered(program: Path, settings: dict[str, Any], kept: Path) -> dict[str, Any]:
+def run_program(program: Path, settings: dict[str, Any], kept: Path) -> dict[str, Any]:
     """Run the program with `settings` and return its results.
 
     The results are stored in `kept` with the settings, and read from there the next time.

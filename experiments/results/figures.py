@@ -169,7 +169,7 @@ def draw_uncapped(target: Path) -> None:
 
 
 def _windows(campaign: str) -> pd.DataFrame:
-    """Read the rows that windows.py wrote."""
+    """Read the rows that window_series.py wrote."""
     table = pd.read_csv(HERE / "achievement-2008.csv")
     return table[table["campaign"] == campaign]
 

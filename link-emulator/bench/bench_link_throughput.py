@@ -40,7 +40,7 @@ def measure_throughput(bench: Bench) -> None:
     for io in kinds:
         name = bench.make_link(io, AMPLE, DELAY_NS).name
         links.append(name)
-        makers[name] = lambda io=io: bench.make_link(io, AMPLE, DELAY_NS)  # type: ignore[misc]
+        makers[name] = lambda io=io: bench.make_link(io, AMPLE, DELAY_NS)
     others: dict[str, Callable[[], Subject]] = {
         Bridge(bench.lab).name: lambda: Bridge(bench.lab),
     }
@@ -60,7 +60,7 @@ def measure_calibrated(bench: Bench) -> None:
     """Compare the throughput of nagi-link with calibrated losses and without losses."""
     io = bench.link.list_io_kinds()[0]
     calibration = Calibration.read(CALIBRATION).mode(None, None, None)
-    curves = [SdrCurvePlan.of(curve).model_dump() for curve in calibration.curves]
+    curves = [SdrCurvePlan.from_calibration(curve).model_dump() for curve in calibration.curves]
     fading = {"kind": "rayleigh", "doppler_hz": 5}
     loss = {"model": "sdr", "curves": curves, "snr_db": 100, "fading": fading}
 

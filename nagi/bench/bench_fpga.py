@@ -20,9 +20,9 @@ from pathlib import Path
 from threading import Event, Thread
 from time import process_time
 
+from nagi.backends.fpga import needs
 from nagi.campaign.build import identify_build
-from nagi.labs import virtual
-from nagi.plan import fpga
+from nagi.labs.names import VIRTUAL
 from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
 from nagi_contracts.errors import refuse
@@ -69,7 +69,7 @@ class Measured:
 
 def measure(directory: Path, spec: Path) -> dict[tuple[str, int], Measured]:
     """Measure each emulator at each rate, in Mb/s."""
-    build = identify_build(virtual.NAME, fpgas=True)
+    build = identify_build(VIRTUAL, ["fpga"])
     found = {}
     for point in read_experiment(spec, None):
         (plan,) = (each.with_ids(build.id) for each in plan_runs(point, None))
@@ -193,7 +193,7 @@ def details(each: dict[tuple[str, int], Measured]) -> object:
 
 
 def require_core() -> None:
-    can = fpga.check_availability()
+    can = needs.part.check_availability()
     if not can.available:
         raise refuse(can.reason, can.cure)
 

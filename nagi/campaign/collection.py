@@ -19,14 +19,14 @@ from nagi_contracts.errors import InputError
 from nagi_contracts.links import Links
 from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import Build, FileSum, Flows, Manifest, NodeRecord, Verdict
-from nagi_contracts.switches import Switches, drops_file
 
-from nagi.campaign.retention import PACKETS
+from nagi.backends.registry import load_verifiers
 from nagi.campaign.run_directory import (
     DROPS,
     FLOWS,
     LINKS,
     MANIFEST,
+    PACKETS,
     TCP_INFO,
     VERDICT,
     make_partial,
@@ -35,23 +35,18 @@ from nagi.campaign.run_directory import (
 from nagi.campaign.run_files import (
     collect_applications,
     collect_events,
-    collect_file,
     collect_logs,
-    collect_own_program,
     collect_samples,
-    collect_switches,
     collect_transmissions,
     merge_flow_records,
 )
 from nagi.labs.guest import CONSOLE
 from nagi.labs.shape import EMULATOR
-from nagi.records.packets import Records, read_records, to_table
-from nagi.records.switch_records import DROPS as SWITCH_DROPS
-from nagi.records.transmissions import Transmissions
-from nagi.verdict.certificate import certify, get_max_lateness_ns, make_failed_verdict
-from nagi.verdict.devices import RADIOS
+from nagi.records.files import copy_file
+from nagi.records.packets import read_records, sort_records, to_table
+from nagi.records.run import RunRecords
+from nagi.verdict.certificate import certify, make_failed_verdict
 from nagi.verdict.measure import measure_run
-from nagi.verdict.values import Evidence
 
 _NODE, _RECORDS = "node.json", "packets.bin"
 WHOLE = "whole"
@@ -103,72 +98,16 @@ def remove_collected(records: Path, runs: Path, plan: RunPlan) -> None:
             _remove_records(sources)
 
 
-# A function with the parameters and the result of certify_run().
-Certifier = Callable[
-    [
-        RunPlan,
-        Links,
-        dict[str, NodeRecord],
-        Records,
-        Path,
-        Switches | None,
-        Transmissions | None,
-    ],
-    Verdict,
-]
+Certifier = Callable[[RunRecords], Verdict]
 
 
-def certify_run(
-    plan: RunPlan,
-    links: Links,
-    nodes: dict[str, NodeRecord],
-    records: Records,
-    target: Path,
-    switches: Switches | None,
-    transmissions: Transmissions | None,
-) -> Verdict:
+def certify_run(run: RunRecords) -> Verdict:
     """Return the verdict of the run's certificate.
-
-    Args:
-        plan: the plan of the run
-        links: the emulator's account of the run
-        nodes: the record of each node, by name
-        records: the packets that the emulator recorded
-        target: the run directory, which has the captures
-        switches: the accounts of the switches, if there are any
-        transmissions: the transmissions of radios, ARQ and media, if there are any
 
     Raises:
         InputError: records or captures are inconsistent
     """
-    evidence = gather_evidence(plan, links, nodes, records, target, switches, transmissions)
-    return certify(plan, links, nodes.values(), evidence, switches)
-
-
-def gather_evidence(
-    plan: RunPlan,
-    links: Links,
-    nodes: dict[str, NodeRecord],
-    records: Records,
-    run: Path,
-    switches: Switches | None,
-    transmissions: Transmissions | None,
-) -> Evidence:
-    """Return the evidence of a run whose captures are in the directory `run`.
-
-    The other parameters are those of certify_run(). Raises InputError if records or captures are
-    inconsistent.
-    """
-    return measure_run(
-        plan,
-        nodes[EMULATOR].began_realtime_s,
-        records,
-        run,
-        list_separate_clocks(nodes),
-        switches,
-        transmissions,
-        late_ns=get_max_lateness_ns(links.virtual_time),
-    )
+    return certify(run, measure_run(run))
 
 
 def collect(
@@ -282,14 +221,11 @@ def _collect_and_certify(
 ) -> Verdict:
     """Copy captures and accounts to the run directory `target`, and return the verdict."""
     for capture in plan.captures:
-        collect_file(sources[capture.node], target, capture.file)
-    monitors = [medium.monitor for medium in plan.media if medium.monitor is not None]
-    for name in (LINKS, DROPS, RADIOS, *monitors):
-        collect_file(sources[EMULATOR], target, name)
-    for switch in plan.switches():
-        collect_file(sources[switch.name], target, SWITCH_DROPS, drops_file(switch.name))
-        if switch.switch is not None and switch.switch.own is not None:
-            collect_own_program(switch.name, switch.switch.own, sources[switch.name], target)
+        copy_file(sources[capture.node], target, capture.file)
+    for name in (LINKS, DROPS):
+        copy_file(sources[EMULATOR], target, name)
+    for verifier in load_verifiers().values():
+        verifier.copy_files(plan, sources, target)
     errors = [f"{name}: {node.error}" for name, node in nodes.items() if node.status == "failed"]
     if errors or damage:
         # If one node was late, errors of the others are consequences.
@@ -298,19 +234,42 @@ def _collect_and_certify(
             plan.run_id, errors or damage, too_late=is_late, nodes=nodes.values()
         )
     try:
-        links = Links.read(target / LINKS)
-        records = read_records(sources[EMULATOR] / _RECORDS)
-        to_table(records, plan).to_parquet(target / PACKETS, index=False, compression="zstd")
-        began_s = nodes[EMULATOR].began_realtime_s
-        switches = collect_switches(plan, sources, began_s, target)
-        transmissions = collect_transmissions(plan, sources[EMULATOR], target)
-        return certifier(plan, links, nodes, records, target, switches, transmissions)
+        return certifier(_convert_records(plan, nodes, sources, target))
     except InputError as error:
         # Run directories are published, so the reason must not contain local paths.
         reason = str(error).replace(f"{target}/", "")
         for node, source in sources.items():
             reason = reason.replace(f"{source}/", f"{node}: ")
         return make_failed_verdict(plan.run_id, [reason])
+
+
+def _convert_records(
+    plan: RunPlan, nodes: dict[str, NodeRecord], sources: dict[str, Path], target: Path
+) -> RunRecords:
+    """Write the tables of the run directory `target`, and return the records.
+
+    Raises:
+        InputError: a record is missing or damaged
+    """
+    links = Links.read(target / LINKS)
+    records = read_records(sources[EMULATOR] / _RECORDS)
+    to_table(records, plan).to_parquet(target / PACKETS, index=False, compression="zstd")
+    began_s = nodes[EMULATOR].began_realtime_s
+    parts = {
+        backend: verifier.collect(plan, sources, began_s, target)
+        for backend, verifier in load_verifiers().items()
+    }
+    return RunRecords(
+        plan=plan,
+        directory=target,
+        began_s=began_s,
+        nodes=nodes,
+        links=links,
+        packets=sort_records(records),
+        transmissions=collect_transmissions(plan, sources[EMULATOR], target),
+        parts=parts,
+        own_clocks=list_separate_clocks(nodes),
+    )
 
 
 def list_separate_clocks(nodes: dict[str, NodeRecord]) -> list[str]:

@@ -57,7 +57,7 @@ from nagi.campaign import pace
 from nagi.campaign.batches import BATCH_S
 from nagi.labs.lab import BETWEEN_RUNS_S
 from nagi.labs.names import VIRTUAL
-from nagi.plan.media import IN_TURN
+from nagi.plan.flow_paths import IN_TURN
 
 ETHERNET_BYTES = 14
 ACK_BYTES = 78 - ETHERNET_BYTES

@@ -22,6 +22,7 @@ from nagi_contracts.errors import InputError
 from nagi_contracts.plan import RunPlan
 from pydantic import Field
 
+from nagi.backends.registry import load_needs
 from nagi.scratch import get_user_cache
 
 _REMEMBERED_S = 3600.0
@@ -96,14 +97,10 @@ def classify_run(plan: RunPlan) -> str:
 
     The errors of the estimate are similar for the runs of a class.
     """
-    parts = {
-        "switches": plan.switches(),
-        "radios": plan.radios(),
-        "fpgas": any(link.fpga is not None for link in plan.links),
-        "media": plan.media,
-        "applications": any(flow.application is not None for flow in plan.flows),
-    }
-    return " ".join(["hosts", *(name for name, used in parts.items() if used)])
+    words = [needs.classify_run(plan) for needs in load_needs().values()]
+    if any(flow.application is not None for flow in plan.flows):
+        words.append("applications")
+    return " ".join(["hosts", *filter(None, words)])
 
 
 class ProcessorShare:

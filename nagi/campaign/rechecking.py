@@ -13,16 +13,17 @@ from nagi_contracts.errors import refuse
 from nagi_contracts.links import Links
 from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import COMPRESSED, Check, Manifest, Verdict
-from nagi_contracts.switches import Switches
 from nagi_reports.parquet import read_parquet
 
-from nagi.campaign.collection import gather_evidence
-from nagi.campaign.retention import PACKETS, TRANSMISSIONS
-from nagi.campaign.run_directory import LINKS, MANIFEST, PLAN, SWITCHES, VERDICT
+from nagi.backends.registry import load_verifiers
+from nagi.campaign.collection import list_separate_clocks
+from nagi.campaign.run_directory import LINKS, MANIFEST, PACKETS, PLAN, TRANSMISSIONS, VERDICT
+from nagi.labs.shape import EMULATOR
 from nagi.records import packets, transmissions
-from nagi.records.packets import Records
-from nagi.verdict.certificate import measure_checks
-from nagi.verdict.values import Evidence, Value
+from nagi.records.packets import Records, sort_records
+from nagi.records.run import RunRecords
+from nagi.verdict.measure import measure_run
+from nagi.verdict.values import Value
 
 _NEEDS_PACKETS = {"unaccounted"}  # measured from packets and from other records
 
@@ -54,25 +55,31 @@ def recheck(run: Path, name: str) -> Recheck:
     plan, manifest = RunPlan.read(run / PLAN), Manifest.read(run / MANIFEST)
     manifest.require_files(run, allow_missing=True)
     links = Links.read(run / LINKS)
-    switches = Switches.read(run / SWITCHES) if plan.switches() else None
+    parts = {backend: verifier.load(plan, run) for backend, verifier in load_verifiers().items()}
     removed = [
         file
         for file in manifest.fates(plan)
         if not (run / file).exists() and not (run / (file + COMPRESSED)).exists()
     ]
-    if removed:
-        evidence = Evidence({}, [])
-    else:
-        packet_records = _read_record(packets.from_table, run / PACKETS, plan)
-        transmission_records = (
-            _read_record(transmissions.from_table, run / TRANSMISSIONS, plan)
-            if plan.records_transmissions()
-            else None
+    packet_records = transmission_records = None
+    if not removed:
+        packet_records = sort_records(_read_record(packets.from_table, run / PACKETS, plan))
+        if plan.records_transmissions():
+            transmission_records = _read_record(transmissions.from_table, run / TRANSMISSIONS, plan)
+    evidence = measure_run(
+        RunRecords(
+            plan=plan,
+            directory=run,
+            began_s=manifest.nodes[EMULATOR].began_realtime_s,
+            nodes=manifest.nodes,
+            links=links,
+            packets=packet_records,
+            transmissions=transmission_records,
+            parts=parts,
+            own_clocks=list_separate_clocks(manifest.nodes),
         )
-        evidence = gather_evidence(
-            plan, links, manifest.nodes, packet_records, run, switches, transmission_records
-        )
-    values = measure_checks(plan, links, manifest.nodes.values(), evidence, switches).get(name)
+    )
+    values = evidence.values.get(name)
     if removed and (not values or name in _NEEDS_PACKETS):
         raise refuse(
             f"the run has not kept {', '.join(removed)}, which {name} may need",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Removes and compresses files of a run after its metrics were computed: the experiment's `keep`.
 
-Captures are compressed by zstd or removed. The records of packets and of transmissions may be
+Captures are compressed by zstd or removed. The tables of packets, transmissions and frames may be
 removed. All other files stay. manifest.json lists the existing files and, under `removed`, the
 earlier ones, with their checksums; metrics.json describes the same in words. A run that failed
 keeps all files.
@@ -20,8 +20,6 @@ from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import COMPRESSED, FileSum, Keep, Manifest
 from nagi_contracts.results import Metrics
 
-PACKETS, TRANSMISSIONS, FRAMES = "packets.parquet", "transmissions.parquet", "frames.parquet"
-
 
 def retain(run: Path, keep: Keep) -> None:
     """Apply `keep` to a run directory that has its metrics. Removed files stay removed."""
@@ -29,20 +27,17 @@ def retain(run: Path, keep: Keep) -> None:
         return
     plan = RunPlan.read(run / "plan.json")
     manifest = Manifest.read(run / "manifest.json")
-    captures = _select_captures(plan, keep)
-    for capture in plan.captures:
-        if capture.file not in captures:
-            manifest = _remove(run, manifest, capture.file)
-            manifest = _remove(run, manifest, capture.file + COMPRESSED)
+    captures = {capture.file for capture in plan.captures}
+    kept_captures = _select_captures(plan, keep)
+    for name in manifest.fates(plan):
+        if name in captures - kept_captures:
+            manifest = _remove(run, manifest, name)
+            manifest = _remove(run, manifest, name + COMPRESSED)
+        elif name.endswith(".parquet"):
+            if keep.packets == "drop":
+                manifest = _remove(run, manifest, name)
         elif keep.compress == "zstd":
-            manifest = _compress(run, manifest, capture.file)
-    for medium in plan.media:
-        if medium.monitor is not None and keep.compress == "zstd":
-            manifest = _compress(run, manifest, medium.monitor)
-    if keep.packets == "drop":
-        manifest = _remove(run, manifest, PACKETS)
-        manifest = _remove(run, manifest, TRANSMISSIONS)
-        manifest = _remove(run, manifest, FRAMES)
+            manifest = _compress(run, manifest, name)
     fates = manifest.fates(plan)
     metrics = Metrics.read(run / "metrics.json")
     if metrics.files != fates:

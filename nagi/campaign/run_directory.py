@@ -14,7 +14,7 @@ PLAN, MANIFEST, VERDICT = "plan.json", "manifest.json", "verdict.json"
 LINKS, FLOWS, TCP_INFO = "links.json", "flows.json", "tcp_info.parquet"
 APPLICATIONS = "applications.json"
 DROPS = "drops.pcapng"
-SWITCHES, QUEUE_SAMPLES = "switches.json", "queue_samples.parquet"
+PACKETS, TRANSMISSIONS = "packets.parquet", "transmissions.parquet"
 
 
 def count_invalid_attempts(runs: Path, run_id: str) -> int:

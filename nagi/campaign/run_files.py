@@ -15,34 +15,15 @@ from pathlib import Path
 import pandas as pd
 from nagi_contracts.applications import ApplicationEnds, Applications
 from nagi_contracts.errors import InputError
-from nagi_contracts.plan import OwnPipelinePlan, RunPlan
+from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import FlowRecord, NodeRecord, TcpInfoSample
-from nagi_contracts.switches import Switches, controller_log, digests_file, program_file
 
-from nagi.campaign.retention import FRAMES, TRANSMISSIONS
-from nagi.campaign.run_directory import APPLICATIONS, QUEUE_SAMPLES, SWITCHES
+from nagi.campaign.run_directory import APPLICATIONS, TRANSMISSIONS
 from nagi.records.scheme_events import SCHEME_EVENTS, read_events
-from nagi.records.switch_records import CONTROLLER as SWITCH_CONTROLLER
-from nagi.records.switch_records import DIGESTS as SWITCH_DIGESTS
-from nagi.records.switch_records import read_account, read_samples
-from nagi.records.transmissions import Transmissions, read_transmissions, to_frames_table
+from nagi.records.transmissions import FILE, Transmissions, read_transmissions
 from nagi.records.transmissions import to_table as transmissions_table
 
 _SAMPLES = "tcp_info.jsonl"
-_TRANSMISSIONS = "transmissions.bin"
-
-
-def collect_file(source: Path, target: Path, name: str, as_: str = "") -> None:
-    """Copy a recorded file to the run directory, if it exists; `as_` is its new name.
-
-    The copy is a hard link where the file system has them. The record remains until the run
-    directory is complete.
-    """
-    if (source / name).exists():
-        try:
-            (target / (as_ or name)).hardlink_to(source / name)
-        except OSError:
-            shutil.copyfile(source / name, target / (as_ or name))
 
 
 def collect_samples(
@@ -145,48 +126,14 @@ def merge_flow_records(nodes: Iterable[NodeRecord]) -> list[FlowRecord]:
     return records
 
 
-def collect_switches(
-    plan: RunPlan, sources: dict[str, Path], began_s: float, target: Path
-) -> Switches | None:
-    """Write the accounts of switches and the samples of their queues, and return the accounts.
-
-    Return None if there are no switches. Raises InputError if a record is damaged.
-    """
-    if not plan.switches():
-        return None
-    accounts, samples = [], []
-    for node in plan.switches():
-        accounts.append(read_account(plan, node, sources[node.name]))
-        is_own = node.switch is not None and node.switch.own is not None
-        if not is_own and plan.switch_target != "p4runtime":  # P4Runtime cannot read queues
-            samples.append(read_samples(plan, node, sources[node.name], began_s))
-    switches = Switches(switches=accounts)
-    switches.write(target / SWITCHES)
-    if samples:
-        table = pd.concat(samples).sort_values("t_s", kind="stable")
-        table.to_parquet(target / QUEUE_SAMPLES, index=False, compression="zstd")
-    return switches
-
-
-def collect_own_program(node: str, own: OwnPipelinePlan, source: Path, target: Path) -> None:
-    """Write the program of the user's that a switch ran, its digests and its controller's log."""
-    (target / program_file(node)).write_text(own.program, encoding="utf-8")
-    collect_file(source, target, SWITCH_DIGESTS, digests_file(node))
-    collect_file(source, target, SWITCH_CONTROLLER, controller_log(node))
-
-
 def collect_transmissions(plan: RunPlan, source: Path, target: Path) -> Transmissions | None:
-    """Write the outcomes of transmissions, and return them; None if the emulator records none.
+    """Write the outcomes of transmissions on links, and return them; None if there are none.
 
     Raises InputError if a record is damaged.
     """
-    if not plan.records_transmissions() and not plan.media:
+    if not plan.records_transmissions():
         return None
-    transmissions = read_transmissions(source / _TRANSMISSIONS, plan)
-    if plan.records_transmissions():
-        table = transmissions_table(transmissions, plan)
-        table.to_parquet(target / TRANSMISSIONS, index=False, compression="zstd")
-    if plan.media:
-        table = to_frames_table(transmissions, plan)
-        table.to_parquet(target / FRAMES, index=False, compression="zstd")
+    transmissions = read_transmissions(source / FILE, plan)
+    table = transmissions_table(transmissions, plan)
+    table.to_parquet(target / TRANSMISSIONS, index=False, compression="zstd")
     return transmissions

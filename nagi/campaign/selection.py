@@ -5,13 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from nagi_contracts.errors import excerpt, refuse, suggest
 from nagi_contracts.memo import Memo
 from nagi_contracts.plan import RunPlan, SwitchTarget
 from nagi_contracts.records import Build
 
-from nagi.plan import fpga, radio, schemes
+from nagi.backends.availability import Availability
+from nagi.backends.interface import Needs
+from nagi.backends.registry import load_needs
+from nagi.plan import schemes
 from nagi.plan.planner import plan_runs
 from nagi.spec.experiment import Experiment
 from nagi.spec.points import Point
@@ -26,11 +30,10 @@ class Selection:
     variant: str | None
     points: list[Point]
     plans: list[RunPlan]
-    unavailable: dict[str, schemes.Availability]  # scheme -> why it is unavailable
+    unavailable: dict[str, Availability]  # scheme -> why it is unavailable
     build: Build
     switch: SwitchTarget = "nagi"
-    no_radios: schemes.Availability | None = None  # None if radios are available
-    no_fpgas: schemes.Availability | None = None  # None if the simulation is available
+    lacking: dict[str, Availability] = field(default_factory=dict)  # backend -> what is missing
     only: dict[str, list[str]] = field(default_factory=dict)  # axis or REPEAT -> selected values
 
     @property
@@ -53,18 +56,20 @@ class Selection:
 
     def list_missing(self, plan: RunPlan) -> list[str]:
         """Return the schemes, and the links (as `link NAME`), that a run needs and cannot have."""
-        links = radio.list_radios([plan]) if self.no_radios is not None else []
-        links += fpga.list_simulated([plan]) if self.no_fpgas is not None else []
-        schemes_ = [flow.scheme for flow in plan.flows if flow.scheme in self.unavailable]
-        return [*schemes_, *(f"link {name}" for name in links)]
+        missing = [flow.scheme for flow in plan.flows if flow.scheme in self.unavailable]
+        for needs in self.lacking_needs.values():
+            missing += [f"{needs.kind} {user}" for user in needs.list_users([plan])]
+        return missing
 
-    def list_missing_radios(self) -> list[str]:
-        """Return the links that are radios in any run and cannot be."""
-        return radio.list_radios(self.plans) if self.no_radios is not None else []
+    @cached_property
+    def lacking_needs(self) -> dict[str, Needs]:
+        """The needs of the backends of which something is missing."""
+        return {name: needs for name, needs in load_needs().items() if name in self.lacking}
 
-    def list_missing_fpgas(self) -> list[str]:
-        """Return the links whose FPGA is to be simulated in any run and cannot be."""
-        return fpga.list_simulated(self.plans) if self.no_fpgas is not None else []
+
+def check_here(needs: Needs) -> Availability:
+    """Return whether this machine has what a backend needs."""
+    return needs.check_availability()
 
 
 def select_runs(
@@ -72,10 +77,9 @@ def select_runs(
     variant: str | None,
     only: dict[str, list[str]],
     build: Build,
-    available: Callable[[schemes.Scheme], schemes.Availability] = schemes.check_availability,
+    available: Callable[[schemes.Scheme], Availability] = schemes.check_availability,
     switch: SwitchTarget = "nagi",
-    radios: Callable[[], schemes.Availability] = radio.check_availability,
-    fpgas: Callable[[], schemes.Availability] = fpga.check_availability,
+    availability: Callable[[Needs], Availability] = check_here,
 ) -> Selection:
     """Plan the runs of the points and repeats that `only` selects.
 
@@ -86,8 +90,7 @@ def select_runs(
         build: the build that executes the runs
         available: returns whether a scheme can be used
         switch: what executes the pipeline of switches
-        radios: returns whether links can be radios; called if a link is one
-        fpgas: returns whether FPGAs can be simulated; called if one is
+        availability: returns whether there is what a backend needs; called if a run needs it
 
     Raises:
         InputError: `only` has an unknown axis or value, or selects no run
@@ -128,17 +131,17 @@ def select_runs(
         for name, availability in availabilities.items()
         if not availability.available
     }
-    radio_availability = radios() if radio.list_radios(plans) else None
-    no_radios = (
-        None if radio_availability is None or radio_availability.available else radio_availability
-    )
-    fpga_availability = fpgas() if fpga.list_simulated(plans) else None
-    no_fpgas = (
-        None if fpga_availability is None or fpga_availability.available else fpga_availability
-    )
-    return Selection(
-        variant, selected, plans, unavailable, build, switch, no_radios, no_fpgas, only
-    )
+    of_backends = {
+        name: availability(needs) for name, needs in load_needs().items() if needs.list_users(plans)
+    }
+    lacking = {name: answer for name, answer in of_backends.items() if not answer.available}
+    return Selection(variant, selected, plans, unavailable, build, switch, lacking, only)
+
+
+def require_lab(plans: list[RunPlan], lab: str) -> None:
+    """Raise InputError if a lab cannot have all links of `plans`, such as boards."""
+    for needs in load_needs().values():
+        needs.require_lab(plans, lab)
 
 
 def _require_known(axis: str, values: list[str], valid: list[str]) -> None:
@@ -159,16 +162,13 @@ def has_switches(points: list[Point]) -> bool:
     return any(point.experiment.list_nodes("switch") for point in points)
 
 
-def has_radios(points: list[Point]) -> bool:
-    """Return whether a link of any point is a radio."""
-    links = [link for point in points for link in point.experiment.links.values()]
-    return any(link.emulator == "sdr" for link in links)
-
-
-def has_simulated_fpgas(points: list[Point]) -> bool:
-    """Return whether any point has an FPGA that is simulated."""
-    links = [link for point in points for link in point.experiment.links.values()]
-    return any(link.simulates_fpga for link in links)
+def find_backends(points: list[Point]) -> list[str]:
+    """Return the backends whose programs runs of any point need."""
+    return [
+        name
+        for name, needs in load_needs().items()
+        if any(needs.is_needed_by(point.experiment) for point in points)
+    ]
 
 
 def find_schemes(points: list[Point]) -> dict[str, schemes.Scheme]:

@@ -132,7 +132,7 @@ COMMANDS = {
     ),
     "doctor": _Command(
         _LABS,
-        "lab",
+        "doctor",
         "examine",
         "Check whether this machine, or the hosts of an inventory, are fit for runs.",
     ),

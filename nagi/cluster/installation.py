@@ -20,7 +20,7 @@ from nagi_contracts.plan import SwitchTarget
 from nagi_contracts.records import compute_sha256
 
 from nagi.campaign.build import hash_programs
-from nagi.labs.virtual import NAME
+from nagi.labs.names import VIRTUAL
 
 _PACKAGES = ("nagi", "nagi_captures", "nagi_contracts", "nagi_p4", "nagi_reports")
 # Packages of other projects that write results or transfer them.
@@ -33,14 +33,13 @@ _GUEST_PROGRAMS = ("tcpdump", "iperf", "ip", "ethtool", "sysctl", "/usr/bin/pyth
 class Requirements:
     """The purpose of an installation, which decides what has to be installed.
 
-    If `guests` is false, the installation only reads captures. `switch` is the target of switches,
-    or None if the experiment has no switches.
+    If `guests` is false, the installation only reads captures. `backends` are those that the
+    experiment needs, and `switch` is the target of switches.
     """
 
     guests: bool = False
-    switch: SwitchTarget | None = None
-    radios: bool = False
-    fpgas: bool = False
+    backends: tuple[str, ...] = ()
+    switch: SwitchTarget = "nagi"
 
 
 @dataclass(frozen=True)
@@ -66,12 +65,7 @@ class Installation:
         }
         if not requirements.guests:
             return cls(parts, {})
-        checksums = hash_programs(
-            NAME,
-            requirements.switch,
-            radios=requirements.radios,
-            fpgas=requirements.fpgas,
-        )
+        checksums = hash_programs(VIRTUAL, requirements.backends, requirements.switch)
         parts |= {name.replace("_", "-"): sha256 for name, sha256 in checksums.items()}
         executables = {name: shutil.which(name) for name in _GUEST_PROGRAMS}
         machine = {

@@ -19,10 +19,11 @@ from nagi.campaign.collection import WHOLE
 from nagi.cluster import tasks
 from nagi.cluster.content import hash_files, list_files, pack, unpack, unpack_into
 from nagi.cluster.pool import Cluster
-from nagi.cluster.worker import Task
+from nagi.cluster.scheduler_client import Task
 from nagi.cluster.worker_registry import GuestFiles
-from nagi.labs import guest, guest_kernel, guest_modules, virtual
+from nagi.labs import guest, guest_kernel, guest_modules
 from nagi.labs.errors import LabError
+from nagi.labs.names import VIRTUAL
 from nagi.labs.shape import Shape
 
 
@@ -87,13 +88,13 @@ class ClusterLab:
             for name, file in guest_modules.build_user_modules(plan).items()
         }
         arguments = plan.model_dump_json(), self._build, self._keep, self._library, modules
-        return Task("nagi-run", plan.run_id, tasks.run, arguments)
+        return Task("nagi-run", tasks.run, arguments, run_id=plan.run_id)
 
 
 class ClusterLabs:
     """Opens the lab of a cluster. Labs for all shapes are the same lab."""
 
-    name = virtual.NAME
+    name = VIRTUAL
 
     def __init__(self, cluster: Cluster, records: Path, build: Build, keep: Keep) -> None:
         self._lab = ClusterLab(cluster, records, build, keep)
@@ -118,7 +119,7 @@ def analyse(cluster: Cluster, runs: list[Path]) -> Iterator[tuple[Path, str]]:
     """
     directories = {run.name: run for run in runs}
     analyses = [
-        Task("nagi-analyse", run.name, tasks.analyse, make_archive=partial(_pack_run, run))
+        Task("nagi-analyse", tasks.analyse, make_archive=partial(_pack_run, run), run_id=run.name)
         for run in runs
     ]
     for result in cluster.run_tasks(analyses):

@@ -1,26 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Dask cluster on which nagi executes tasks.
 
-`WorkerRegistry` discovers and examines workers, `TaskScheduler` assigns tasks to them,
-`ResultFetcher` fetches results. All of them use one `SchedulerClient`.
+`WorkerRegistry` discovers and examines workers. `Cluster` gives tasks to those that are ready.
 """
 
 from __future__ import annotations
 
 import logging
 import time
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import dask
 from dask.utils import parse_timedelta
+from distributed import KilledWorker
 from nagi_contracts.errors import excerpt, refuse
 from nagi_contracts.units import format_count
 
 from nagi.cluster.installation import Installation, Requirements
-from nagi.cluster.scheduler_client import SchedulerClient
-from nagi.cluster.task_scheduler import TaskScheduler
-from nagi.cluster.worker import Task, TaskResult
-from nagi.cluster.worker_registry import GuestFiles, WorkerRegistry
+from nagi.cluster.scheduler_client import AnyFuture, SchedulerClient, Task
+from nagi.cluster.worker_registry import (
+    REPAIR,
+    GuestFiles,
+    Worker,
+    WorkerRegistry,
+    WorkerState,
+    describe_error,
+)
 from nagi.labs.errors import Gone, Interrupted
 
 _UPDATE_INTERVAL_S = 0.5
@@ -28,10 +37,28 @@ _BUSY_TIMEOUT_S = 60.0  # an idle worker answers within this time
 _ANSWERED_TIMEOUT_S = 10  # after it, the workers that have answered begin
 # Dask's setting of how long nagi waits for workers; DASK_NAGI__WAIT_FOR_WORKERS sets it as well.
 _SETTING, _DEFAULT = "nagi.wait-for-workers", "30s"
+_MAX_LOST_WORKERS = 3  # per task; a task that ends more workers is given up
+
+
+@dataclass(frozen=True)
+class TaskResult:
+    """The result of a task: an archive of files (content.py), or an error.
+
+    `archive` is empty if `error` is not.
+    """
+
+    task: Task
+    archive: bytes
+    error: str
 
 
 class Cluster:
     """The cluster of the scheduler at `address`.
+
+    A worker has as many tasks at a time as it has threads. nagi, not Dask, chooses the worker of a
+    task and repeats tasks of lost workers. Dask counts a lost worker also for tasks that waited
+    there, gives up after a number of workers that is a setting of the scheduler, and keeps a task
+    forever if its permitted workers are gone, even if other workers have become ready.
 
     `notify` is called with a message about each worker that is excluded or lost; it may be
     replaced.
@@ -57,12 +84,14 @@ class Cluster:
         installation = Installation.from_this_machine(Requirements())
         _silence_dask()
         self._client = SchedulerClient(address)
-        self._registry = WorkerRegistry(self._client, installation, self._notify)
-        self._scheduler = TaskScheduler(self._client, self._registry, self._notify)
+        # Callers replace `notify`, therefore it is looked up at each call.
+        self._registry = WorkerRegistry(self._client, installation, lambda text: self.notify(text))
+        self._pending: deque[Task] = deque()
+        self._results: deque[TaskResult] = deque()
+        self._lost_workers: Counter[str] = Counter()  # by run
 
     def close(self) -> None:
         """Disconnect from the cluster. Tasks of this client that still run are cancelled."""
-        self._scheduler.close()
         self._client.close()
 
     @property
@@ -78,11 +107,11 @@ class Cluster:
     @property
     def threads(self) -> int:
         """The number of tasks that can run at a time."""
-        return sum(worker.threads for worker in self._registry.list_ready())
+        return sum(worker.threads for worker in self._list_ready())
 
     def describe_workers(self) -> str:
         """Return how many workers and threads are ready, for messages."""
-        workers = self._registry.list_ready()
+        workers = self._list_ready()
         threads = f" with {self.threads} threads" if self.threads > len(workers) else ""
         return f"{format_count(len(workers), 'worker')}{threads}"
 
@@ -107,10 +136,10 @@ class Cluster:
         while True:
             self._poll()
             waited_s = time.monotonic() - started_s
-            new = self._registry.list_new()
-            if self._registry.list_all() and not new:
+            new = self._registry.list_workers(WorkerState.NEW)
+            if self._registry.list_workers() and not new:
                 break
-            if waited_s > _ANSWERED_TIMEOUT_S and self._registry.list_ready():
+            if waited_s > _ANSWERED_TIMEOUT_S and self._list_ready():
                 self.notify(f"{format_count(len(new), 'worker')} not used yet: no answer")
                 break
             limit_s = max(self._timeout_s, _BUSY_TIMEOUT_S) if new else self._timeout_s
@@ -130,7 +159,7 @@ class Cluster:
                 missing = "an answer of workers" if new else "workers"
                 self.notify(f"waiting up to {limit_s:.0f} s for {missing} of {self.address}")
                 is_notified = True
-        if not self._registry.list_ready():
+        if not self._list_ready():
             raise refuse(
                 f"{self.address} has no worker that can be used",
                 "repair what is listed above, then give the same command again",
@@ -145,16 +174,16 @@ class Cluster:
             Gone: the scheduler is gone, or no worker has been ready for some time
             Interrupted: the user asked to stop
         """
-        self._scheduler.add(tasks)
+        self._pending.extend(tasks)
         unfinished = len(tasks)
         last_ready_s = time.monotonic()
         try:
             while unfinished:
                 self._poll()
-                for result in self._scheduler.take_results():
+                while self._results:
                     unfinished -= 1
-                    yield result
-                if self._registry.list_ready():
+                    yield self._results.popleft()
+                if self._list_ready():
                     last_ready_s = time.monotonic()
                 elif time.monotonic() - last_ready_s > self._timeout_s:
                     raise Gone(
@@ -162,27 +191,68 @@ class Cluster:
                         f"{self._timeout_s:.0f} s; start one: {_make_worker_command(self.address)}"
                     )
         finally:
-            self._scheduler.drop_all()
+            self._pending.clear()
+            self._results.clear()
+            for worker in self._registry.list_workers():
+                self._client.cancel(list(worker.tasks))
+                worker.tasks.clear()
 
     def _poll(self) -> None:
         """Update the list of workers, assign tasks, and handle the events of a short while."""
         if self._interrupted():
             raise Interrupted
         if time.monotonic() - self._updated_s >= _UPDATE_INTERVAL_S:
-            self._update_workers()
+            threads = self._client.read_threads()
+            for worker in self._registry.remove_lost(threads):
+                self._drop_worker(worker)
+            self._registry.add_new(threads)
             self._updated_s = time.monotonic()
-        self._scheduler.assign()
+        for worker in self._list_ready():
+            while self._pending and worker.is_free:
+                task = self._pending[0]
+                handle_end = partial(self._handle_end, worker)
+                worker.tasks[self._client.submit(worker.address, task, handle_end)] = task
+                self._pending.popleft()
         self._client.handle_events(_UPDATE_INTERVAL_S / 5)
 
-    def _update_workers(self) -> None:
-        """Drop the workers that are gone, and register new ones."""
-        threads = self._client.read_threads()
-        for worker in self._registry.remove_lost(threads):
-            self._scheduler.drop_worker(worker)
-        self._registry.add_new(threads)
+    def _list_ready(self) -> list[Worker]:
+        return self._registry.list_workers(WorkerState.READY)
 
-    def _notify(self, message: str) -> None:
-        self.notify(message)  # looked up now: callers replace it
+    def _drop_worker(self, worker: Worker) -> None:
+        """Cancel the tasks of a lost worker, and let other workers repeat them."""
+        lost = list(worker.tasks.values())
+        self._client.cancel([*worker.tasks, *([worker.inquiry] if worker.inquiry else [])])
+        worker.tasks.clear()
+        if worker.state is WorkerState.READY:
+            repeated = f"; {format_count(len(lost), 'run')} of it done by others" if lost else ""
+            self.notify(f"worker {worker} is gone{repeated}")
+        for task in lost:
+            self._retry(task)
+
+    def _handle_end(self, worker: Worker, future: AnyFuture, answer: Any) -> None:
+        """Store the result of a task, or retry or give up a task that failed."""
+        task = worker.tasks.pop(future, None)
+        if task is None:  # the task was dropped
+            return
+        if answer is None or isinstance(answer, KilledWorker | Interrupted):
+            self._retry(task)
+        elif isinstance(answer, OSError):
+            self._registry.exclude(worker, describe_error(answer), REPAIR)
+            self._retry(task)
+        elif isinstance(answer, BaseException):
+            message = f"worker {worker}: {describe_error(answer)}"
+            self._results.append(TaskResult(task, b"", message))
+        else:
+            self._results.append(TaskResult(task, *answer))
+
+    def _retry(self, task: Task) -> None:
+        """Make a task pending again, unless several workers were lost during it."""
+        self._lost_workers[task.run_id] += 1
+        if self._lost_workers[task.run_id] < _MAX_LOST_WORKERS:
+            self._pending.appendleft(task)
+        else:
+            error = f"{_MAX_LOST_WORKERS} workers were lost that did it"
+            self._results.append(TaskResult(task, b"", error))
 
 
 def _silence_dask() -> None:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The client of a Dask scheduler, whose events one thread handles.
 
-Dask calls back from threads of its own. Callbacks are queued here, and the thread that uses the
-cluster executes them in `handle_events()`, so that no other code of nagi needs locks.
+Dask fetches results in a thread of its own. They are queued here, and the thread that uses the
+cluster handles them in `handle_events()`, so that no other code of nagi needs locks.
 """
 
 from __future__ import annotations
@@ -10,16 +10,37 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from distributed import Variable
+from distributed import Future, Variable
 
 from nagi.cluster import tasks
 from nagi.cluster.connection import connect_client
-from nagi.cluster.worker import AnyFuture, Worker
 from nagi.labs.errors import Gone
+
+AnyFuture = Future[Any]
+# Receives the future of a task that has ended, and what its function has returned or raised, or
+# None if the task or its result was lost.
+HandleEnd = Callable[[AnyFuture, Any], None]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A call of `function` that one worker executes.
+
+    `name` is what Dask's dashboard shows. `function` can be pickled. It is called with `arguments`
+    and, if `make_archive` is given, with the archive that `make_archive` returns as the last
+    argument. `run_id` is the run that the task executes or analyses, if there is one.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...] = ()
+    make_archive: Callable[[], bytes] | None = None
+    run_id: str = ""
 
 
 class SchedulerClient:
@@ -67,56 +88,58 @@ class SchedulerClient:
         variable = Variable(tasks.make_variable_name(key), client=self._client)
         self.ask(lambda: variable.set(archive))
 
-    def submit(
-        self,
-        worker: Worker,
-        name: str,
-        function: Callable[..., Any],
-        *arguments: Any,
-        make_archive: Callable[[], bytes] | None = None,
-    ) -> AnyFuture:
-        """Start `function` on `worker` and on no other. Raises Gone.
+    def submit(self, address: str, task: Task, handle_end: HandleEnd) -> AnyFuture:
+        """Start a task on the worker at `address` and on no other. Raises Gone.
 
         Args:
-            worker: the worker that executes the function
-            name: the prefix of the task's key, which Dask's dashboard shows
-            function: a function that can be pickled
-            *arguments: its arguments
-            make_archive: returns one more argument, which is sent through the scheduler, as this
-                machine need not reach the worker
+            address: the address of the worker
+            task: the task
+            handle_end: is called as an event when the task has ended
         """
 
         def submit() -> AnyFuture:
             archives: list[Any] = []
-            if make_archive is not None:
-                options = {"workers": [worker.address], "hash": False, "direct": False}
-                archives.append(self._client.scatter(make_archive(), **options))
-            return self._client.submit(
-                function,
-                *arguments,
+            if task.make_archive is not None:
+                # It is sent through the scheduler, as this machine need not reach the worker.
+                options = {"workers": [address], "hash": False, "direct": False}
+                archives.append(self._client.scatter(task.make_archive(), **options))
+            future: AnyFuture = self._client.submit(
+                task.function,
+                *task.arguments,
                 *archives,
-                key=f"{name}-{uuid.uuid4()}",
-                workers=[worker.address],
+                key=f"{task.name}-{uuid.uuid4()}",
+                workers=[address],
                 allow_other_workers=False,
                 pure=False,
             )
+            # The worker can take another task before the result has been fetched.
+            future.add_done_callback(lambda _: self._events.put(lambda: None))
+            assert self._client.loop is not None  # the client is connected
+            self._client.loop.add_callback(self._queue_end, future, handle_end)
+            return future
 
-        future: AnyFuture = self.ask(submit)
-        return future
+        submitted: AnyFuture = self.ask(submit)
+        return submitted
+
+    async def _queue_end(self, future: AnyFuture, handle_end: HandleEnd) -> None:
+        """Queue the end of a task as an event.
+
+        The result is fetched as soon as it exists. Dask's `as_completed()` does the same, but it
+        never yields a task whose result could not be fetched, such as after a timeout.
+        """
+        answer = None
+        try:
+            answer = await self._client.gather(future, asynchronous=True)
+        except BaseException as error:
+            if future.status == "error":
+                answer = error
+        self._events.put(partial(handle_end, future, answer))
 
     def cancel(self, futures: Sequence[AnyFuture]) -> None:
         """Cancel tasks, unless the scheduler is gone."""
         if futures and self._client.status == "running":
             with suppress(OSError, RuntimeError):
                 self._client.cancel(futures)
-
-    def call_when_done(self, future: AnyFuture, callback: Callable[[AnyFuture], None]) -> None:
-        """Queue `callback(future)` as an event once `future` is done."""
-        future.add_done_callback(lambda done: self.add_event(partial(callback, done)))
-
-    def add_event(self, event: Callable[[], None]) -> None:
-        """Queue an event. Any thread may call this method."""
-        self._events.put(event)
 
     def handle_events(self, timeout_s: float) -> None:
         """Wait up to `timeout_s` for an event, then execute all events that are queued."""

@@ -8,9 +8,8 @@ if a guest works there.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from concurrent.futures import CancelledError
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import Enum
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,11 +21,9 @@ from nagi_contracts.plan import RunPlan
 from nagi.cluster import tasks
 from nagi.cluster.content import Sums, hash_files, hash_sums, pack
 from nagi.cluster.installation import Installation, Requirements, list_differences
-from nagi.cluster.scheduler_client import SchedulerClient
-from nagi.cluster.worker import AnyFuture, Worker, WorkerState
+from nagi.cluster.scheduler_client import AnyFuture, SchedulerClient, Task
 
 REPAIR = "repair that, then start it again"
-_ANSWER_TIMEOUT_S = 30
 _SAME_BUILD = (
     f"install there what is here: nagi {__version__} of the same build (of a checkout the same "
     "commit, built by `make setup`), then start that worker again"
@@ -50,8 +47,48 @@ class GuestFiles:
         return [hash_files(files) for files in self.sets]
 
 
+class WorkerState(Enum):
+    """The states of a worker. Only a ready worker gets tasks of a campaign."""
+
+    NEW = "is being examined"
+    READY = "fulfils all requirements"
+    EXCLUDED = "does not fulfil a requirement"
+
+
+@dataclass
+class Worker:
+    """A worker that is connected to the scheduler.
+
+    `tasks` are those whose results have not been handled yet.
+    """
+
+    address: str
+    name: str
+    threads: int
+    state: WorkerState = WorkerState.NEW
+    inquiry: AnyFuture | None = None
+    tasks: dict[AnyFuture, Task] = field(default_factory=dict)
+
+    @property
+    def is_free(self) -> bool:
+        """True if the worker can take another task.
+
+        Results that were not fetched yet occupy memory of the worker, so their number is limited.
+        """
+        running = sum(not future.done() for future in self.tasks)
+        return running < self.threads and len(self.tasks) < 3 * self.threads
+
+    def __str__(self) -> str:
+        return self.address if self.name == self.address else f"{self.name} ({self.address})"
+
+
 class WorkerRegistry:
-    """The workers of a cluster. `notify` is called with a message about each excluded worker."""
+    """The workers of a cluster. `notify` is called with a message about each excluded worker.
+
+    Tasks examine workers. A WorkerPlugin of Dask cannot: workers that lack its module do not start
+    any more, not even after this process has ended, and its registration waits for all workers,
+    also for those that do not answer.
+    """
 
     def __init__(
         self, client: SchedulerClient, installation: Installation, notify: Callable[[str], None]
@@ -69,14 +106,9 @@ class WorkerRegistry:
         self._requirements, self._guests = requirements, guests
         self._installation = Installation.from_this_machine(requirements)
 
-    def list_all(self) -> list[Worker]:
-        return list(self._workers.values())
-
-    def list_new(self) -> list[Worker]:
-        return [worker for worker in self._workers.values() if worker.is_new]
-
-    def list_ready(self) -> list[Worker]:
-        return [worker for worker in self._workers.values() if worker.is_ready]
+    def list_workers(self, state: WorkerState | None = None) -> list[Worker]:
+        """Return the workers in a state, by default all."""
+        return [worker for worker in self._workers.values() if state in (None, worker.state)]
 
     def remove_lost(self, threads: Mapping[str, int]) -> list[Worker]:
         """Forget and return the workers that are not among the connected ones.
@@ -97,15 +129,9 @@ class WorkerRegistry:
             for address in sorted(new & names.keys()):
                 worker = Worker(address, names[address], threads[address])
                 self._workers[address] = worker
-                sums = self._guests.sums if self._guests else []
-                self._inquire(
-                    worker,
-                    self._handle_examination,
-                    "nagi-examine",
-                    tasks.examine,
-                    self._requirements,
-                    sums,
-                )
+                arguments = self._requirements, self._guests.sums if self._guests else []
+                examination = Task("nagi-examine", tasks.examine, arguments)
+                self._inquire(worker, examination, self._handle_examination)
 
     def exclude(self, worker: Worker, problem: str, cure: str) -> None:
         """Give `worker` no further tasks, and notify the user."""
@@ -130,31 +156,20 @@ class WorkerRegistry:
             raise refuse(problem, cure)
 
     def _inquire(
-        self,
-        worker: Worker,
-        handle_answer: Callable[[Worker, Any], None],
-        name: str,
-        function: Callable[..., Any],
-        *arguments: Any,
+        self, worker: Worker, task: Task, handle_answer: Callable[[Worker, Any], None]
     ) -> None:
-        """Execute `function` on a new worker, and call `handle_answer` with its result."""
+        """Execute a task on a new worker, and call `handle_answer` with its result."""
 
-        def handle_end(future: AnyFuture) -> None:
+        def handle_end(future: AnyFuture, answer: Any) -> None:
             worker.inquiry = None
-            if future.status == "finished":
-                # A worker that is lost meanwhile gives no answer: remove_lost() handles it.
-                with suppress(OSError, CancelledError):
-                    handle_answer(worker, future.result(timeout=_ANSWER_TIMEOUT_S))
-            elif future.status == "error":
-                error = future.exception()
-                if isinstance(error, ImportError | AttributeError):
-                    problem = f"it has no nagi, or another one ({error})"
-                    self.exclude(worker, problem, _SAME_BUILD)
-                elif error is not None:
-                    self.exclude(worker, describe_error(error), REPAIR)
+            if isinstance(answer, ImportError | AttributeError):
+                self.exclude(worker, f"it has no nagi, or another one ({answer})", _SAME_BUILD)
+            elif isinstance(answer, BaseException):
+                self.exclude(worker, describe_error(answer), REPAIR)
+            elif answer is not None:  # remove_lost() handles workers that are lost meanwhile
+                handle_answer(worker, answer)
 
-        worker.inquiry = self._client.submit(worker, name, function, *arguments)
-        self._client.call_when_done(worker.inquiry, handle_end)
+        worker.inquiry = self._client.submit(worker.address, task, handle_end)
 
     def _handle_examination(self, worker: Worker, answer: tuple[Any, ...]) -> None:
         """Exclude or admit a worker that was examined, or try a guest there first."""
@@ -175,7 +190,7 @@ class WorkerRegistry:
         for index in missing:
             self._publish_set(index)
         arguments = self._guests.sums, self._guests.plan.model_dump_json()
-        self._inquire(worker, self._admit, "nagi-prepare", tasks.prepare, *arguments)
+        self._inquire(worker, Task("nagi-prepare", tasks.prepare, arguments), self._admit)
         return None
 
     def _publish_set(self, index: int) -> None:

@@ -15,16 +15,22 @@ from nagi_contracts.plan import RunPlan
 from nagi_contracts.units import Duration
 from rich.table import Table
 
+from nagi.backends.availability import Availability
 from nagi.campaign.build import identify_build
-from nagi.campaign.selection import find_schemes, has_radios, has_simulated_fpgas, select_runs
+from nagi.campaign.selection import (
+    check_here,
+    find_backends,
+    find_schemes,
+    require_lab,
+    select_runs,
+)
 from nagi.labs.errors import Interrupted, LabError
 from nagi.labs.host_pool import HostPool, make_token
 from nagi.labs.live import LiveLab, find_state_directory, make_shell_command
 from nagi.labs.names import NETNS, VIRTUAL
 from nagi.labs.netns import require_root
 from nagi.labs.shape import EMULATOR, Shape
-from nagi.plan import fpga, radio
-from nagi.plan.schemes import Availability, Scheme
+from nagi.plan.schemes import Scheme
 from nagi.scratch import make_scratch
 from nagi.spec.points import read_experiment
 from nagi.terminal.console import complain, error_console, out_console, write_line
@@ -66,19 +72,17 @@ def bring_up(
         points,
         chosen_variant,
         parse_axis_values(only),
-        identify_build(
-            lab_name, target, radios=has_radios(points), fpgas=has_simulated_fpgas(points)
-        ),
+        identify_build(lab_name, find_backends(points), target or "nagi"),
         switch=target or "nagi",
         # Agents of real hosts report this themselves.
-        radios=radio.check_availability if inventory is None else lambda: Availability(True),
-        fpgas=fpga.check_availability if inventory is None else lambda: Availability(True),
+        availability=check_here if inventory is None else lambda needs: Availability(True),
     )
     plan = selection.plans[0]
-    fpga.require_real_hosts([plan], lab_name)
-    for backend, lacking in ((radio, selection.no_radios), (fpga, selection.no_fpgas)):
-        if lacking is not None and (links := backend.names([plan])):
-            raise refuse(f"{backend.of_links(links)}: {lacking.reason}", lacking.cure)
+    require_lab([plan], lab_name)
+    for name, needs in selection.lacking_needs.items():
+        if users := needs.list_users([plan]):
+            lacking = selection.lacking[name]
+            raise refuse(f"{needs.describe(users)}: {lacking.reason}", lacking.cure)
     lease_s = Duration.parse(lease).seconds
     if inventory is None:
         require_root()

@@ -29,7 +29,7 @@ from nagi.campaign.pace import read_paces
 from nagi.campaign.run_directory import needs_run, read_verdict
 from nagi.campaign.selection import Selection
 from nagi.campaign.stray import describe_stray
-from nagi.labs import virtual
+from nagi.labs.names import VIRTUAL
 from nagi.scratch import make_scratch
 from nagi.terminal.console import complain, out_console, write_json, write_line
 from nagi.terminal.selecting import (
@@ -75,7 +75,7 @@ def show_plan(
             choice.name, inventory, requested.points, directory, _is_interrupted, cleanup
         )
         selection = requested.select(site)
-        if site.name == virtual.NAME:  # `nagi run` asks real hosts whether they fit
+        if site.name == VIRTUAL:  # `nagi run` asks real hosts whether they fit
             site.require_fit(selection.list_available())
         estimate = Estimate.from_selection(selection, site, out or requested.default_out)
     if json_:

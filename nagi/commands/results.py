@@ -16,6 +16,7 @@ from nagi_contracts.errors import refuse
 from nagi_contracts.units import format_bytes, format_count
 from nagi_reports import analysis, bundle, comparison
 
+from nagi.backends.registry import load_chapters
 from nagi.campaign.run_directory import LINKS, MANIFEST
 from nagi.terminal.campaigns import give_to_user, open_campaign, print_conclusion
 from nagi.terminal.clusters import open_cluster
@@ -95,7 +96,11 @@ def write_report(directory: Path, format_: str, out: Path | None) -> None:
     with campaign_directory.lock():
         table = analysis.build_table(campaign_directory.out, campaign)
         path = report.write_report(
-            campaign_directory.out, campaign, table, cast(report.Format, format_)
+            campaign_directory.out,
+            campaign,
+            table,
+            cast(report.Format, format_),
+            chapters=load_chapters(),
         )
         write_line(str(path))
         give_to_user(campaign_directory.out)
@@ -167,7 +172,7 @@ def publish(directory: Path, target: Path) -> None:
 
     campaign_directory, campaign = open_campaign(directory, None)
     with campaign_directory.lock():
-        made_files = publication.publish(campaign_directory.out, campaign, target)
+        made_files = publication.publish(campaign_directory.out, campaign, target, load_chapters())
         give_to_user(campaign_directory.out)
     write_line(
         f"{target}: {format_count(made_files.runs, 'run')}; reports, checksums and bundle "

@@ -35,10 +35,10 @@ from nagi.campaign.run_directory import count_invalid_attempts, read_verdict
 from nagi.campaign.runner import Runner, TooNoisy
 from nagi.campaign.selection import Selection
 from nagi.campaign.stray import count_bytes_of_runs
-from nagi.labs import netns, virtual
 from nagi.labs.errors import Interrupted, LabError
 from nagi.labs.guest import require_guest_support
 from nagi.labs.lab import Labs
+from nagi.labs.names import NETNS, VIRTUAL
 from nagi.labs.netns import require_root
 from nagi.terminal.campaigns import (
     give_to_user,
@@ -98,13 +98,13 @@ def execute(
     stop = InterruptFlag()
     if dask is not None:
         require_virtual(lab, inventory, jobs)
-        choice = LabChoice(virtual.NAME)
+        choice = LabChoice(VIRTUAL)
     else:
         choice = choose_lab(lab, inventory, has_root=is_root())
     report_lab_choice(choice)
-    if choice.name == netns.NAME:
+    if choice.name == NETNS:
         require_root()
-    elif choice.name == virtual.NAME and dask is None:
+    elif choice.name == VIRTUAL and dask is None:
         require_guest_support()
     with ExitStack() as cleanup:
         cleanup.enter_context(directory.lock())
@@ -134,7 +134,7 @@ def execute(
             left_out,
             side_by_side,
             # A run that is invalid in virtual time is invalid at every try.
-            tries=1 if choice.name == virtual.NAME else tries,
+            tries=1 if choice.name == VIRTUAL else tries,
             stop_if_noisy=stops_if_noisy(choice.name, keep_going),
             json_=json_,
             cluster=cluster,
@@ -221,7 +221,7 @@ class _Launch:
                 grow=grow,
                 observer=progress,
             )
-            if self.labs.name == virtual.NAME:
+            if self.labs.name == VIRTUAL:
                 import_report_in_background()
             share = pace.ProcessorShare()
             try:
@@ -336,7 +336,7 @@ class _Launch:
 
 def stops_if_noisy(lab: str, keep_going: bool) -> bool:
     """Return whether the campaign stops if most of the first runs are late."""
-    return lab == netns.NAME and not keep_going
+    return lab == NETNS and not keep_going
 
 
 def describe_noise(error: TooNoisy, command: list[str], out: Path) -> list[str]:
@@ -344,8 +344,8 @@ def describe_noise(error: TooNoisy, command: list[str], out: Path) -> list[str]:
 
     A campaign has one lab, so a campaign in virtual time needs another directory.
     """
-    virtual_command = [*command, "--lab", virtual.NAME, "--out", f"{out}-{virtual.NAME}"]
-    same_command = [*command, "--lab", netns.NAME, "--out", str(out), "--keep-going"]
+    virtual_command = [*command, "--lab", VIRTUAL, "--out", f"{out}-{VIRTUAL}"]
+    same_command = [*command, "--lab", NETNS, "--out", str(out), "--keep-going"]
     condition = ""
     try:
         require_guest_support()
@@ -382,7 +382,7 @@ def leave_out(selection: Selection, skip_unavailable: bool) -> dict[str, str]:
     lacking = list_lacking_links(selection)
     for links, problem in lacking:
         complain(f"left out: {problem}")
-        left_out |= {f"link {name}": problem.what for name in links}
+        left_out |= dict.fromkeys(links, problem.what)
     if not selection.list_available():
         if lacking:
             raise InputError(*(problem for _, problem in lacking))

@@ -9,10 +9,12 @@ from typing import Any
 from nagi_contracts.errors import refuse
 from rich.table import Table
 
-from nagi.labs import guest_modules, netns, virtual
+from nagi.backends.availability import Availability
+from nagi.labs import guest_modules
 from nagi.labs.host_pool import make_token
+from nagi.labs.names import NETNS, VIRTUAL
 from nagi.plan import schemes
-from nagi.plan.schemes import Availability, Scheme
+from nagi.plan.schemes import Scheme
 from nagi.scratch import make_scratch
 from nagi.terminal.console import complain, out_console, write_json, write_line
 from nagi.terminal.hosts import open_host_pool
@@ -29,11 +31,11 @@ def list_schemes(lab: str | None, inventory: Path | None, json_: bool) -> None:
     choice = choose_lab(lab, inventory, has_root=True)  # listing needs no root
     if choice.why_not_virtual:
         complain(f"in the netns lab, as the virtual lab cannot be used: {choice.why_not_virtual}")
-    if choice.name == netns.NAME:
+    if choice.name == NETNS:
         availabilities = {
             name: schemes.check_availability(scheme) for name, scheme in all_schemes.items()
         }
-    elif choice.name == virtual.NAME:
+    elif choice.name == VIRTUAL:
         availabilities = {
             name: guest_modules.check_availability(scheme) for name, scheme in all_schemes.items()
         }

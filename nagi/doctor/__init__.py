@@ -1,24 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Findings about hosts, with cures: for `nagi doctor`, and at the start of every campaign.
 
-Stages are in the order of nagi_contracts/doctor.py. Each host has a finding in every stage that
-concerns it. A stage that could not be checked, because the host was not reached or an earlier stage
-failed, has the status `skipped`, and its finding has the reason.
+Stages of backends stand between "capture" and "processors". Each host has a finding in every stage
+that concerns it. A stage that could not be checked, because the host was not reached or an earlier
+stage failed, has the status `skipped`, and its finding has the reason.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from nagi_contracts.doctor import Doctor, Finding, HostStage
+from nagi_contracts.doctor import Doctor, Finding
 from nagi_contracts.errors import InputError, Problem
 
+from nagi.backends.registry import load_stages
 from nagi.doctor import clocks, hosts, links, readiness
 from nagi.doctor.observations import ExperimentNeeds, Observations, StageFinding
 
-__all__ = ["ExperimentNeeds", "Observations", "collect_failures", "list_findings"]
+__all__ = ["ExperimentNeeds", "Observations", "collect_failures", "list_findings", "list_stages"]
 
-_STAGES: dict[HostStage, Callable[[Observations], Iterator[StageFinding]]] = {
+_Check = Callable[[Observations], Iterator[StageFinding]]
+_STAGES_BEFORE: dict[str, _Check] = {
     "ssh": hosts.check_ssh,
     "versions": hosts.check_versions,
     "kernel": hosts.check_kernels,
@@ -28,15 +30,19 @@ _STAGES: dict[HostStage, Callable[[Observations], Iterator[StageFinding]]] = {
     "paths": links.check_paths,
     "mtu": links.check_mtu,
     "capture": readiness.check_captures,
-    "emulator": readiness.check_emulators,
-    "radio": readiness.check_radios,
-    "fpga": readiness.check_fpgas,
-    "switch": readiness.check_switches,
+}
+_STAGES_AFTER: dict[str, _Check] = {
     "processors": readiness.check_processors,
     "disk": readiness.check_disks,
     "lock": readiness.check_locks,
     "leftovers": readiness.check_leftovers,
 }
+
+
+def list_stages() -> dict[str, _Check]:
+    """Return the check of each stage, in the order of findings."""
+    backends = sorted(load_stages().values(), key=lambda stage: stage.order)
+    return _STAGES_BEFORE | {stage.name: stage.check for stage in backends} | _STAGES_AFTER
 
 
 def list_findings(observations: Observations) -> Doctor:
@@ -50,7 +56,7 @@ def list_findings(observations: Observations) -> Doctor:
             what=finding.what,
             cure=finding.cure,
         )
-        for stage, check in _STAGES.items()
+        for stage, check in list_stages().items()
         for finding in check(observations)
     )
 

@@ -7,21 +7,12 @@ import json
 import os
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nagi_contracts.batch import Batch
-from nagi_contracts.doctor import (
-    STAGES_OF_DEVICES,
-    STAGES_OF_FPGA,
-    STAGES_OF_RADIO,
-    Doctor,
-    Finding,
-    PathReading,
-    PortReading,
-    Stage,
-)
+from nagi_contracts.doctor import PathReading, PortReading
 from nagi_contracts.impairments.queues.drop_tail import DropTailPlan
 from nagi_contracts.inspection import Inspection
 from nagi_contracts.links import Links
@@ -44,22 +35,19 @@ from nagi_contracts.plan import (
     RunPlan,
     Timeline,
 )
-from nagi_fpga import stages
-from nagi_fpga.loading import BoardLocation
 
 from nagi.doctor import ExperimentNeeds, Observations, list_findings
-from nagi.doctor.text import TITLES
+from nagi.doctor.observations import HERE
 from nagi.labs.errors import LabError, Results
 from nagi.labs.host_pool import HostPool, Survey
 from nagi.labs.keeper import Keeper
 from nagi.labs.lab import Batches, list_scheme_objects, make_agent
 from nagi.labs.netns import NetnsLab
 from nagi.labs.physical import PhysicalLab
+from nagi.labs.programs import list_local_programs
 from nagi.labs.shape import EMULATOR, Shape
-from nagi.plan.radio import INSTALL, check_stages
 from nagi.plan.schemes import read_receivers, read_schemes
 
-HERE = "this machine"
 _DELAY_NS = 10_000_000  # of the netns lab's link, each way
 _LEASE_S = 300.0
 _PYTHON = "/usr/bin/python3"
@@ -177,15 +165,15 @@ def _inspect_this_machine(scratch: Path) -> Inspection:
     inspections = []
     for is_emulator in (False, True):
         request = scratch / "inspect.json"
+        node = EMULATOR if is_emulator else HERE
         Batch(
-            node=EMULATOR if is_emulator else HERE,
+            node=node,
             is_emulator=is_emulator,
             interfaces={},
             spool=str(scratch),
             state=str(scratch / "state"),
             nagi_link=nagi_link,
-            nagi_sdr=str(executable("nagi-sdr")) if is_emulator else None,
-            nagi_fpga=str(executable("nagi-fpga")) if is_emulator else None,
+            backends=list_local_programs(node, Shape((), ())),
             runs=[],
         ).write(request)
         process = subprocess.run(
@@ -197,82 +185,10 @@ def _inspect_this_machine(scratch: Path) -> Inspection:
         update={
             "nagi_link": emulator.nagi_link,
             "nagi_link_error": emulator.nagi_link_error,
-            "nagi_sdr": emulator.nagi_sdr,
-            "nagi_sdr_error": emulator.nagi_sdr_error,
-            "nagi_fpga": emulator.nagi_fpga,
-            "nagi_fpga_error": emulator.nagi_fpga_error,
+            "backends": host.backends | emulator.backends,
             "problems": list(dict.fromkeys(host.problems + emulator.problems)),
         }
     )
-
-
-def examine_radio(devices: Sequence[str] = ()) -> Doctor:
-    """Check, stage by stage, whether links of this machine can be radios.
-
-    Stages after a failed one are skipped.
-
-    Args:
-        devices: Options of `nagi-sdr doctor` for radio hardware.
-    """
-    checked = check_stages(devices)
-    return _make_stage_findings(
-        [(stage.stage, stage.ok, stage.detail, stage.cure or INSTALL) for stage in checked],
-        STAGES_OF_DEVICES if devices else STAGES_OF_RADIO,
-    )
-
-
-def examine_fpga(place: BoardLocation, images: str) -> Doctor:
-    """Check, stage by stage, whether a board can be used from this machine.
-
-    Stages after a failed one are skipped.
-
-    Args:
-        place: How the board is reached.
-        images: Directory of bitstreams.
-    """
-    checked = [
-        (stage, result.is_ok, result.detail, result.cure)
-        for result in stages.examine_board(place, images)
-        for stage in STAGES_OF_FPGA
-        if stage == result.name
-    ]
-    return _make_stage_findings(checked, STAGES_OF_FPGA)
-
-
-def _make_stage_findings(
-    checked: Sequence[tuple[Stage, bool, str, str]], all_stages: Sequence[Stage]
-) -> Doctor:
-    """Return the findings of stages of which each needs the one before it.
-
-    Args:
-        checked: Stage, whether it is well, detail and cure, for each stage that was checked.
-        all_stages: All stages. Those that were not checked become `skipped`.
-    """
-    findings = [
-        Finding(
-            stage=stage,
-            cell=None,
-            hosts=[HERE],
-            status="ok" if is_ok else "failure",
-            what=detail,
-            cure="" if is_ok else cure,
-        )
-        for stage, is_ok, detail, cure in checked
-    ]
-    failed = next((stage for stage, is_ok, *_ in checked if not is_ok), None)
-    if failed is not None:
-        findings += [
-            Finding(
-                stage=stage,
-                cell=None,
-                hosts=[HERE],
-                status="skipped",
-                what="it depends on a stage that failed",
-                cure=f"see {TITLES[failed]}",
-            )
-            for stage in all_stages[len(checked) :]
-        ]
-    return Doctor.from_findings(findings)
 
 
 def _plan_idle_run(shape: Shape, delay_ns: int) -> RunPlan:

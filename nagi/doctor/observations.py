@@ -3,16 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from nagi_contracts.doctor import ClockReading, PathReading, PortReading, Status
 from nagi_contracts.inspection import Inspection
-from nagi_contracts.plan import RunPlan, SwitchTarget
+from nagi_contracts.plan import RunPlan
 
+from nagi.backends.registry import load_stages
 from nagi.labs.shape import EMULATOR
-from nagi.plan import fpga, radio
+
+HERE = "this machine"
 
 
 @dataclass(frozen=True)
@@ -24,9 +26,8 @@ class ExperimentNeeds:
     window_cap: bool = False
     iperf: bool = False  # sends bulk data
     free_bytes: int | None = None  # on each host, or None if not known
-    switches: frozenset[tuple[str, SwitchTarget]] = frozenset()  # nodes and their targets
-    radios: tuple[str, ...] = ()  # links that are radios
-    fpgas: tuple[str, ...] = ()  # links whose FPGA is simulated
+    # Stage of a backend -> what runs need there.
+    parts: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
     @classmethod
     def from_plans(cls, plans: Sequence[RunPlan], free_bytes: int | None = None) -> Self:
@@ -42,15 +43,7 @@ class ExperimentNeeds:
             traffic_nodes=frozenset(
                 node for flow in flows for node in (flow.sender, flow.receiver)
             ),
-            switches=frozenset(
-                (node.name, plan.switch_target)
-                for plan in plans
-                if plan.switch_target is not None
-                for node in plan.nodes
-                if node.switch is not None
-            ),
-            radios=tuple(radio.list_radios(plans)),
-            fpgas=tuple(fpga.list_simulated(plans)),
+            parts={stage.name: stage.collect_needs(plans) for stage in load_stages().values()},
             window_cap=any(flow.max_window is not None for flow in flows),
             iperf=any(flow.uses_iperf for flow in flows),
             free_bytes=free_bytes,
@@ -79,6 +72,10 @@ class Observations:
     def is_local(self) -> bool:
         """True if this machine is the only host, on which the netns lab makes all nodes."""
         return self.inventory is None
+
+    def list_needs(self, stage: str) -> tuple[Any, ...]:
+        """Return what the experiment needs in the stage of a backend; () without an experiment."""
+        return () if self.needs is None else self.needs.parts.get(stage, ())
 
     def list_inspected(self) -> Iterator[tuple[str, Inspection]]:
         """Yield each host whose agent answered, with its inspection."""

@@ -1,21 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks of what hosts can do now.
 
-These are captures, the emulator, processors, disk space, reservations, and leftovers of other runs.
+These are captures, processors, disk space, reservations, and leftovers of other runs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from nagi_contracts import __version__
-from nagi_contracts.doctor import Status
-from nagi_contracts.inspection import Holder, Inspection, SwitchFacts
-from nagi_contracts.plan import SwitchTarget
+from nagi_contracts.inspection import Holder, Inspection
 from nagi_contracts.units import format_bytes, format_time
 
 from nagi.doctor.observations import Observations, StageFinding
-from nagi.plan import fpga, radio
 
 BUSY = 0.2  # largest share of all processors' time that other programs may use
 MIN_FREE_BYTES = 10**9  # without an experiment, whose needs would be known
@@ -43,143 +39,6 @@ def _cure_capture(error: str) -> str:
     if "permi" in error:
         return "let root have CAP_NET_RAW there, and look at AppArmor's profile of tcpdump"
     return "try `tcpdump` there by hand"
-
-
-def check_emulators(observations: Observations) -> Iterator[StageFinding]:
-    """Check nagi-link's version and packet I/O on each emulator."""
-    cure = "build it: `make setup`"
-    if not observations.is_local:
-        cure = f"install nagi-link {__version__} there, or set `nagi_link` to its path"
-    for host, inspection in observations.list_emulators():
-        version = (inspection.nagi_link or "").split()[-1:]
-        if not version:
-            text = " ".join((inspection.nagi_link_error or "it says no version").split())
-            yield StageFinding([host], "failure", f"nagi-link does not run: {text}", cure)
-        elif version != [__version__]:
-            message = f"its nagi-link is of version {version[0]}, nagi of {__version__}"
-            yield StageFinding([host], "failure", message, cure)
-        else:
-            yield _check_packet_io(host, inspection, f"nagi-link {version[0]}")
-    yield from observations.skip_uninspected()
-
-
-def _check_packet_io(host: str, inspection: Inspection, program: str) -> StageFinding:
-    if inspection.io is None:
-        message = f"{program}; its packet I/O is known only when it runs"
-        return StageFinding([host], "skipped", message, "see `ports` in a run's links.json")
-    if inspection.io.startswith("af_xdp"):
-        return StageFinding([host], "ok", f"{program}, {inspection.io}")
-    return StageFinding(
-        [host],
-        "warning",
-        f"{program} uses {inspection.io}",
-        "boot a kernel with CONFIG_XDP_SOCKETS, or use an interface whose driver has XDP: "
-        "af_packet handles about a third of the packets per second",
-    )
-
-
-def check_radios(observations: Observations) -> Iterator[StageFinding]:
-    """Check whether links can be radios. For this machine, `nagi doctor radio` finds more."""
-    links = observations.needs.radios if observations.needs else ()
-    cure = radio.INSTALL if observations.is_local else radio.INSTALL_THERE
-    for host, inspection in observations.list_emulators():
-        yield _check_optional_program(
-            host,
-            "nagi-sdr",
-            (inspection.nagi_sdr, inspection.nagi_sdr_error),
-            radio.describe_links(links) if links else "",
-            cure,
-        )
-    yield from observations.skip_uninspected()
-
-
-def check_fpgas(observations: Observations) -> Iterator[StageFinding]:
-    """Check whether emulators can simulate FPGA cores."""
-    links = observations.needs.fpgas if observations.needs else ()
-    cure = fpga.INSTALL if observations.is_local else fpga.INSTALL_THERE
-    for host, inspection in observations.list_emulators():
-        yield _check_optional_program(
-            host,
-            "nagi-fpga",
-            (inspection.nagi_fpga, inspection.nagi_fpga_error),
-            fpga.describe_links(links) if links else "",
-            cure,
-        )
-    yield from observations.skip_uninspected()
-
-
-def _check_optional_program(
-    host: str, program: str, report: tuple[str | None, str | None], links: str, cure: str
-) -> StageFinding:
-    """Check a program that only some links need.
-
-    Args:
-        host: The emulator.
-        program: The name of the program.
-        report: Its version, and the error if it does not run.
-        links: A description of the links that need it, or "" if none does.
-        cure: How to install it.
-    """
-    version, error = (report[0] or "").split()[-1:], report[1]
-    status_if_lacking: Status = "failure" if links else "warning"
-    if error is not None:
-        message = f"{program} does not run: {' '.join(error.split())}"
-        return StageFinding([host], status_if_lacking, message, cure)
-    if not version and links:
-        return StageFinding([host], "failure", f"{links}, and there is no {program}", cure)
-    if not version:
-        return StageFinding([host], "ok", f"no {program} is installed")
-    if version != [__version__]:
-        message = f"its {program} is of version {version[0]}, nagi of {__version__}"
-        return StageFinding([host], status_if_lacking, message, cure)
-    return StageFinding([host], "ok", f"{program} {version[0]}")
-
-
-def check_switches(observations: Observations) -> Iterator[StageFinding]:
-    """Check the targets of switches on each node."""
-    for host, inspection in observations.list_nodes():
-        targets = {
-            target
-            for node, target in (observations.needs.switches if observations.needs else ())
-            if node == inspection.node
-        }
-        for target in sorted(targets - inspection.switches.keys()):
-            yield _describe_missing_switch(host, target)
-        for target, facts in inspection.switches.items():
-            if facts.problem is not None:
-                message, _, cure = facts.problem.partition("; ")
-                status: Status = "failure" if target in targets else "warning"
-                yield StageFinding([host], status, message, cure)
-        versions = [
-            _describe_switch_version(target, facts)
-            for target, facts in inspection.switches.items()
-            if facts.problem is None
-        ]
-        if versions or not (targets or inspection.switches):
-            yield StageFinding([host], "ok", ", ".join(versions) or "none is installed")
-    yield from observations.skip_uninspected()
-
-
-def _describe_missing_switch(host: str, target: SwitchTarget) -> StageFinding:
-    cure = f"provision it with nagi_switch_target: {target}"
-    if target == "p4runtime":
-        message = "the inventory does not name its switch"
-        return StageFinding(
-            [host], "failure", message, "set nagi_p4runtime in the inventory, or use --switch nagi"
-        )
-    if target == "nagi":
-        message = "nagi-switch comes with the campaign; its libraries are checked then"
-        return StageFinding([host], "skipped", message, cure)
-    return StageFinding(
-        [host], "failure", "there is no simple_switch", f"{cure}, or use --switch nagi"
-    )
-
-
-def _describe_switch_version(target: SwitchTarget, facts: SwitchFacts) -> str:
-    if target == "p4runtime":
-        return facts.version
-    name = "nagi-switch" if target == "nagi" else "simple_switch"
-    return " ".join([name, *facts.version.split()[-1:]])
 
 
 def check_processors(observations: Observations) -> Iterator[StageFinding]:

@@ -6,45 +6,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
-from nagi_contracts.doctor import Doctor, Finding, Stage, Status
+from nagi_contracts.doctor import Doctor, Finding, Status
 from nagi_contracts.units import format_count
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-TITLES: dict[Stage, str] = {
+from nagi.backends.registry import load_stages
+
+_TITLES = {
     "ssh": "SSH",
-    "versions": "versions",
-    "kernel": "kernel",
-    "schemes": "schemes",
-    "interfaces": "interfaces",
-    "clocks": "clocks",
-    "paths": "paths",
     "mtu": "MTU",
-    "capture": "capture",
-    "emulator": "emulator",
-    "radio": "radio",
-    "fpga": "FPGA",
-    "switch": "switch",
     "processors": "spare CPU",
-    "disk": "disk",
-    "lock": "lock",
-    "leftovers": "leftovers",
-    "library": "GNU Radio",
-    "flowgraph": "flowgraph",
-    "images": "images",
-    "device": "device",
-    "rate": "rate",
-    "loopback": "loopback",
-    "packets": "packets",
-    "ip": "IP",
-    "tools": "tools",
-    "cable": "cable",
-    "board": "board",
-    "bitstream": "bitstream",
-    "build": "build",
-    "registers": "registers",
-    "link": "link",
 }
 _STYLES: dict[Status, str] = {
     "ok": "green",
@@ -62,8 +35,11 @@ def print_findings(console: Console, doctor: Doctor) -> None:
     table.add_column("stage", no_wrap=True)
     table.add_column("status", no_wrap=True)
     table.add_column("what", overflow="fold")
+    titles = dict(_TITLES)
+    for part in load_stages().values():
+        titles |= part.titles
     for stage, findings in groupby(doctor.findings, key=lambda finding: finding.stage):
-        title = TITLES[stage]
+        title = titles.get(stage, stage)
         for status, text in _format_stage(list(findings)):
             table.add_row(title, Text(status, _STYLES[status]), text)
             title = ""

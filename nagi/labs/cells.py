@@ -26,13 +26,14 @@ from pathlib import Path
 from typing import Any
 
 from nagi_contracts import paths
-from nagi_contracts.batch import P4RuntimeAccess
-from nagi_contracts.errors import InputError, Problem, excerpt, join_names, refuse
+from nagi_contracts.errors import BadValue, InputError, Problem, excerpt, join_names, refuse
 from pydantic import TypeAdapter, ValidationError
 
+from nagi.backends.interface import Json
 from nagi.labs.ansible_runs import CONFIGURATION
+from nagi.labs.programs import read_settings
 from nagi.labs.shape import EMULATOR, Shape
-from nagi.spec.media import MAX_STATIONS
+from nagi.spec.base import MAX_ENDS
 
 GROUP = "cells"
 EXAMPLE = paths.COLLECTION / "inventories" / "physical.example.yml"
@@ -49,7 +50,7 @@ class LabHost:
 
     `links` has the node's interface on each link. `ports`, of the emulator, has for each link and
     node the interface that faces the node. `programs` is the directory of nagi's programs, or None
-    if they are shipped to the host.
+    if they are shipped to the host. `backends` are the settings of each backend.
     """
 
     name: str
@@ -61,12 +62,8 @@ class LabHost:
     state: str = STATE
     user: str | None = None
     nagi_link: str | None = None
-    nagi_sdr: str | None = None
-    nagi_fpga: str | None = None
-    fpga_images: str | None = None
-    nagi_switch: str | None = None
     programs: str | None = None
-    p4runtime: P4RuntimeAccess | None = None
+    backends: dict[str, Json] = field(default_factory=dict)
 
     def list_interfaces(self) -> list[str]:
         """Return all test interfaces of the host. The ports of a board are no interfaces."""
@@ -263,12 +260,8 @@ def _read_host(inventory: Path, name: str, cell: str, variables: dict[str, Any])
         state=str(variables.get("nagi_state", STATE)),
         user=variables.get("nagi_user"),
         nagi_link=variables.get("nagi_link"),
-        nagi_sdr=variables.get("nagi_sdr"),
-        nagi_fpga=variables.get("nagi_fpga") or None,
-        fpga_images=variables.get("nagi_fpga_images"),
-        nagi_switch=variables.get("nagi_switch"),
         programs=PACKAGED if variables.get("nagi_packages") else None,
-        p4runtime=_read_p4runtime_access(inventory, name, variables.get("nagi_p4runtime")),
+        backends=_read_settings(inventory, name, variables),
     )
     names = host.list_interfaces()
     duplicates = sorted({name for name in names if names.count(name) > 1})
@@ -283,17 +276,12 @@ def _read_host(inventory: Path, name: str, cell: str, variables: dict[str, Any])
     return host
 
 
-def _read_p4runtime_access(inventory: Path, name: str, value: Any) -> P4RuntimeAccess | None:
-    """Return how a host reaches its switch by P4Runtime, or None. Raises InputError."""
-    if not value:
-        return None
+def _read_settings(inventory: Path, name: str, variables: dict[str, Any]) -> dict[str, Json]:
+    """Return the settings of backends in a host's variables. Raises InputError."""
     try:
-        return P4RuntimeAccess.model_validate(value, strict=True)
-    except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(["nagi_p4runtime", *map(str, first["loc"])])
-        cure = 'write it as {address: "10.0.0.9:9559", device_id: 1, ports: {link: number}}'
-        raise _make_error(inventory, name, key, first["msg"], cure) from None
+        return read_settings(variables)
+    except BadValue as error:
+        raise _make_error(inventory, name, error.key, error.what, error.cure) from None
 
 
 def _check_cabling(inventory: Path, cell: str, hosts: dict[str, LabHost]) -> list[Problem]:
@@ -307,9 +295,9 @@ def _check_cabling(inventory: Path, cell: str, hosts: dict[str, LabHost]) -> lis
         return [make_problem("", "no host is the emulator", f"give one `nagi_node: {EMULATOR}`")]
     problems = []
     for link, ends in emulator.ports.items():
-        if not 2 <= len(ends) <= MAX_STATIONS:
+        if not 2 <= len(ends) <= MAX_ENDS:
             message = f"link {link} joins {len(ends)} node" + ("" if len(ends) == 1 else "s")
-            cure = f"name its two nodes, or of a medium 2 to {MAX_STATIONS}"
+            cure = f"name its two nodes, or of a medium 2 to {MAX_ENDS}"
             problems.append(make_problem(emulator.name, message, cure))
         for node in ends:
             if node not in hosts:

@@ -28,9 +28,7 @@ from nagi.labs.errors import Interrupted
 from nagi.sandbox import FILTER, Sandbox, require_sandbox
 
 INSIDE = Path("/mnt/nagi")
-OWN, AGENT, LIBRARY, NAGI_LINK, NAGI_SWITCH, NAGI_FPGA = (
-    INSIDE / name for name in ("own", "agent", "lib", "nagi-link", "nagi-switch", "nagi-fpga")
-)
+OWN, AGENT, LIBRARY, NAGI_LINK = (INSIDE / name for name in ("own", "agent", "lib", "nagi-link"))
 # The time of a guest's clock when it boots, in seconds since the epoch.
 BOOT_S = 1_000_000_000
 MEMORY_MIB = 1024  # the memory of a guest with few nodes; the guest takes it as it uses it

@@ -9,10 +9,11 @@ from pathlib import Path
 from nagi_contracts.errors import InputError
 from nagi_contracts.plan import RunPlan
 
+from nagi.backends.availability import Availability
 from nagi.labs import guest_kernel
 from nagi.plan import schemes
 from nagi.plan.scheme_sources import find_source, list_sources
-from nagi.plan.schemes import Availability, Scheme
+from nagi.plan.schemes import Scheme
 
 _IN_NETNS = "run it with --lab netns"
 

@@ -24,11 +24,11 @@ from nagi.labs.ansible_variables import Template
 from nagi.labs.cells import Cell, LabHost
 from nagi.labs.errors import Failure, LabError, Results
 from nagi.labs.inventory import describe_interfaces
-from nagi.labs.lab import Batches, HostPlacement, SwitchPrograms, list_scheme_objects, make_agent
+from nagi.labs.lab import Batches, HostPlacement, list_scheme_objects, make_agent
+from nagi.labs.programs import list_remote_programs, list_shipped_programs
 from nagi.labs.shape import EMULATOR, Shape
 from nagi.plan.schemes import Scheme, read_receivers, read_schemes
 
-FPGA_IMAGES = "/usr/local/lib/nagi/fpga"  # bitstreams that the role fpga installs
 LEASE_S = 900.0  # until the first batch, whose agents renew the lease
 # All agents must start, over SSH, between the choice of the first run's instant and this instant.
 _LEAD_S = 3.0
@@ -166,6 +166,7 @@ class HostPool:
                 interface.link: host.links[interface.link]
                 for interface in shape.list_interfaces(host.node)
             }
+        programs = host.programs or self._find_home(host)
         return HostPlacement(
             host=host.name,
             cell=host.cell,
@@ -174,18 +175,9 @@ class HostPool:
             spool=f"{self._find_home(host)}/runs",
             state=host.state,
             user=host.user,
-            nagi_link=host.nagi_link or f"{host.programs or self._find_home(host)}/nagi-link",
-            # It comes with GNU Radio, and is not shipped.
-            nagi_sdr=host.nagi_sdr or "nagi-sdr",
-            nagi_fpga=host.nagi_fpga or "nagi-fpga",
-            fpga_images=host.fpga_images or FPGA_IMAGES,
+            nagi_link=host.nagi_link or f"{programs}/nagi-link",
             token=self.token,
-            switch=SwitchPrograms(
-                host.nagi_switch or f"{host.programs or self._find_home(host)}/nagi-switch"
-            )
-            if host.nagi_switch or host.node in shape.switches
-            else None,
-            p4runtime=host.p4runtime,
+            backends=list_remote_programs(host.node, shape, host.backends, programs),
             macs=stations,
         )
 
@@ -350,9 +342,7 @@ def _list_shipped_programs(host: LabHost, placement: HostPlacement) -> dict[str,
     shipped: dict[str, object] = {}
     if host.node == EMULATOR and host.nagi_link is None:
         shipped["nagi_link_source"] = str(paths.executable("nagi-link"))
-    if placement.switch is not None and host.nagi_switch is None:
-        shipped["nagi_switch_source"] = str(paths.executable("nagi-switch"))
-    return shipped
+    return shipped | list_shipped_programs(host.backends, placement.backends)
 
 
 def _estimate_clock_offsets(playbooks: Playbooks, results: Results) -> dict[str, ClockReading]:

@@ -13,7 +13,8 @@ from typing import Any
 import yaml
 from nagi_contracts import paths
 
-from nagi.labs.lab import HostPlacement, SwitchPrograms
+from nagi.labs.lab import HostPlacement
+from nagi.labs.programs import ListPrograms, list_local_programs
 from nagi.labs.shape import EMULATOR, Interface, Shape
 from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
@@ -49,9 +50,7 @@ def make_netns_placements(
     spools: Path,
     directory: Path,
     nagi_link: Path,
-    switch: SwitchPrograms,
-    nagi_sdr: Path | None = None,
-    nagi_fpga: Path | None = None,
+    list_programs: ListPrograms,
 ) -> list[HostPlacement]:
     """Return the placements of all nodes of a netns lab.
 
@@ -61,9 +60,7 @@ def make_netns_placements(
         spools: a directory in which each host has a directory for its records
         directory: the directory of the lab
         nagi_link: the executable of nagi-link
-        switch: the programs of switches
-        nagi_sdr: the executable of nagi-sdr, if there is one
-        nagi_fpga: the executable of nagi-fpga, if there is one
+        list_programs: returns the programs of backends for a node
     """
     return [
         HostPlacement(
@@ -75,9 +72,7 @@ def make_netns_placements(
             state=str(directory / "state" / make_host_name(cell, node)),
             user="nobody",
             nagi_link=str(nagi_link),
-            nagi_sdr=None if nagi_sdr is None else str(nagi_sdr),
-            nagi_fpga=None if nagi_fpga is None else str(nagi_fpga),
-            switch=switch if node in shape.switches else None,
+            backends=list_programs(node, shape),
         )
         for cell in cells
         for node in (*shape.nodes, EMULATOR)
@@ -212,7 +207,7 @@ def format_example() -> str:
             results / ".records",
             lab,
             Path(".venv/bin/nagi-link"),
-            SwitchPrograms(".venv/bin/nagi-switch"),
+            list_local_programs,
         ),
         keeper_pid=4711,
         agent=lab / "nagi-agent.pyz",

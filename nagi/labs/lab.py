@@ -4,10 +4,7 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
-import sys
-import sysconfig
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
@@ -15,10 +12,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from nagi_contracts import paths
-from nagi_contracts.batch import Batch, P4RuntimeAccess, P4RuntimePrograms, ScheduledRun
+from nagi_contracts.batch import Batch, ScheduledRun
 from nagi_contracts.plan import RunPlan
-from nagi_p4.simple_switch_client import find_client_directory
 
+from nagi.backends.interface import Json
 from nagi.labs.ansible_runs import Playbooks
 from nagi.labs.errors import LabError, Results, Unfit
 from nagi.labs.shape import EMULATOR, Shape
@@ -30,45 +27,12 @@ BETWEEN_RUNS_S = 0.1
 
 
 @dataclass(frozen=True)
-class SwitchPrograms:
-    """The paths of a host's programs for switches.
-
-    For bmv2, None means that the host finds the program or the Python modules itself.
-    """
-
-    nagi_switch: str
-    simple_switch: str | None = None
-    simple_switch_client: str | None = None
-    p4runtime: P4RuntimePrograms | None = None
-
-    @classmethod
-    def from_this_machine(cls) -> SwitchPrograms:
-        """Return the programs of this machine."""
-        return cls(
-            str(paths.executable("nagi-switch")),
-            shutil.which("simple_switch"),
-            find_client_directory(),
-            P4RuntimePrograms(
-                simple_switch_grpc=shutil.which("simple_switch_grpc"),
-                nagi_p4runtime=_find_python_command("nagi-p4runtime"),
-                modules=sysconfig.get_path("purelib"),
-            ),
-        )
-
-
-def _find_python_command(name: str) -> str | None:
-    """Return the path of a command of this Python's packages, or None."""
-    path = Path(sysconfig.get_path("scripts")) / name
-    return str(path) if path.exists() else None
-
-
-@dataclass(frozen=True)
 class HostPlacement:
     """The host that acts as a node in a lab.
 
     `interfaces` are the node's interfaces, by link. The emulator has the interfaces of both ends of
     a link, or of all stations of a medium; `macs` are the stations' MAC addresses where they differ
-    from the plan's.
+    from the plan's. `backends` are the programs and settings of each backend.
     """
 
     host: str  # Ansible's name
@@ -79,12 +43,8 @@ class HostPlacement:
     state: str
     user: str | None
     nagi_link: str
-    nagi_sdr: str | None = None  # this and the next two: only of an emulator
-    nagi_fpga: str | None = None
-    fpga_images: str | None = None
+    backends: dict[str, Json] = field(default_factory=dict)
     token: str | None = None
-    switch: SwitchPrograms | None = None  # only of a switch
-    p4runtime: P4RuntimeAccess | None = None  # only of a switch that P4Runtime reaches
     macs: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def make_batch(self, runs: list[ScheduledRun], collected: list[str]) -> Batch:
@@ -104,14 +64,7 @@ class HostPlacement:
             user=self.user,
             token=self.token,
             nagi_link=self.nagi_link,
-            nagi_sdr=self.nagi_sdr if self.node == EMULATOR else None,
-            nagi_fpga=self.nagi_fpga if self.node == EMULATOR else None,
-            fpga_images=self.fpga_images if self.node == EMULATOR else None,
-            nagi_switch=self.switch and self.switch.nagi_switch,
-            simple_switch=self.switch and self.switch.simple_switch,
-            simple_switch_client=self.switch and self.switch.simple_switch_client,
-            p4runtime=self.p4runtime,
-            p4runtime_here=self.switch and self.switch.p4runtime,
+            backends=self.backends,
             runs=runs,
             collected=collected,
             files={file.key: str(file.source) for run in runs for file in run.plan.files()},
@@ -326,8 +279,7 @@ def make_agent(directory: Path, objects: dict[str, Path]) -> Path:
     """
     agent = directory / "nagi-agent.pyz"
     files = {NAGI_TCP: find_nagi_tcp(), BUNDLED: find_nagi_traffic(), **objects}
-    options = [f"{name}={file}" for name, file in files.items()]
-    subprocess.run([sys.executable, paths.AGENT / "bundle.py", agent, *options], check=True)
+    paths.load_module(paths.AGENT / "bundle.py").bundle(agent, files)
     return agent
 
 

@@ -17,8 +17,6 @@ from nagi.labs.host_pool import LEASE_S, HostPool, Survey
 from nagi.labs.names import PHYSICAL
 from nagi.labs.shape import Shape
 
-NAME = PHYSICAL
-
 
 class PhysicalLab:
     """A lab of some cells for plans of one shape."""
@@ -60,7 +58,7 @@ class PhysicalLab:
 class PhysicalLabs:
     """Makes labs of the cells of an inventory. Their hosts are reserved during the `with` block."""
 
-    name = NAME
+    name = PHYSICAL
 
     def __init__(
         self,

@@ -15,7 +15,7 @@ import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from queue import Empty, Queue
@@ -46,11 +46,11 @@ from nagi.labs.inventory import (
     make_host_name,
     make_netns_placements,
 )
-from nagi.labs.lab import LocalLabs, SwitchPrograms, make_agent, schedule
+from nagi.labs.lab import LocalLabs, make_agent, schedule
 from nagi.labs.names import VIRTUAL
+from nagi.labs.programs import list_guest_files, list_guest_programs
 from nagi.labs.shape import Shape
 
-NAME = VIRTUAL
 # By the guest's clock, from boot to the begin of the first run. The guest skips idle time.
 _LEAD_S = 30.0
 _CHECK_LIMIT_S = 60.0
@@ -241,12 +241,9 @@ class VirtualLab:
             guest.NAGI_LINK: paths.executable("nagi-link"),
             **modules,
             **list_visible_programs(plans),
+            **list_guest_files(self._shape),
             **{make_guest_path(file): file.source for plan in plans for file in plan.files()},
         }
-        if self._shape.switches:
-            programs[guest.NAGI_SWITCH] = paths.executable("nagi-switch")
-        if (nagi_fpga := paths.executable("nagi-fpga")).exists():
-            programs[guest.NAGI_FPGA] = nagi_fpga
         script = f"exec /usr/bin/python3 -I -S {guest.AGENT} guest {guest.OWN / _JOB}"
         memory_mib = guest.choose_memory_mib(len(self._shape.nodes))
         booted_guest = Guest(directory, programs, script, seed, self._processors[cell], memory_mib)
@@ -283,10 +280,7 @@ class VirtualLab:
             guest.OWN / _SPOOL,
             Path("/run/nagi"),
             guest.NAGI_LINK,
-            replace(SwitchPrograms.from_this_machine(), nagi_switch=str(guest.NAGI_SWITCH)),
-            # Its path outside, as nagi-sdr finds its modules relative to this path.
-            paths.executable("nagi-sdr"),
-            guest.NAGI_FPGA,
+            list_guest_programs,
         )
         nodes = {
             placement.node: GuestNode(
@@ -336,7 +330,7 @@ class VirtualLab:
 class VirtualLabs(LocalLabs):
     """Makes virtual labs."""
 
-    name = NAME
+    name = VIRTUAL
 
     def __init__(
         self,

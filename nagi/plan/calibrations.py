@@ -9,7 +9,7 @@ from pathlib import Path
 from nagi_contracts.calibration import CalibratedMode, Calibration
 from nagi_contracts.errors import BadValue, refuse
 
-from nagi.plan import radio
+from nagi.plan.air_time import load_air_time
 from nagi.plan.request import PlanRequest
 from nagi.plan.trace_files import find_file
 from nagi.spec.yaml_source import KeyPath
@@ -46,9 +46,7 @@ def find_calibrated_mode(
     except BadValue as error:
         raise refuse(error.what, error.cure, file=str(path)) from None
     try:
-        digest = radio.load_air_time().compute_modem_digest(
-            mode.modem, mode.modulation, mode.code_rate
-        )
+        digest = load_air_time().compute_modem_digest(mode.modem, mode.modulation, mode.code_rate)
     except ValueError as error:
         raise refuse(
             f"a table of another modem: {error}", "calibrate again with this nagi", file=str(path)

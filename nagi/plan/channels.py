@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
+from nagi_contracts.media import FRAMING_BYTES, MediumTimes
 from nagi_contracts.plan import (
     DIRECTIONS,
     DirectionName,
@@ -14,8 +15,6 @@ from nagi_contracts.plan import (
 )
 from nagi_contracts.traces import OpportunityTrace, StepTrace
 
-from nagi.plan.media import MediaTimes
-from nagi.plan.radio_links import RadioLinks
 from nagi.plan.request import PlanRequest
 from nagi.plan.trace_files import load_trace
 from nagi.spec.links import (
@@ -36,10 +35,12 @@ class Channels:
     `channels[link, direction]`.
     """
 
-    def __init__(self, request: PlanRequest, radios: RadioLinks) -> None:
+    def __init__(self, request: PlanRequest) -> None:
         self._request = request
-        self._radios = radios
-        self.media = MediaTimes(request)
+        self._hops = {
+            name: request.memo.get_or_make(partial(_plan_hop, times), "channel of a hop", times)
+            for name, times in request.planners.media.items()
+        }
         self._plans = {
             (name, direction): request.memo.get_or_make(
                 partial(self._plan_channel, name, direction), ("channel", name, direction), link
@@ -57,15 +58,17 @@ class Channels:
         The channel of a hop over a medium has rate and framing alone.
         """
         return [
-            self.media.get_channel(hop.link) if hop.is_hop else self._plans[hop.link, hop.direction]
+            self._hops[hop.link] if hop.is_hop else self._plans[hop.link, hop.direction]
             for hop in path
         ]
 
     def _plan_channel(self, link: str, direction: DirectionName) -> DirectionPlan:
         """Return rate, delay and order of a direction, which do not depend on flows."""
         settings = self._request.get_settings(self._request.experiment.links[link], direction)
-        if link in self._radios.plans:
-            return self._radios.plan_channel(link, settings)
+        carrier = self._request.planners.find_carrier(link)
+        decided = None if carrier is None else carrier.plan_channel(link, settings)
+        if decided is not None:
+            return decided
         jitter = None
         if settings.jitter is not None:
             key_path = self._request.locate_setting(link, direction, "jitter")
@@ -126,3 +129,8 @@ class Channels:
         if problem is not None:
             raise self._request.error(key_path, problem.what, problem.cure)
         return plan
+
+
+def _plan_hop(times: MediumTimes) -> DirectionPlan:
+    """Return rate and framing of a hop over a medium."""
+    return DirectionPlan(rate_bps=times.data_rate_bps, overhead_bytes=FRAMING_BYTES)

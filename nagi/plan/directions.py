@@ -7,8 +7,6 @@ from functools import partial
 from typing import cast
 
 from nagi_contracts.impairments.losses import LossPlan
-from nagi_contracts.impairments.losses.none import NoLossPlan
-from nagi_contracts.impairments.losses.radio import RadioLossPlan
 from nagi_contracts.impairments.markings import MarkingPlan
 from nagi_contracts.impairments.queues import QueuePlan
 from nagi_contracts.impairments.queues.drop_tail import DropTail
@@ -17,27 +15,23 @@ from nagi_contracts.plan import DIRECTIONS, ArqPlan, DirectionName, DirectionPla
 from nagi.plan.channels import Channels
 from nagi.plan.flow_paths import LinkLoad
 from nagi.plan.planning import ImpairmentPlanning
-from nagi.plan.radio_links import RadioLinks
 from nagi.plan.request import PlanRequest
-from nagi.plan.shaping import UnsupportedShaping, get_emulator_share, get_switch_share
 from nagi.spec.links import DirectionSettings
 
 MAX_DRAIN_S = 24 * 3600  # longest time in which a full queue may empty
 
 
 class Directions:
-    """The plan of each direction of each link, and the share that a switch has in it."""
+    """The plan of each direction of each link, and the share that the emulator has in it."""
 
     def __init__(
         self,
         request: PlanRequest,
-        radios: RadioLinks,
         channels: Channels,
         loads: dict[str, LinkLoad],
         traffic_s: float,
     ) -> None:
         self._request = request
-        self._radios = radios
         self._channels = channels
         self._loads = loads
         self._traffic_s = traffic_s
@@ -52,40 +46,27 @@ class Directions:
             for direction in DIRECTIONS
         }
 
-    def plan_switch_share(self, link: str, direction: DirectionName) -> DirectionPlan:
-        """Return the share of a direction that its switch shapes.
-
-        Raises:
-            InputError: If the switch does not support what the direction asks for.
-        """
-        try:
-            is_own = (
-                self._request.get_own_program(self._request.find_sending_node(link, direction))
-                is not None
-            )
-            direction_plan = self.plans[link, direction]
-            return get_switch_share(direction_plan, self._request.switch, is_own=is_own)
-        except UnsupportedShaping as error:
-            key_path = self._request.locate_setting(link, direction, error.key)
-            raise self._request.error(key_path, error.message, error.cure) from None
-
-    def plan_emulator_share(self, link: str, direction: DirectionName) -> DirectionPlan:
-        """Return the share of a direction that the emulator shapes."""
-        direction_plan = self.plans[link, direction]
-        return (
-            get_emulator_share(direction_plan)
-            if self._request.is_shaped_by_switch(link, direction)
-            else direction_plan
-        )
+    def get_emulator_share(self, link: str, direction: DirectionName) -> DirectionPlan:
+        """Return the share of a direction that the emulator shapes, and no backend instead."""
+        share = self.plans[link, direction]
+        for planner in self._request.planners:
+            share = planner.get_emulator_share(link, direction, share)
+        return share
 
     def _plan_direction(self, link: str, direction: DirectionName) -> DirectionPlan:
         settings = self._request.get_settings(self._request.experiment.links[link], direction)
+        queue = self._plan_queue(link, direction, settings)
+        mark = self._plan_mark(link, direction, settings)
+        loss = self._plan_loss(link, direction, settings)
+        for planner in self._request.planners:
+            planner.require_settings(link, direction, settings)
+        arq = self._plan_arq(link, direction, settings)
         return self._channels[link, direction].model_copy(
             update={
-                "queue": self._plan_queue(link, direction, settings),
-                "mark": self._plan_mark(link, direction, settings),
-                "loss": self._plan_loss(link, direction, settings),
-                "arq": self._plan_arq(link, direction, settings),
+                "queue": queue,
+                "mark": mark,
+                "loss": loss,
+                "arq": arq,
                 **settings.to_plans(),
             }
         )
@@ -108,12 +89,6 @@ class Directions:
         arq = settings.arq
         if arq is None:
             return None
-        if settings.shaped_by == "switch":
-            raise self._request.error(
-                self._request.locate_setting(link, direction, "arq"),
-                "the emulator's ARQ does not see packets that a switch loses",
-                "remove it, or write `shaped_by: emulator`",
-            )
         if settings.loss is not None and getattr(settings.loss, "at", "egress") == "ingress":
             raise self._request.error(
                 self._request.locate_setting(link, direction, "arq"),
@@ -146,10 +121,8 @@ class Directions:
     def _plan_loss(
         self, link: str, direction: DirectionName, settings: DirectionSettings
     ) -> LossPlan:
-        if link in self._radios.plans:
-            return RadioLossPlan()
         if settings.loss is None:
-            return NoLossPlan()
+            return self._channels[link, direction].loss
         return settings.loss.to_plan(self._make_planning(link, direction, "loss"))
 
     def find_max_queueing_s(self) -> float:
@@ -169,7 +142,8 @@ class Directions:
             waiting_bytes = (
                 direction_plan.queue.bytes or (direction_plan.queue.packets or 0) * packet_bytes
             )
-            if link in self._radios.plans:
+            carrier = self._request.planners.find_carrier(link)
+            if carrier is not None and carrier.queues_framing:
                 waiting_bytes += (direction_plan.queue.packets or 0) * direction_plan.overhead_bytes
             drain_s = waiting_bytes * 8 / rate
             if direction_plan.rate_adaptation is not None:  # in the slowest mode

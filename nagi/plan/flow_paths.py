@@ -18,6 +18,8 @@ from nagi.plan.channels import Channels
 from nagi.plan.request import PlanRequest
 from nagi.spec.experiment import Flow
 
+# At most one of this many neighbouring hops carries a packet at a time (Fu et al., INFOCOM 2003).
+IN_TURN = 4
 TIMESTAMP_OPTION = 12  # bytes of TCP's option in each segment
 
 
@@ -70,7 +72,7 @@ class FlowPaths:
             name: self._plan_path(name, flow)
             for name, flow in (*request.list_flows(), *request.list_absent_flows())
         }
-        names = (*request.experiment.links, *request.experiment.media)
+        names = (*request.experiment.links, *request.experiment.shared_media)
         self.loads = {name: self._find_load(name) for name in names}
 
     def list_rates(self, directions: list[LinkDirection]) -> list[int]:
@@ -82,7 +84,7 @@ class FlowPaths:
     def list_media_rates(self, path: FlowPath) -> list[int]:
         """Return the rate in bit/s at which each medium carries packets over the path's hops."""
         return [
-            self._channels.media.find_rate_bps(name, hops, path.packet.value)
+            self._find_rate_bps(name, hops, path.packet.value)
             for name, hops in path.count_hops().items()
         ]
 
@@ -91,10 +93,7 @@ class FlowPaths:
 
         A medium counts with the rate of exchanges that follow each other without a pause.
         """
-        media = [
-            self._channels.media.find_rate_bps(name, 1, path.packet.value)
-            for name in path.count_hops()
-        ]
+        media = [self._find_rate_bps(name, 1, path.packet.value) for name in path.count_hops()]
         return min([*self.list_rates(path.there), *media])
 
     def find_max_airtime_s(self, media: list[MediumPlan]) -> float:
@@ -195,7 +194,7 @@ class FlowPaths:
                 f"there is no path from {flow.from_} to {flow.to}",
                 "join them by links, or by stations in reach of each other; only routers, switches "
                 "and stations forward packets"
-                if self._request.experiment.media
+                if self._request.experiment.shared_media
                 else "join them by links; only routers and switches forward packets",
             )
         return forward, backward
@@ -211,11 +210,16 @@ class FlowPaths:
         """Return the delay of a packet without queues: propagation, and exchanges on media."""
         channels = self._channels.list_on_path(directions)
         exchanges_ns = [
-            self._channels.media.find_exchange_ns(hop.link, ip_bytes)
+            self._request.planners.media[hop.link].exchange_ns(ip_bytes)
             for hop in directions
             if hop.is_hop
         ]
         return sum(channel.min_delay_ns for channel in channels) + sum(exchanges_ns)
+
+    def _find_rate_bps(self, medium: str, hops: int, ip_bytes: int) -> int:
+        """Return the largest rate at which `hops` successive hops carry packets of `ip_bytes`."""
+        exchange_ns = self._request.planners.media[medium].exchange_ns(ip_bytes)
+        return max(1, 8 * ip_bytes * 10**9 // (min(hops, IN_TURN) * exchange_ns))
 
     def _find_load(self, link: str) -> LinkLoad:
         paths = [

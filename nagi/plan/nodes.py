@@ -1,28 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plan nodes: settings and routes of hosts and routers, ports of switches."""
+"""Plan nodes: settings and routes of hosts and routers, and what forwards by a backend."""
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Mapping
 from typing import Any
 
 from nagi_contracts.errors import excerpt
-from nagi_contracts.plan import (
-    NodePlan,
-    OwnPipelinePlan,
-    RoutePlan,
-    SwitchPlan,
-    SwitchPortPlan,
-)
+from nagi_contracts.plan import DirectionName, DirectionPlan, NodePlan, RoutePlan
 
-from nagi.plan.directions import Directions
 from nagi.plan.flow_paths import FlowPath
 from nagi.plan.flows import Flows
 from nagi.plan.ip import IPV6
-from nagi.plan.own_programs import hash_text, plan_own_pipeline
 from nagi.plan.request import PlanRequest
 from nagi.plan.schemes import read_base_sysctls
-from nagi.plan.shaping import find_sample_interval, hash_edge_program
 
 
 class Nodes:
@@ -53,23 +44,37 @@ class Nodes:
             self._plan_route_controls, ("controls", self.settings), topology
         )
 
-    def plan_nodes(self, directions: Directions) -> list[NodePlan]:
-        """Return the plans of all nodes; `directions` matter to the ports of switches only."""
-        if self._request.has_switches:  # their ports depend on directions
-            return self._make_nodes(directions)
+    def plan_nodes(
+        self,
+        directions: Mapping[tuple[str, DirectionName], DirectionPlan],
+        packets: Mapping[str, int | None],
+    ) -> list[NodePlan]:
+        """Return the plans of all nodes.
+
+        Args:
+            directions: The directions of all links.
+            packets: IP bytes of the largest packet on each link, or None if no flow crosses it.
+        """
+        if self._request.planners.has_forwarders():  # what they do depends on directions
+            return self._make_nodes(directions, packets)
         memo, topology = self._request.memo, self._request.topology
         return memo.get_or_make(
-            lambda: self._make_nodes(directions), ("nodes", self.settings), topology
+            lambda: self._make_nodes(directions, packets), ("nodes", self.settings), topology
         )
 
-    def _make_nodes(self, directions: Directions) -> list[NodePlan]:
+    def _make_nodes(
+        self,
+        directions: Mapping[tuple[str, DirectionName], DirectionPlan],
+        packets: Mapping[str, int | None],
+    ) -> list[NodePlan]:
         nodes = []
         for name in self._request.experiment.nodes:
             kind = self._request.experiment.get_kind(name)
-            if kind == "router":
-                sysctls = self._request.ip.forwarding
-            elif kind == "switch":
+            forwarder = self._request.planners.find_forwarder(name)
+            if forwarder is not None:
                 sysctls = self._request.ip.not_forwarding
+            elif kind == "router":
+                sysctls = self._request.ip.forwarding
             else:
                 sysctls = self._sysctls[name]
             if self._request.topology.is_station(name):
@@ -84,62 +89,10 @@ class Nodes:
                     kind=kind,
                     sysctls=sysctls,
                     routes=self._plan_routes(name),
-                    switch=self._plan_switch(name, directions) if kind == "switch" else None,
+                    switch=forwarder.plan_node(name, directions, packets) if forwarder else None,
                 )
             )
         return nodes
-
-    def _plan_switch(self, node: str, directions: Directions) -> SwitchPlan:
-        """Return the plan of a switch: one port per link, and the share that it shapes."""
-        links = [
-            name for name, link in self._request.experiment.links.items() if node in link.between
-        ]
-        own_pipeline = self._plan_own_pipeline(node, len(links))
-        ports = []
-        for number, link in enumerate(links, start=1):
-            direction = self._request.topology.get_direction(link, node)
-            imposes = None
-            if self._request.is_shaped_by_switch(link, direction):
-                imposes = directions.plan_switch_share(link, direction)
-            packet = self._flows.loads[link].packet
-            rate = imposes.rate_bps if imposes else None
-            if rate is not None and packet is None and self._request.switch == "bmv2":
-                raise self._request.error(
-                    self._request.locate_setting(link, direction, "rate"),
-                    "bmv2 needs the size of packets to shape a rate, and no flow crosses this link",
-                    "use --switch nagi, or write `shaped_by: emulator`",
-                )
-            ports.append(
-                SwitchPortPlan(
-                    number=number,
-                    link=link,
-                    imposes=imposes,
-                    packet_bytes=packet,
-                    sample_every=find_sample_interval(rate, packet)
-                    if rate and packet and own_pipeline is None
-                    else None,
-                )
-            )
-        if own_pipeline is None:
-            return SwitchPlan(sha256=hash_edge_program(), ports=ports)
-        return SwitchPlan(
-            pipeline="own",
-            sha256=hash_text(own_pipeline.program),
-            ports=ports,
-            own=own_pipeline,
-        )
-
-    def _plan_own_pipeline(self, node: str, ports: int) -> OwnPipelinePlan | None:
-        """Return the user's P4 program of a switch with `ports` ports, or None for edge.p4."""
-        settings = self._request.get_own_program(node)
-        if settings is None:
-            return None
-        key_path = ("nodes", node, "switch")
-        return self._request.memo.get_or_make(
-            partial(plan_own_pipeline, self._request, key_path, settings, ports),
-            ("own", node, ports),
-            settings,
-        )
 
     def _disable_redirects(self, node: str) -> dict[str, str]:
         """Return the sysctls by which a station neither sends nor accepts ICMP redirects.

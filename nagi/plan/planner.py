@@ -3,22 +3,16 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from functools import partial
 from typing import Any
 
-from nagi_contracts.media import MediumPlan
 from nagi_contracts.memo import Memo
 from nagi_contracts.plan import (
     DIRECTIONS,
     ExperimentRef,
-    FpgaPlan,
     Interval,
     LinkEnd,
     LinkPlan,
-    NodePlan,
-    RadioPlan,
     RunPlan,
     SwitchTarget,
 )
@@ -26,12 +20,9 @@ from nagi_contracts.plan import (
 from nagi.plan.channels import Channels
 from nagi.plan.directions import Directions
 from nagi.plan.flows import Flows
-from nagi.plan.fpga_links import FpgaLinks
-from nagi.plan.ip import IPV4
-from nagi.plan.media import plan_media
 from nagi.plan.nodes import Nodes
-from nagi.plan.radio_links import RadioLinks
 from nagi.plan.request import PlanRequest
+from nagi.plan.seeds import derive_seed, write_link_for_seed
 from nagi.plan.timeline import plan_start_times, plan_timeline, round_to_us
 from nagi.spec.points import Point
 
@@ -59,49 +50,50 @@ def plan_runs(
         InputError: If the experiment cannot be run so; names file, line and key.
     """
     request = PlanRequest(point, switch, memo or Memo())
-    radios = RadioLinks(request)
-    fpgas = FpgaLinks(request)
-    channels = Channels(request, radios)
+    planners = request.planners
+    channels = Channels(request)
     flows = Flows(request, channels)
     nodes = Nodes(request, flows)
-    start_times = plan_start_times(request, radios.plans)
-    directions = Directions(request, radios, channels, flows.loads, start_times.traffic_s)
-    fpgas.require_fit(directions)
-    links = _plan_links(request, directions, radios.plans, fpgas.plans)
-    packets = {name: flows.loads[name].packet for name in request.experiment.media}
-    media = plan_media(request, channels.media, start_times.traffic_s, packets)
+    start_times = plan_start_times(request)
+    directions = Directions(request, channels, flows.loads, start_times.traffic_s)
+    for planner in planners:
+        planner.require_fit(directions.plans)
+    links = _plan_links(request, directions)
+    packets = {name: load.packet for name, load in flows.loads.items()}
+    media = [
+        medium
+        for planner in planners
+        for medium in planner.plan_media(start_times.traffic_s, packets)
+    ]
     flow_plans = flows.plan_flows(start_times.traffic_s)
     timeline = plan_timeline(
         request,
         start_times,
         flows.find_max_rtt_ns() / 1e9,
         max(directions.find_max_queueing_s(), flows.find_max_airtime_s(media)),
-        has_radios=bool(radios.plans),
     )
-    node_plans = nodes.plan_nodes(directions)
+    node_plans = nodes.plan_nodes(directions.plans, packets)
     captures = request.memo.get_or_make(
         flows.plan_captures, ("captures", nodes.settings), request.topology
     )
-    switch_shares = _list_switch_shares(node_plans)
+    outside_seed = planners.list_outside_seed()
     channel_texts = [
-        request.memo.get_or_make(partial(_write_link_for_seed, link), "json", link)
+        request.memo.get_or_make(partial(write_link_for_seed, link, outside_seed), "json", link)
         for link in links
     ]
-    channel_texts += [
-        request.memo.get_or_make(
-            partial(_write_medium_for_seed, index, medium), ("json", index), medium
-        )
-        for index, medium in enumerate(media)
-    ]
+    node_shares = []
+    for planner in planners:
+        channel_texts += planner.write_media_for_seed(media)
+        node_shares += planner.list_shares_for_seed(node_plans)
     experiment = request.experiment
     return [
         RunPlan(
             experiment=ExperimentRef(name=experiment.name, variant=variant),
             point=point.values,
             repeat=repeat,
-            seed=_derive_seed(experiment.seed, channel_texts, switch_shares, repeat),
+            seed=derive_seed(experiment.seed, channel_texts, node_shares, repeat),
             host_profile=experiment.host_profile,
-            switch_target=switch if request.has_switches else None,
+            switch_target=switch if planners.has_forwarders() else None,
             nodes=node_plans,
             links=links,
             media=media,
@@ -118,36 +110,38 @@ def plan_runs(
     ]
 
 
-def _plan_links(
-    request: PlanRequest,
-    directions: Directions,
-    radios: dict[str, RadioPlan],
-    fpgas: dict[str, FpgaPlan],
-) -> list[LinkPlan]:
-    """Return the plans of all links; `radios` and `fpgas` carry some of them."""
-    return [
-        request.memo.get_or_make(
-            partial(
-                _plan_link, request, directions, (radios.get(name), fpgas.get(name)), index, name
-            ),
+def _plan_links(request: PlanRequest, directions: Directions) -> list[LinkPlan]:
+    links = []
+    for index, (name, link) in enumerate(request.experiment.links.items()):
+        part = request.planners.get_part(name)
+        plan = request.memo.get_or_make(
+            partial(_plan_link, request, directions, part, index, name),
             ("link", index, name),
             request.topology,
             link,
             *(directions.plans[name, direction] for direction in DIRECTIONS),
+            *part.values(),
         )
-        for index, (name, link) in enumerate(request.experiment.links.items())
-    ]
+        links.append(plan)
+    return links
 
 
 def _plan_link(
     request: PlanRequest,
     directions: Directions,
-    emulator: tuple[RadioPlan | None, FpgaPlan | None],
+    part: dict[str, Any],
     index: int,
     name: str,
 ) -> LinkPlan:
-    """Return the plan of a link with the share of its directions that the emulator shapes."""
-    radio, fpga = emulator
+    """Return the plan of a link with the share of its directions that the emulator shapes.
+
+    Args:
+        request: The point that is planned.
+        directions: The directions of all links.
+        part: The fields of the plan that belong to the backend that carries the link.
+        index: Number of the link.
+        name: Name of the link.
+    """
     link = request.experiment.links[name]
     first, second = (
         LinkEnd(node=node, address=f"{end.address}/{end.prefix}")
@@ -158,82 +152,8 @@ def _plan_link(
         name=name,
         id=index,
         ends=(first, second),
-        forward=directions.plan_emulator_share(name, "forward"),
-        backward=directions.plan_emulator_share(name, "backward"),
-        radio=radio,
-        fpga=fpga,
+        forward=directions.get_emulator_share(name, "forward"),
+        backward=directions.get_emulator_share(name, "backward"),
         mtu=None if link.mtu is None else link.mtu.value,
+        **part,
     )
-
-
-def _list_switch_shares(nodes: list[NodePlan]) -> list[Any]:
-    """Return the shares of directions that switches shape, as JSON for seeds."""
-    shares = []
-    for node in nodes:
-        for port in node.switch.ports if node.switch else ():
-            if port.imposes is None:
-                continue
-            share = port.model_dump(mode="json", include={"link", "imposes"})
-            _restore_format_0_1(share["imposes"])
-            shares.append([node.name, share])
-    return shares
-
-
-def _write_link_for_seed(link: LinkPlan) -> str:
-    """Return a link as JSON, from which seeds are derived.
-
-    Addresses are IPv4's, so that both versions of IP get the same channel. The FPGA is left out, so
-    that an FPGA and nagi-link get the same channel.
-    """
-    document = link.model_dump(mode="json", exclude={"fpga"})
-    for index, end in enumerate(document["ends"], start=1):
-        end["address"] = f"{IPV4.format_link_address(link.id, index)}/{IPV4.link_prefix}"
-    for direction in DIRECTIONS:
-        _restore_format_0_1(document[direction])
-    return json.dumps(document, sort_keys=True)
-
-
-def _write_medium_for_seed(index: int, medium: MediumPlan) -> str:
-    """Return a medium as JSON, from which seeds are derived; `index` is its number among media."""
-    document = medium.model_dump(mode="json")
-    for position, station in enumerate(document["stations"], start=1):
-        station["address"] = f"{IPV4.format_medium_address(index, position)}/{IPV4.medium_prefix}"
-    return json.dumps(document, sort_keys=True)
-
-
-def _restore_format_0_1(direction: dict[str, Any]) -> None:
-    """Bring a direction into the format of version 0.1.
-
-    Seeds are hashes of that format, so that a campaign keeps its seeds with later versions.
-    """
-    loss, jitter, mark = direction["loss"], direction.get("jitter"), direction.get("mark")
-    for key in ("probability", "packet_loss_rate", "packet_bytes"):
-        loss.setdefault(key, None)
-    if jitter is not None:
-        for key in ("half_width_ns", "deviation_ns", "mean_ns"):
-            jitter.setdefault(key, None)
-    if mark is not None:
-        del mark["packet_bytes"]
-
-
-def _derive_seed(
-    campaign_seed: int, channels: list[str], switch_shares: list[Any], repeat: int
-) -> int:
-    """Derive the seed of a run from its campaign, channel and repeat alone.
-
-    Schemes therefore get the same channel, and repeats get different ones.
-
-    Args:
-        campaign_seed: The seed of the experiment file.
-        channels: Links and media, as JSON.
-        switch_shares: The shares of directions that switches shape.
-        repeat: Number of the repeat.
-
-    Returns:
-        A seed of 63 bits.
-    """
-    inputs = [str(campaign_seed), f"[{', '.join(channels)}]", str(repeat)]
-    if switch_shares:
-        inputs.append(json.dumps(switch_shares, sort_keys=True))
-    text = f"[{', '.join(inputs)}]"
-    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1  # fits an int64

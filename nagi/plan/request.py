@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Give the planner access to a point of an experiment and to what points share."""
+"""Give the planner access to a point of an experiment, to its backends and to what points share."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from nagi_contracts.plan import (
     SwitchTarget,
 )
 
+from nagi.plan.planners import Planners
 from nagi.plan.schemes import Profile, read_profiles
 from nagi.plan.topology import Topology
 from nagi.spec.experiment import Flow
 from nagi.spec.links import DirectionSettings, Link
-from nagi.spec.nodes import OwnProgram, SwitchSettings
 from nagi.spec.points import Point
 from nagi.spec.yaml_source import KeyPath
 
@@ -28,7 +28,8 @@ class PlanRequest:
     """A point to plan, the target of its switches, and a memo that points share.
 
     Raises:
-        InputError: If nodes, links or the host profile do not fit together.
+        InputError: If nodes, links or the host profile do not fit together, or a backend cannot
+            carry the links that the point gives it.
     """
 
     def __init__(self, point: Point, switch: SwitchTarget, memo: Memo) -> None:
@@ -36,7 +37,6 @@ class PlanRequest:
         self.switch = switch
         self.experiment = point.experiment
         self.document = point.document
-        self.has_switches = bool(self.experiment.list_nodes("switch"))
         links = self.experiment.links
         self.topology = memo.get_or_make(
             lambda: Topology(point.experiment, point.document),
@@ -46,10 +46,11 @@ class PlanRequest:
                 tuple((name, link.between, link.mtu) for name, link in links.items()),
             ),
             self.experiment.nodes,
-            *self.experiment.media.values(),
+            *self.experiment.shared_media.values(),
         )
         self.ip = self.topology.ip
         self.profile = self._read_profile()
+        self.planners = Planners(self)
 
     def _read_profile(self) -> Profile:
         name = self.experiment.host_profile
@@ -93,48 +94,19 @@ class PlanRequest:
         if self.experiment.ecn is not None:
             return self.experiment.ecn
         links = self.experiment.links.values()
-        return any(medium.marks for medium in self.experiment.media.values()) or any(
+        return any(medium.marks for medium in self.experiment.shared_media.values()) or any(
             self.get_settings(link, direction).marks for link in links for direction in DIRECTIONS
         )
 
     def has_marking(self, direction: LinkDirection) -> bool:
         """Return whether a direction, or the station that sends on a hop, marks packets (ECN)."""
         if direction.is_hop:
-            return self.experiment.media[direction.link].marks
+            return self.experiment.shared_media[direction.link].marks
         return self.get_settings(self.experiment.links[direction.link], direction.direction).marks
 
     def get_address(self, node: str, direction: LinkDirection) -> str:
         """Return the address of `node` on the link or medium of `direction`."""
         return self.topology.get_attachment(direction.link, node).address
-
-    def is_shaped_by_switch(self, link: str, direction: DirectionName) -> bool:
-        """Return whether a switch shapes a direction.
-
-        Raises:
-            InputError: If `shaped_by: switch` is set and the sending node is not a switch.
-        """
-        if self.get_settings(self.experiment.links[link], direction).shaped_by != "switch":
-            return False
-        node = self.find_sending_node(link, direction)
-        kind = self.experiment.get_kind(node)
-        if kind != "switch":
-            other: DirectionName = "backward" if direction == "forward" else "forward"
-            raise self.error(
-                self.locate_setting(link, direction, "shaped_by"),
-                f"direction {direction} leaves {node}, which is a {kind} and not a switch",
-                f"write `shaped_by` under `{other}:` alone, or make {node} a switch",
-            )
-        return True
-
-    def get_own_program(self, node: str) -> OwnProgram | None:
-        """Return the user's P4 program of a node, or None if it runs edge.p4 or is no switch."""
-        node_settings = self.experiment.nodes[node]
-        return node_settings.switch if isinstance(node_settings, SwitchSettings) else None
-
-    def list_own_programs(self) -> list[OwnProgram]:
-        """Return the users' P4 programs of all nodes."""
-        programs = (self.get_own_program(node) for node in self.experiment.nodes)
-        return [program for program in programs if program is not None]
 
     def find_sending_node(self, link: str, direction: DirectionName) -> str:
         """Return the node that sends into a direction of a link."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,6 +14,7 @@ from nagi_contracts.base import Contract
 from nagi_contracts.inspection import Inspection
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
+from nagi.backends.availability import Availability
 from nagi.plan import scheme_objects, scheme_sources
 from nagi.spec.yaml_source import read_yaml
 
@@ -112,18 +112,6 @@ class Profile(Contract):
     sysctls: dict[str, str | int] = Field(default_factory=dict)
     initial_window: int | None = Field(None, description="packets; the kernel's own if not given")
     delayed_acks: bool = True
-
-
-@dataclass(frozen=True)
-class Availability:
-    """The answer to whether something can run here.
-
-    If it cannot, it has the reason and the cure. If it can, it may have a reservation and its cure.
-    """
-
-    available: bool
-    reason: str = ""
-    cure: str = ""
 
 
 _Entry = TypeVar("_Entry", bound=Contract)

@@ -12,11 +12,11 @@ from nagi_contracts.media import StationPlan, make_mac_address
 from nagi_contracts.plan import ETHERNET_MTU, DirectionName, LinkDirection
 
 from nagi.plan.ip import BY_VERSION
-from nagi.plan.reach import Reach
+from nagi.plan.planners import find_reach
 from nagi.spec.document import Document
 from nagi.spec.experiment import Experiment
 from nagi.spec.links import Link
-from nagi.spec.media import Medium
+from nagi.spec.shared_media import SharedMedium
 
 MAX_LINKS = 250  # of links, and of media: their numbers are parts of addresses
 
@@ -41,19 +41,22 @@ class Topology:
         self._experiment = experiment
         self._document = document
         self.links: dict[str, Link] = experiment.links
-        self.media: dict[str, Medium] = experiment.media
+        self.media: dict[str, SharedMedium] = experiment.shared_media
         self.ip = BY_VERSION[experiment.ip_version]
         self._attachments: dict[tuple[str, str], Attachment] = {}
         self._next_hops: dict[str, dict[str, LinkDirection]] = {}
-        for key, entries in (("links", self.links), ("media", self.media)):
-            if len(entries) > MAX_LINKS:
-                message = f"{len(entries)} {key}"
+        for key, count in (
+            ("links", len(self.links)),
+            *((key, len(self.media)) for key, media in experiment.sections.items() if media),
+        ):
+            if count > MAX_LINKS:
+                message = f"{count} {key}"
                 raise document.error((key,), message, f"give at most {MAX_LINKS}")
         for index, (name, link) in enumerate(self.links.items()):
             self._attach_link(index, name, link)
         for index, (name, medium) in enumerate(self.media.items()):
             self._attach_medium(index, name, medium)
-        self._reach = {name: Reach(medium) for name, medium in self.media.items()}
+        self._reach = {name: find_reach(medium) for name, medium in self.media.items()}
         self._attached = {node for medium in self.media.values() for node in medium.stations}
         for name, medium in self.media.items():
             self._check_reach(name, medium)
@@ -160,14 +163,14 @@ class Topology:
                 "name two nodes",
             )
 
-    def _attach_medium(self, index: int, name: str, medium: Medium) -> None:
+    def _attach_medium(self, index: int, name: str, medium: SharedMedium) -> None:
         """Give each station of a medium an address; check that hosts or routers are stations."""
         possible = self._experiment.list_nodes("host", "router")
         for position, node in enumerate(medium.stations):
             if node not in possible:
                 is_switch = node in self._experiment.nodes
                 raise self._document.error(
-                    ("media", name, "stations", node),
+                    (*self._experiment.locate_medium(name), "stations", node),
                     f"{node} is a switch, which has no radio"
                     if is_switch
                     else f"there is no node {node}",
@@ -176,21 +179,21 @@ class Topology:
             address = self.ip.format_medium_address(index, position + 1)
             self._attachments[name, node] = Attachment(name, address, self.ip.medium_prefix)
 
-    def _check_reach(self, name: str, medium: Medium) -> None:
-        for node in medium.stations:
+    def _check_reach(self, name: str, medium: SharedMedium) -> None:
+        for node, station in medium.stations.items():
             if not self._reach[name].is_ever_in_reach(node):
                 raise self._document.error(
-                    ("media", name, "stations", node),
+                    (*self._experiment.locate_medium(name), "stations", node),
                     f"{node} is out of reach of all other stations",
                     "give it another position, or `reach` longer ranges"
-                    if medium.reach.by != "matrix"
+                    if station.at is not None
                     else f"name it under `decodes`, or remove {node}",
                 )
 
-    def _check_routes(self, name: str, medium: Medium) -> None:
+    def _check_routes(self, name: str, medium: SharedMedium) -> None:
         """Check that the routes of a medium lead to known nodes over stations in reach."""
         for node, routes in medium.routes.items():
-            key_path = ("media", name, "routes", node)
+            key_path = (*self._experiment.locate_medium(name), "routes", node)
             if node not in medium.stations:
                 message = f"there is no station {node}"
                 raise self._document.error(
@@ -258,7 +261,7 @@ class Topology:
             for node in loop:
                 if target in medium.routes.get(node, {}):
                     raise self._document.error(
-                        ("media", name, "routes", node, target),
+                        (*self._experiment.locate_medium(name), "routes", node, target),
                         f"routes to {target} loop: {' - '.join(loop)}",
                         "give another next hop",
                     )

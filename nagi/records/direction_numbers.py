@@ -7,6 +7,7 @@ follow, medium by medium.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,15 @@ def get_hop_number(plan: RunPlan, direction: LinkDirection) -> int:
 def get_station_number(plan: RunPlan, medium: str, node: str) -> int:
     """Return the number of a medium's station in records."""
     return _list_stations(plan).index((medium, node)) + 2 * len(plan.links)
+
+
+def list_numbers(plan: RunPlan) -> Iterator[tuple[str, int]]:
+    """Yield each direction of each link, then each station of each medium, with its number."""
+    for link in plan.links:
+        for direction in DIRECTIONS:
+            yield f"{link.name} {direction}", get_direction_number(plan, link.name, direction)
+    for medium, node in _list_stations(plan):
+        yield f"{medium} {node}", get_station_number(plan, medium, node)
 
 
 def count_directions(plan: RunPlan) -> int:

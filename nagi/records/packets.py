@@ -31,10 +31,11 @@ from nagi.records.direction_numbers import (
     get_receivers,
     get_senders,
 )
-from nagi.records.transmissions import Transmissions, make_radio_settings
 from nagi.scratch import make_scratch
 
 Records = npt.NDArray[np.void]  # structured: RECORD
+# (link, direction) -> what the model is to do otherwise than the plan says
+Settings = dict[tuple[str, DirectionName], dict[str, Any]]
 
 RECORD = np.dtype(
     [
@@ -157,19 +158,19 @@ def from_table(table: pd.DataFrame, plan: RunPlan) -> Records:
     return records
 
 
-def make_configuration(plan: RunPlan, transmissions: Transmissions | None = None) -> dict[str, Any]:
+def make_configuration(plan: RunPlan, changes: Settings | None = None) -> dict[str, Any]:
     """Make the configuration with which nagi-link replays a run of `plan`, without interfaces.
 
-    The model cannot know what radios lost, so `transmissions` tells it.
+    The model cannot know what other programs than nagi-link did, so `changes` has it as settings.
 
     This function does not use the agent's configuration() on purpose. Records are checked against
     the plan, so the check finds an agent that configured the emulator otherwise.
     """
-    radio_settings = {} if transmissions is None else make_radio_settings(plan, transmissions)
+    changed = changes or {}
 
     def make_settings(link: LinkPlan, direction: DirectionName) -> dict[str, Any]:
         settings = link.direction(direction).model_dump(mode="json", exclude_none=True)
-        return settings | radio_settings.get((link.name, direction), {})
+        return settings | changed.get((link.name, direction), {})
 
     return {
         "schema_version": 1,
@@ -199,13 +200,13 @@ def _make_medium(medium: MediumPlan) -> dict[str, Any]:
     return settings | {"stations": stations}
 
 
-def replay(plan: RunPlan, records: Records, transmissions: Transmissions | None = None) -> Records:
+def replay(plan: RunPlan, records: Records, changes: Settings | None = None) -> Records:
     """Replay the recorded arrivals through the model, as the plan configures it.
 
     Args:
         plan: The plan of the run.
         records: The emulator's record of packets.
-        transmissions: The record of transmissions, if links are radios or have ARQ.
+        changes: What the model is to do otherwise than the plan says.
 
     Returns:
         The same packets in the order of sort_records(), with `left_ns` and `fate` of the model.
@@ -217,7 +218,7 @@ def replay(plan: RunPlan, records: Records, transmissions: Transmissions | None 
         config, recorded, output = (
             directory / name for name in ("link.json", "packets", "replayed")
         )
-        config.write_text(json.dumps(make_configuration(plan, transmissions)))
+        config.write_text(json.dumps(make_configuration(plan, changes)))
         write_records(records, recorded)
         process = subprocess.run(
             [executable("nagi-link"), "replay", config, recorded, output],

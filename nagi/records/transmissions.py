@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The emulator's record of transmissions: reading, and conversion to and from tables.
 
-It has the transmissions of links that are radios or have ARQ, and the frames on media. For radios
-it also becomes settings with which the model replays the same losses.
+It has the transmissions of links that are radios or have ARQ, and the frames on media.
 
 transmissions.bin, little-endian: "nagi-trn", u32 version (1), u32 bytes per record (32), then
 records as TRANSMISSION describes them.
@@ -18,8 +17,8 @@ import numpy.typing as npt
 import pandas as pd
 from nagi_contracts.base import read_run_file
 from nagi_contracts.errors import refuse
-from nagi_contracts.plan import DIRECTIONS, DirectionName, RunPlan
-from nagi_contracts.records import FrameRow, Outcome, TransmissionRow
+from nagi_contracts.plan import DIRECTIONS, RunPlan
+from nagi_contracts.records import Outcome, TransmissionRow
 
 from nagi.records.direction_numbers import (
     are_stations,
@@ -27,8 +26,6 @@ from nagi.records.direction_numbers import (
     get_direction_names,
     get_direction_number,
     get_link_names,
-    get_receivers,
-    get_senders,
 )
 
 Transmissions = npt.NDArray[np.void]  # structured: TRANSMISSION
@@ -48,6 +45,7 @@ TRANSMISSION = np.dtype(
         ("mode", "u1"),
     ]
 )
+FILE = "transmissions.bin"
 HEADER = b"nagi-trn" + np.array([1, TRANSMISSION.itemsize], "<u4").tobytes()
 RECEIVED, NOT_DETECTED, HEADER_ERROR, PAYLOAD_ERROR, UNANSWERED, LOST = range(6)
 RECEIVER_BUSY, NOT_SENT, NOT_RECEIVED = 8, 11, 12
@@ -66,9 +64,8 @@ FRAME_OUTCOMES = {
     10: "not answered",
 }
 KINDS = {1: "RTS", 2: "CTS", 3: "DATA", 4: "ACK"}  # 0: a transmission on a link
-_NO_STATION = 254  # 255 stands for all stations in reach
+NO_STATION = 254  # 255 stands for all stations in reach
 SNR_UNKNOWN, SNR_STEPS = -32768, 100  # steps per dB
-_ENDLESS = 1 << 32  # numbers are modulo 2^32
 
 
 def read_transmissions(path: Path, plan: RunPlan) -> Transmissions:
@@ -93,7 +90,7 @@ def read_transmissions(path: Path, plan: RunPlan) -> Transmissions:
     )
     if is_known.all():
         stations = transmissions["receiver"].astype(np.int64)
-        positions = np.where(on_media & (stations < _NO_STATION), stations, -1)
+        positions = np.where(on_media & (stations < NO_STATION), stations, -1)
         is_known = are_stations(transmissions["direction"], positions, plan)
     if not is_known.all():
         raise refuse("a transmission of an unknown kind", "run it again", file=str(path))
@@ -110,25 +107,8 @@ def get_snr_db(transmissions: Transmissions) -> npt.NDArray[np.float64]:
     return np.where(is_known, transmissions["snr"] / SNR_STEPS, np.nan)
 
 
-def to_frames_table(transmissions: Transmissions, plan: RunPlan) -> pd.DataFrame:
-    """Convert the frames on media to the table of frames.parquet (contract FrameRow)."""
-    frames = transmissions[transmissions["kind"] != 0]
-    names = frames.dtype.names or ()
-    stations = frames["receiver"].astype(np.int64)
-    columns: dict[str, Any] = {name: frames[name] for name in names}
-    columns |= {
-        "medium": get_link_names(frames["direction"], plan),
-        "sender": get_senders(frames["direction"], plan),
-        "receiver": get_receivers(
-            frames["direction"], np.where(stations < _NO_STATION, stations, -1), plan
-        ),
-        "kind": _to_names(frames["kind"], KINDS),
-        "outcome": _to_names(frames["outcome"], FRAME_OUTCOMES),
-    }
-    return pd.DataFrame({name: columns[name] for name in FrameRow.model_fields})
-
-
-def _to_names(numbers: npt.NDArray[np.uint8], names: dict[int, str]) -> pd.Categorical[str]:
+def to_names(numbers: npt.NDArray[np.uint8], names: dict[int, str]) -> pd.Categorical[str]:
+    """Return the name of each number."""
     codes = np.full(256, -1, np.int64)
     codes[list(names)] = range(len(names))
     return pd.Categorical.from_codes(codes[numbers], pd.Index(list(names.values())))
@@ -145,7 +125,7 @@ def to_table(transmissions: Transmissions, plan: RunPlan) -> pd.DataFrame:
     columns |= {
         "link": get_link_names(transmissions["direction"], plan),
         "direction": get_direction_names(transmissions["direction"], plan),
-        "outcome": _to_names(transmissions["outcome"], OUTCOMES),
+        "outcome": to_names(transmissions["outcome"], OUTCOMES),
         "snr_db": get_snr_db(transmissions),
     }
     return pd.DataFrame({name: columns[name] for name in TransmissionRow.model_fields})
@@ -177,46 +157,3 @@ def select_direction(transmissions: Transmissions, number: int) -> Transmissions
     selected = transmissions[transmissions["direction"] == number]
     ordered: Transmissions = selected[np.argsort(selected["number"], kind="stable")]
     return ordered
-
-
-def list_recorded_snr(transmissions: Transmissions) -> list[int]:
-    """Return the SNR of a direction's transmissions by number, in 0.01 dB, for rate adaptation."""
-    snr = np.full(
-        int(transmissions["number"].astype(np.int64).max(initial=-1)) + 1, SNR_UNKNOWN, np.int64
-    )
-    snr[transmissions["number"]] = transmissions["snr"]
-    values: list[int] = snr.tolist()
-    return values
-
-
-def make_radio_settings(
-    plan: RunPlan, transmissions: Transmissions
-) -> dict[tuple[str, DirectionName], dict[str, Any]]:
-    """Make the settings with which the model repeats what radios lost and measured.
-
-    `loss` loses the transmissions that the radio lost; `rate_adaptation` has the measured SNRs. The
-    model counts each repetition by ARQ as another transmission.
-
-    Returns:
-        (link, direction) -> settings, for each direction of a radio.
-    """
-    settings: dict[tuple[str, DirectionName], dict[str, Any]] = {}
-    for link in plan.radios():
-        for direction in DIRECTIONS:
-            sent = select_direction(transmissions, get_direction_number(plan, link.name, direction))
-            lost = np.unique(sent["number"][sent["outcome"] != RECEIVED])
-            planned = link.direction(direction)
-            settings[link.name, direction] = {
-                "loss": {
-                    "model": "trace",
-                    "lost": lost.tolist(),
-                    "length": _ENDLESS,
-                    "at": planned.loss.at,
-                }
-            }
-            if planned.rate_adaptation is not None:
-                settings[link.name, direction]["rate_adaptation"] = {
-                    **planned.rate_adaptation.model_dump(mode="json", exclude_none=True),
-                    "recorded_snr": list_recorded_snr(sent),
-                }
-    return settings

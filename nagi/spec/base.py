@@ -20,5 +20,7 @@ PATTERNS = {
     VARIANT_PATTERN: "use 1 to 64 of A-Z, a-z, 0-9, - and _, and begin with a letter or digit",
 }
 
+MAX_ENDS = 250  # nodes that a link or medium joins at most, a limit of nagi-link
+
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 Axis = Annotated[str, Field(pattern=AXIS_PATTERN)]

@@ -9,7 +9,7 @@ run. A variant (such as `quick`) replaces parts of the file. points.py reads exp
 from __future__ import annotations
 
 from pathlib import PurePath
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from nagi_contracts.applications import Traffic
 from nagi_contracts.base import Flag, Strict, Whole
@@ -21,11 +21,13 @@ from nagi_contracts.statements import Condition, Statement
 from nagi_contracts.units import ByteCount, Duration, PacketCount
 from pydantic import BeforeValidator, Field, model_validator
 
+from nagi.spec import nodes
+from nagi.spec.backend_keys import SECTIONS, SettingsT, add_fields, find_key, make_section_fields
 from nagi.spec.base import EXPERIMENT_NAME, Axis, Name
 from nagi.spec.commands import FIELDS, OWN, Command
 from nagi.spec.links import Link
-from nagi.spec.media import Medium
-from nagi.spec.nodes import Kind, Node, SwitchSettings
+from nagi.spec.nodes import Node
+from nagi.spec.shared_media import SharedMedium
 from nagi.spec.traffic import Bulk, TrafficSettings
 
 MIN_REPEATS = 3  # with fewer repeats, `until` does not trust the width of an interval
@@ -184,8 +186,9 @@ class RepeatsAt(Strict):
     repeats: Whole = Field(ge=1, le=1000, description="number of runs of each of these points")
 
 
-class Experiment(Strict):
-    """The contents of an experiment file."""
+@add_fields(make_section_fields())
+class _Network(Strict, defer_build=True):
+    """General settings, the nodes, and what joins them: the first keys of an experiment file."""
 
     schema_version: Annotated[Literal[1], BeforeValidator(_check_version)] = Field(
         description="version of this format"
@@ -226,15 +229,60 @@ class Experiment(Strict):
     parameters: dict[str, dict[str, Whole]] = Field(
         {}, description="of nagi's schemes: scheme -> parameter -> value; see `nagi schemes`"
     )
-    nodes: dict[Name, Node] = Field(
-        min_length=2,
-        description="a router forwards by its kernel, a switch by p4/edge.p4, or by a P4 program "
-        "of your own: {switch: {program: mine.p4}}",
-    )
+    nodes: dict[Name, Node] = Field(min_length=2, description=nodes.DESCRIPTION)
     links: dict[Name, Link] = Field({}, description="name -> link")
-    media: dict[Name, Medium] = Field(
-        {}, description="name -> medium that nodes share: wireless, by IEEE 802.11"
-    )
+
+    @property
+    def sections(self) -> dict[str, dict[str, SharedMedium]]:
+        """Shared media: key of the file, such as `media` -> name -> settings."""
+        return {key: getattr(self, key) for key in SECTIONS}
+
+    @property
+    def shared_media(self) -> dict[str, SharedMedium]:
+        """The shared media of all sections: name -> settings."""
+        return {
+            name: medium for entries in self.sections.values() for name, medium in entries.items()
+        }
+
+    def locate_medium(self, name: str) -> tuple[str, str]:
+        """Return the key path of a shared medium."""
+        return next(key for key, entries in self.sections.items() if name in entries), name
+
+    def section(self, settings: type[SettingsT]) -> dict[str, SettingsT]:
+        """Return the shared media whose settings are of the class `settings`, such as Medium."""
+        entries: dict[str, SettingsT] = getattr(self, find_key(SECTIONS, settings))
+        return entries
+
+    def get_kind(self, node: str) -> str:
+        """Return the kind of a node."""
+        return nodes.get_kind(self.nodes[node])
+
+    def list_nodes(self, *kinds: str) -> list[str]:
+        """Return the nodes that are of one of `kinds`."""
+        return [node for node in self.nodes if self.get_kind(node) in kinds]
+
+    @model_validator(mode="after")
+    def _check_names(self) -> Self:
+        """Check that something joins nodes, and that each has a name of its own."""
+        if not self.links and not self.shared_media:
+            message = "no links" + "".join(f", and no {key}" for key in SECTIONS)
+            further_keys = "".join(f", or `{key}: ...`" for key in SECTIONS)
+            cure = "add `links: {NAME: {between: [NODE, NODE], ...}}`" + further_keys
+            raise BadValue(message, cure, "links")
+        nouns = dict.fromkeys(self.links, "link")
+        for key, entries in self.sections.items():
+            noun = SECTIONS[key].noun
+            for name in entries:
+                if name in nouns:
+                    message = f"a {nouns[name]} is also called {name}"
+                    raise BadValue(message, f"give the {noun} another name", f"{key}.{name}")
+                nouns[name] = noun
+        return self
+
+
+class Experiment(_Network, defer_build=False):
+    """The contents of an experiment file."""
+
     flows: dict[Name, Flow] = Field(min_length=1, description="name -> flow")
     duration: Duration = Field(description="duration of the traffic")
     warmup: Duration = Field(
@@ -248,25 +296,9 @@ class Experiment(Strict):
         {}, description="named variants: parts that replace those of the file"
     )
 
-    def get_kind(self, node: str) -> Kind:
-        """Return the kind of a node."""
-        node_settings = self.nodes[node]
-        return "switch" if isinstance(node_settings, SwitchSettings) else node_settings
-
-    def list_nodes(self, *kinds: Kind) -> list[str]:
-        """Return the nodes that are of one of `kinds`."""
-        return [node for node in self.nodes if self.get_kind(node) in kinds]
-
     @model_validator(mode="after")
     def _check_consistency(self) -> Experiment:
         """Check settings that depend on each other."""
-        if not self.links and not self.media:
-            cure = "add `links: {NAME: {between: [NODE, NODE], ...}}`, or `media: ...`"
-            raise BadValue("no links, and no media", cure, "links")
-        for name in self.media:
-            if name in self.links:
-                message = f"a link is also called {name}"
-                raise BadValue(message, "give the medium another name", f"media.{name}")
         if self.duration.value < 10**9:
             message = f"a duration of {self.duration} is too short"
             raise BadValue(message, "give 1 s or more", "duration")

@@ -27,9 +27,17 @@ from nagi_contracts.units import (
 )
 from pydantic import Discriminator, Field, Tag, model_validator
 
+from nagi.spec.backend_keys import (
+    DIRECTION_KEYS,
+    EMULATORS,
+    LINK_KEYS,
+    NODE_KINDS,
+    SettingsT,
+    add_fields,
+    get_part,
+    make_optional_fields,
+)
 from nagi.spec.base import Name
-from nagi.spec.fpgas import Fpga
-from nagi.spec.radios import Radio, RadioChannel
 
 MIN_RETRIES, MAX_RETRIES = get_integer_range("arq_retries")
 
@@ -95,14 +103,23 @@ class Arq(Strict):
     )
 
 
-# Pairs of settings of a radio: one that is given for a direction replaces both of the radio's.
-SNR_ALTERNATIVES = {"snr": "snr_trace", "snr_trace": "snr"}
 TRACES = {"rate_trace": "rate", "delay_trace": "delay"}
 # Pairs of settings of a link: one that is given for a direction replaces both of the link's.
 ALTERNATIVES = TRACES | {constant: trace for trace, constant in TRACES.items()}
 
 
-class DirectionSettings(Effects):
+_SHAPING_KINDS = [name for name, kind in NODE_KINDS.items() if kind.shapes_directions]
+_SHAPED_BY = Field(
+    None,
+    description="what shapes rate, queue, marking and loss: the emulator if not given, or the "
+    f"{' or '.join(_SHAPING_KINDS)} that sends into this direction. The emulator always adds the "
+    "delay",
+)
+
+
+# Models that others extend are built only when they are used, which shortens the start of nagi.
+@add_fields({"shaped_by": (Literal[*_SHAPING_KINDS, "emulator"] | None, _SHAPED_BY)})
+class DirectionSettings(Effects, defer_build=True):
     """Settings of one direction of a link; those of the link itself hold for both directions."""
 
     rate: Bitrate | None = Field(
@@ -131,11 +148,7 @@ class DirectionSettings(Effects):
         description="retransmission on the link of packets that were lost there; without it, only "
         "TCP retransmits",
     )
-    shaped_by: Literal["switch", "emulator"] | None = Field(
-        None,
-        description="what shapes rate, queue, marking and loss: the emulator if not given, or the "
-        "switch that sends into this direction. The emulator always adds the delay",
-    )
+    shaped_by: str | None = None  # the kind of a node, or `emulator`
 
     @model_validator(mode="after")
     def _check_exclusive(self) -> Self:
@@ -152,16 +165,24 @@ class DirectionSettings(Effects):
         return self.mark is not None or (self.queue is not None and self.queue.marks)
 
 
+@add_fields(make_optional_fields(DIRECTION_KEYS))
 class OneDirection(DirectionSettings):
     """Settings that differ in one direction."""
 
-    radio: RadioChannel | None = Field(
-        None, description="settings of the radio's channel that differ in this direction"
-    )
+    def part(self, settings: type[SettingsT]) -> SettingsT | None:
+        """Return a backend's settings in this direction, such as RadioChannel, or None."""
+        return get_part(self, DIRECTION_KEYS, settings)
 
 
-class Link(DirectionSettings):
-    """A link between two nodes; forward is from the first to the second."""
+_EMULATOR = Field(
+    next(iter(EMULATORS)),
+    description="; ".join(f"{name}: {text}" for name, text in EMULATORS.items()),
+)
+
+
+@add_fields({"emulator": (Literal[*EMULATORS], _EMULATOR), **make_optional_fields(LINK_KEYS)})
+class _BothDirections(DirectionSettings):
+    """Settings of a link that hold for both directions."""
 
     between: tuple[Name, Name] = Field(
         description="the two nodes; forward is from the first to the second"
@@ -169,15 +190,20 @@ class Link(DirectionSettings):
     mtu: ByteCount | None = Field(
         None, description="MTU of the interfaces at both ends, in IP bytes; 1500 if not given"
     )
-    emulator: Literal["link", "sdr", "fpga"] = Field(
-        "link",
-        description="link: nagi-link; sdr: the link is a radio by GNU Radio, which decides rate "
-        "and losses; fpga: the link model as gateware",
-    )
-    radio: Radio | None = Field(None, description="the radio, with `emulator: sdr`")
-    fpga: Fpga | None = Field(
-        None, description="the FPGA, with `emulator: fpga`; simulated if not given"
-    )
+    emulator: str  # one of EMULATORS
+
+    @property
+    def mtu_bytes(self) -> int:
+        return ETHERNET_MTU if self.mtu is None else self.mtu.value
+
+    def part(self, settings: type[SettingsT]) -> SettingsT | None:
+        """Return a backend's settings of the link, such as Radio, or None."""
+        return get_part(self, LINK_KEYS, settings)
+
+
+class Link(_BothDirections, defer_build=False):
+    """A link between two nodes; forward is from the first to the second."""
+
     forward: OneDirection = Field(
         OneDirection(), description="settings from the first to the second node"
     )
@@ -185,14 +211,9 @@ class Link(DirectionSettings):
         OneDirection(), description="settings from the second to the first node"
     )
 
-    @property
-    def mtu_bytes(self) -> int:
-        return ETHERNET_MTU if self.mtu is None else self.mtu.value
-
-    @property
-    def simulates_fpga(self) -> bool:
-        """True if the link is carried by a simulated FPGA core."""
-        return self.emulator == "fpga" and (self.fpga or Fpga()).by == "simulated"
+    def get_own_settings(self, direction: DirectionName) -> OneDirection:
+        """Return the settings that are given for one direction alone."""
+        return self.forward if direction == "forward" else self.backward
 
     def resolve_direction(self, direction: DirectionName) -> DirectionSettings:
         """Return the settings of one direction: its own if given, else the link's."""
@@ -210,20 +231,3 @@ class Link(DirectionSettings):
         own_settings = getattr(self, direction)
         alternative = ALTERNATIVES.get(name, name)
         return getattr(own_settings, name) is None and getattr(own_settings, alternative) is None
-
-    def resolve_channel(self, direction: DirectionName) -> RadioChannel:
-        """Return the radio channel of one direction.
-
-        A setting of the direction has priority over the radio's setting for both directions.
-        """
-        own_channel = getattr(self, direction).radio
-        settings = {}
-        for name in RadioChannel.model_fields:
-            value = getattr(own_channel, name, None)
-            alternative = SNR_ALTERNATIVES.get(name)
-            is_replaced = (
-                alternative is not None and getattr(own_channel, alternative, None) is not None
-            )
-            inherited = None if is_replaced else getattr(self.radio, name, None)
-            settings[name] = inherited if value is None else value
-        return RadioChannel.model_construct(**settings)

@@ -1,116 +1,47 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Define the nodes of an experiment: hosts, routers and switches."""
+"""Define the nodes of an experiment: hosts, routers, and the kinds of nodes of backends."""
 
 from __future__ import annotations
 
-import shlex
-from pathlib import PurePath
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, Union
 
-from nagi_contracts.base import Strict, Whole
-from nagi_contracts.errors import BadValue, format_value
-from nagi_contracts.switches import CONTROLLER_FILES
-from pydantic import AfterValidator, BeforeValidator, Discriminator, Field, Tag, model_validator
+from nagi_contracts.base import Strict
+from pydantic import Discriminator, Tag
 
-from nagi.spec.commands import check_program
+from nagi.spec.backend_keys import NODE_KINDS
 
-P4_SUFFIX, JSON_SUFFIX = ".p4", ".json"
-MAX_CPU_PORT = 510  # port 511 drops
-
-Kind = Literal["host", "router", "switch"]
+_SETTINGS = {
+    kind: node_kind.settings for kind, node_kind in NODE_KINDS.items() if node_kind.settings
+}
+DESCRIPTION = ", ".join(
+    ["a router forwards by its kernel", *(kind.description for kind in NODE_KINDS.values())]
+)
 
 
-def _split_command(value: object) -> object:
-    """Split a command line into arguments, as a shell would."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return shlex.split(value)
-    except ValueError as error:
-        raise BadValue(
-            f"{format_value(value)} is no command line: {error}", "close the quotes"
-        ) from None
+def get_kind(node: Node) -> str:
+    """Return the kind of a node."""
+    if isinstance(node, str):
+        return node
+    return next(kind for kind, settings in _SETTINGS.items() if isinstance(node, settings))
 
 
-def _check_arguments(command: list[str]) -> list[str]:
-    if not command:
-        raise BadValue("an empty command", "write `python3 forward.py`, or remove it")
-    if any("\0" in argument for argument in command):
-        raise BadValue("an argument with a zero byte", "remove it")
-    return check_program(command)
+def _get_tag(value: object) -> str:
+    """Return which of the union's members a value of the file stands for."""
+    if isinstance(value, dict):
+        kind = next((kind for kind in _SETTINGS if kind in value), next(iter(_SETTINGS)))
+        return _make_tag(kind)
+    return _make_tag(get_kind(value)) if isinstance(value, Strict) else "kind"
 
 
-ControllerCommand = Annotated[
-    list[str],
-    BeforeValidator(_split_command, json_schema_input_type=str | list[str]),
-    AfterValidator(_check_arguments),
-]
+def _make_tag(kind: str) -> str:
+    return f"settings of {kind}"  # unlike `kind`, no key of the file
 
 
-class OwnProgram(Strict):
-    """A user's P4 program for a switch; paths are relative to the experiment file."""
-
-    program: str = Field(
-        description="path of a P4 program for v1model (.p4), which p4c-bm2-ss compiles, or of the "
-        "JSON that p4c-bm2-ss wrote (.json)"
-    )
-    entries: str | None = Field(
-        None,
-        description="path of operations that are performed before the run, one per line (JSON): "
-        "p4/switch/daemon/operations.hpp",
-    )
-    p4info: str | None = Field(
-        None,
-        description="path of the P4Info (protobuf's text format) that goes with a .json",
-    )
-    cpu_port: Whole | None = Field(
-        None,
-        ge=1,
-        le=MAX_CPU_PORT,
-        description="number that packet-in and packet-out have as a port in the program",
-    )
-    controller: ControllerCommand | None = Field(
-        None,
-        description="program and arguments, started together with the switch; nagi adds the path "
-        "of controller.json, which lists ports, addresses and routes, as last argument",
-    )
-    files: list[str] = Field(
-        [], description="paths of text files that the controller finds in its directory"
-    )
-
-    @model_validator(mode="after")
-    def _check_files(self) -> OwnProgram:
-        """Check the names of the files, and that they go together."""
-        suffix = PurePath(self.program).suffix
-        if suffix not in (P4_SUFFIX, JSON_SUFFIX):
-            message = f"{format_value(self.program)} is neither P4 nor JSON by its name"
-            raise BadValue(message, "name a .p4 file, or the .json that p4c made", "program")
-        if self.p4info is not None and suffix == P4_SUFFIX:
-            message = "p4info for P4, from which p4c generates it"
-            raise BadValue(message, "remove it, or give the .json as program", "p4info")
-        if self.files and self.controller is None:
-            raise BadValue("files without a controller", "add `controller: COMMAND`", "files")
-        names: set[str] = set()
-        for path in self.files:
-            name = PurePath(path).name
-            if not name or name in names or name in CONTROLLER_FILES:
-                message = f"a second file {name}" if name else f"{format_value(path)} is no file"
-                raise BadValue(message, "give each file a name of its own", "files")
-            names.add(name)
-        return self
-
-
-class SwitchSettings(Strict):
-    """A node that is a switch with a user's program."""
-
-    switch: OwnProgram = Field(description="its P4 program, instead of p4/edge.p4")
-
-
-def _get_node_tag(value: object) -> str:
-    return "settings" if isinstance(value, dict | SwitchSettings) else "kind"
-
-
-Node = Annotated[
-    Annotated[Kind, Tag("kind")] | Annotated[SwitchSettings, Tag("settings")],
-    Discriminator(_get_node_tag),
-]
+if TYPE_CHECKING:
+    Node = str | Strict
+else:
+    _MEMBERS = [
+        Annotated[Literal["host", "router", *NODE_KINDS], Tag("kind")],
+        *(Annotated[settings, Tag(_make_tag(kind))] for kind, settings in _SETTINGS.items()),
+    ]
+    Node = Annotated[Union[*_MEMBERS], Discriminator(_get_tag)]

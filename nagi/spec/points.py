@@ -24,11 +24,11 @@ from nagi_contracts.errors import (
 from nagi_contracts.statements import check_axes
 from pydantic import TypeAdapter, ValidationError
 
+from nagi.spec.backend_keys import SECTIONS
 from nagi.spec.base import AXIS_PATTERN, PATTERNS, VARIANT_PATTERN
 from nagi.spec.document import Document
 from nagi.spec.experiment import Experiment, Flow
 from nagi.spec.links import Link
-from nagi.spec.media import Medium
 from nagi.spec.problems import MAX_PROBLEMS, explain_unknown_key, list_problems
 from nagi.spec.schema import NO_AXES
 from nagi.spec.yaml_source import KeyPath, Source, read_yaml
@@ -401,7 +401,7 @@ def _fill(node: Any, uses: _Uses, values: dict[str, Any]) -> Any:
 # Keys whose entries are validated separately from the rest.
 _ADAPTERS: dict[str, TypeAdapter[Any]] = {
     "links": TypeAdapter(Link),
-    "media": TypeAdapter(Medium),
+    **{name: TypeAdapter(section.settings) for name, section in SECTIONS.items()},
     "flows": TypeAdapter(Flow),
 }
 

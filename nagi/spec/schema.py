@@ -9,6 +9,7 @@ from typing import Any
 from nagi_contracts.units import Text
 from pydantic.json_schema import GenerateJsonSchema
 
+from nagi.spec import backend_keys
 from nagi.spec.experiment import Experiment
 from nagi.spec.yaml_source import KeyPath
 
@@ -29,9 +30,8 @@ UNION_TAGS = {
     "model": "loss model",
     "discipline": "queue discipline",
     "distribution": "jitter distribution",
-    "kind": "kind",
     "application": "application",
-    "by": "reach model",
+    **backend_keys.UNION_TAGS,
 }
 
 

@@ -20,6 +20,7 @@ from nagi_contracts.records import Campaign
 from nagi_contracts.units import format_count
 from nagi_reports import analysis, bundle, summary, text
 
+from nagi.backends.registry import load_chapters
 from nagi.campaign.directory import CampaignDirectory
 from nagi.campaign.run_directory import read_verdict
 from nagi.campaign.status import CampaignStatus
@@ -94,9 +95,10 @@ def print_conclusion(directory: CampaignDirectory, campaign: Campaign, json_: bo
     results = summary.summarise(campaign, table)
     path = None
     if results.valid:
-        path = report.write_report(directory.out, campaign, table)
+        chapters = load_chapters()
+        path = report.write_report(directory.out, campaign, table, chapters=chapters)
         if (directory.out / "report.html").exists():  # keep it up to date, too
-            report.write_report(directory.out, campaign, table, "html")
+            report.write_report(directory.out, campaign, table, "html", chapters=chapters)
     if json_:
         status = CampaignStatus.read(directory, campaign)
         write_json({**status.to_dict(), **text.to_data(results), "report": path and str(path)})

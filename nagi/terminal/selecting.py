@@ -17,14 +17,13 @@ from nagi.campaign.build import identify_build
 from nagi.campaign.directory import CampaignDirectory
 from nagi.campaign.selection import (
     Selection,
+    find_backends,
     find_schemes,
-    has_radios,
-    has_simulated_fpgas,
+    require_lab,
     select_runs,
 )
-from nagi.labs import netns, physical, virtual
 from nagi.labs.guest import require_guest_support
-from nagi.plan import fpga, radio
+from nagi.labs.names import NETNS, PHYSICAL, VIRTUAL
 from nagi.scratch import make_scratch
 from nagi.spec.points import Point, read_experiment
 from nagi.terminal.console import complain, error_console, write_line
@@ -81,18 +80,12 @@ class RequestedExperiment:
             self.points,
             self.variant,
             self.values,
-            identify_build(
-                site.name,
-                target,
-                radios=has_radios(self.points),
-                fpgas=has_simulated_fpgas(self.points),
-            ),
+            identify_build(site.name, find_backends(self.points), target or "nagi"),
             site.available,
             target or "nagi",
-            site.radios,
-            site.fpgas,
+            site.availability,
         )
-        fpga.require_real_hosts(selection.plans, site.name)
+        require_lab(selection.plans, site.name)
         return selection
 
 
@@ -129,7 +122,7 @@ def choose_lab(
         InputError: Options contradict each other, or no lab can be used.
     """
     name = choose_lab_name(lab, inventory)
-    if lab is not None or name != virtual.NAME:
+    if lab is not None or name != VIRTUAL:
         return LabChoice(name)
     try:
         require_able()
@@ -140,7 +133,7 @@ def choose_lab(
                 f"the virtual lab cannot be used: {problem.what}",
                 f"{problem.cure}; or run the same command with sudo, for the netns lab",
             ) from None
-        return LabChoice(netns.NAME, f"{problem.what}; {problem.cure}")
+        return LabChoice(NETNS, f"{problem.what}; {problem.cure}")
     return LabChoice(name)
 
 
@@ -166,7 +159,7 @@ def require_same_lab(directory: CampaignDirectory, choice: LabChoice) -> None:
     earlier_lab = _read_campaign_json(directory).get("lab")
     if earlier_lab in (None, choice.name) or not any(directory.runs.glob("*/verdict.json")):
         return
-    option = "-i INVENTORY" if earlier_lab == physical.NAME else f"--lab {earlier_lab}"
+    option = "-i INVENTORY" if earlier_lab == PHYSICAL else f"--lab {earlier_lab}"
     raise refuse(
         f"the runs in this directory are of the {earlier_lab} lab, and this would be the "
         f"{choice.name} lab",
@@ -234,9 +227,9 @@ def open_site(
     Raises:
         InputError: The inventory or its hosts cannot be used.
     """
-    if lab == virtual.NAME:
+    if lab == VIRTUAL:
         return make_virtual_site(interrupted)
-    if lab == netns.NAME or inventory is None:
+    if lab == NETNS or inventory is None:
         return make_netns_site(interrupted)
     directory = cleanup.enter_context(make_scratch())
     write_line(f"checking the hosts of {inventory}", error_console)
@@ -246,7 +239,7 @@ def open_site(
 
 
 def list_problems(selection: Selection) -> list[Problem]:
-    """Return the schemes, radios and FPGAs that the lab lacks.
+    """Return the schemes and links that the lab cannot have.
 
     Each problem is at the line of the experiment file that asks for it.
     """
@@ -263,18 +256,16 @@ def list_problems(selection: Selection) -> list[Problem]:
 
 
 def list_lacking_links(selection: Selection) -> list[tuple[list[str], Problem]]:
-    """Return links whose radio or FPGA the lab lacks, and a problem for them."""
+    """Return links whose backend lacks something in the lab, and a problem for them.
+
+    Links are written as in `Selection.list_missing`.
+    """
     problems = []
-    for links, availability, describe_links in (
-        (selection.list_missing_radios(), selection.no_radios, radio.describe_links),
-        (selection.list_missing_fpgas(), selection.no_fpgas, fpga.describe_links),
-    ):
-        if not links or availability is None:
-            continue
-        key_path = ("links", links[0], "emulator")
-        point = next(
-            candidate for candidate in selection.points if links[0] in candidate.experiment.links
-        )
-        message = f"{describe_links(links)}: {availability.reason}"
-        problems.append((links, point.document.problem(key_path, message, availability.cure)))
+    for name, needs in selection.lacking_needs.items():
+        availability, users = selection.lacking[name], needs.list_users(selection.plans)
+        first = next(plan for plan in selection.plans if needs.list_users([plan]))
+        point = next(point for point in selection.points if point.values == first.point)
+        message = f"{needs.describe(users)}: {availability.reason}"
+        problem = point.document.problem(needs.locate(users[0]), message, availability.cure)
+        problems.append(([f"{needs.kind} {user}" for user in users], problem))
     return problems

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,8 +14,11 @@ from nagi_contracts.doctor import Doctor
 from nagi_contracts.plan import RunPlan, SwitchTarget
 from nagi_contracts.units import format_count
 
+from nagi.backends.availability import Availability
+from nagi.backends.interface import Needs
+from nagi.backends.registry import load_needs
 from nagi.campaign.directory import CampaignDirectory
-from nagi.campaign.selection import Selection, has_radios, has_simulated_fpgas
+from nagi.campaign.selection import Selection, check_here, find_backends
 from nagi.doctor import ExperimentNeeds, collect_failures, list_findings
 from nagi.doctor.examination import to_observations
 from nagi.labs import guest_modules, virtual
@@ -26,9 +29,9 @@ from nagi.labs.netns import NetnsLabs
 from nagi.labs.physical import PhysicalLabs
 from nagi.labs.shape import EMULATOR
 from nagi.labs.virtual import VirtualLabs
-from nagi.plan import fpga, radio, schemes
+from nagi.plan import schemes
 from nagi.plan.command_files import require_same_machine
-from nagi.plan.schemes import Availability, Scheme
+from nagi.plan.schemes import Scheme
 from nagi.spec.points import Point
 
 if TYPE_CHECKING:
@@ -45,8 +48,7 @@ class Site:
         available: Return whether a scheme is available.
         require_fit: Raise InputError if the site cannot execute the plans.
         labs: Open the labs for a campaign.
-        radios: Return whether links can be radios.
-        fpgas: Return whether FPGA cores can be simulated.
+        availability: Return whether there is what a backend needs.
     """
 
     name: str
@@ -54,8 +56,7 @@ class Site:
     available: Callable[[Scheme], Availability]
     require_fit: Callable[[list[RunPlan]], None]
     labs: Callable[[CampaignDirectory, Selection], AbstractContextManager[Labs]]
-    radios: Callable[[], Availability]
-    fpgas: Callable[[], Availability]
+    availability: Callable[[Needs], Availability] = check_here
 
 
 def make_netns_site(interrupted: Callable[[], bool]) -> Site:
@@ -66,8 +67,6 @@ def make_netns_site(interrupted: Callable[[], bool]) -> Site:
         schemes.check_availability,
         lambda plans: None,  # the lab makes hosts that fit the plans
         lambda directory, _: nullcontext(NetnsLabs(directory.lab, directory.records, interrupted)),
-        radio.check_availability,
-        fpga.check_availability,
     )
 
 
@@ -81,8 +80,6 @@ def make_virtual_site(interrupted: Callable[[], bool]) -> Site:
         lambda directory, _: nullcontext(
             VirtualLabs(directory.lab, directory.records, interrupted)
         ),
-        radio.check_availability,
-        fpga.check_availability,
     )
 
 
@@ -95,9 +92,8 @@ def make_cluster_site(cluster: Cluster, points: list[Point], switch: SwitchTarge
         require_same_machine(plans)
         use = Requirements(
             guests=True,
-            switch=switch,
-            radios=has_radios(points),
-            fpgas=has_simulated_fpgas(points),
+            backends=tuple(find_backends(points)),
+            switch=switch or "nagi",
         )
         cluster.require_workers(use, collect_guest_files(plans))
 
@@ -109,8 +105,6 @@ def make_cluster_site(cluster: Cluster, points: list[Point], switch: SwitchTarge
         lambda directory, selection: nullcontext(
             ClusterLabs(cluster, directory.records, selection.build, selection.experiment.keep)
         ),
-        radio.check_availability,
-        fpga.check_availability,
     )
 
 
@@ -157,8 +151,7 @@ def make_physical_site(
         lambda directory, selection: PhysicalLabs(
             pool, survey, directory.records, selection.experiment.name
         ),
-        lambda: get_radio_availability(survey),
-        lambda: get_fpga_availability(survey),
+        lambda needs: check_on_hosts(needs, survey),
     )
 
 
@@ -177,9 +170,6 @@ def require_ready(pool: HostPool, survey: Survey, needs: ExperimentNeeds | None 
 # Capacity of one processor: rate times links, summed over the flows of a run. A flow of 100 Mb/s
 # over two links keeps most of one processor busy.
 _PROCESSOR_BPS = 300e6
-# For both ends of a radio and the channel, at 2 Mb/s in each direction.
-_PROCESSORS_OF_A_RADIO = 2
-_PROCESSORS_OF_A_SIMULATED_FPGA = 1  # at 10 Mb/s
 
 
 def choose_jobs(plans: list[RunPlan], processors: int = os.cpu_count() or 1) -> int:
@@ -188,18 +178,15 @@ def choose_jobs(plans: list[RunPlan], processors: int = os.cpu_count() or 1) -> 
     This is one run per processor, fewer if a run needs several processors, and at most eight,
     because more are started too slowly to be of use.
     """
-    heaviest = max((_estimate_processors(plan) for plan in plans), default=0.0)
+    backends = load_needs().values()
+    heaviest = max((_estimate_processors(plan, backends) for plan in plans), default=0.0)
     return min(max(1, int(processors / max(1, heaviest))), 8)
 
 
-def _estimate_processors(plan: RunPlan) -> float:
+def _estimate_processors(plan: RunPlan, backends: Collection[Needs]) -> float:
     """Return how many processors a run keeps busy."""
     bps = sum(flow.bottleneck_bps * len(flow.path) for flow in plan.flows)
-    return max(
-        bps / _PROCESSOR_BPS,
-        _PROCESSORS_OF_A_RADIO * len(plan.radios())
-        + _PROCESSORS_OF_A_SIMULATED_FPGA * len(plan.simulated_fpgas()),
-    )
+    return max(bps / _PROCESSOR_BPS, sum(needs.count_processors(plan) for needs in backends))
 
 
 def get_scheme_availability(scheme: Scheme, survey: Survey) -> Availability:
@@ -214,25 +201,13 @@ def get_scheme_availability(scheme: Scheme, survey: Survey) -> Availability:
     return Availability(True)
 
 
-def get_radio_availability(survey: Survey) -> Availability:
-    """Return whether all emulators have nagi-sdr.
+def check_on_hosts(needs: Needs, survey: Survey) -> Availability:
+    """Return whether all hosts have what a backend needs.
 
-    If not, the reason is that of the first emulator without nagi-sdr.
+    If not, the reason is that of the first host that lacks something.
     """
     for host, inspection in survey.inspections.items():
-        if inspection.node == EMULATOR and inspection.nagi_sdr is None:
-            reason = " ".join((inspection.nagi_sdr_error or "there is no nagi-sdr").split())
-            return Availability(False, f"{host}: {reason}", radio.INSTALL_THERE)
-    return Availability(True)
-
-
-def get_fpga_availability(survey: Survey) -> Availability:
-    """Return whether all emulators have nagi-fpga.
-
-    If not, the reason is that of the first emulator without nagi-fpga.
-    """
-    for host, inspection in survey.inspections.items():
-        if inspection.node == EMULATOR and inspection.nagi_fpga is None:
-            reason = " ".join((inspection.nagi_fpga_error or "there is no nagi-fpga").split())
-            return Availability(False, f"{host}: {reason}", fpga.INSTALL_THERE)
+        availability = needs.check_availability_on(inspection)
+        if not availability.available:
+            return replace(availability, reason=f"{host}: {availability.reason}")
     return Availability(True)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from nagi.plan.radio import locate_nagi_sdr
+from nagi.backends.radio.program import locate_nagi_sdr
 from nagi_contracts.links import Links
 from nagi_contracts.paths import ROOT, executable
 from nagi_contracts.records import Verdict

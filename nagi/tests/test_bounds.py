@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from nagi.backends.medium.spec import Medium
 from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
 from nagi_contracts.bounds import load_bounds
@@ -343,7 +344,7 @@ def test_every_bound_is_tried():
 def test_they_give_the_same_answer_of_media(tmp_path, key):
     place, _, _, place_there = OF_MEDIA[key]
     path = experiment_with_medium(key, values_of(key)[2][0], tmp_path)
-    medium = read_experiment(path, None)[0].experiment.media["air"]
+    medium = read_experiment(path, None)[0].experiment.section(Medium)["air"]
     stations = {name: {"name": name, "interface": name} for name in medium.stations}
     theirs = {
         "name": "air",

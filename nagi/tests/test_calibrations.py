@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nagi.plan import radio
+from nagi.plan.air_time import load_air_time
 from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
 from nagi_contracts.calibration import Calibration, CalibrationCurve
@@ -39,7 +39,7 @@ def mode(modulation: str = "qpsk", code_rate: str = "none") -> dict[str, Any]:
         "modem": "ofdm",
         "modulation": modulation,
         "code_rate": code_rate,
-        "digest": radio.load_air_time().compute_modem_digest("ofdm", modulation, code_rate),
+        "digest": load_air_time().compute_modem_digest("ofdm", modulation, code_rate),
         "curves": [
             {"packet_bytes": 40, "cells": cells(100, 40, 0)},
             {"packet_bytes": 1500, "cells": cells(100, 100, 60, 70, 5, 0)},

@@ -182,10 +182,9 @@ def test_a_switch_that_p4runtime_reaches_is_its_host_s(inventory):
         cells["bench1"]["hosts"]["bob"]["nagi_p4runtime"] = ACCESS
 
     (cell,) = read_cells(inventory(with_a_switch))
-    result = cell.hosts["N"].p4runtime
-    assert result is not None and result.model_dump(exclude_unset=True) == ACCESS
-    assert result.pipeline == "set"
-    assert cell.hosts["S"].p4runtime is None
+    result = cell.hosts["N"].backends["switch"]["p4runtime"]
+    assert result == ACCESS | {"pipeline": "set"}
+    assert cell.hosts["S"].backends["switch"]["p4runtime"] is None
 
 
 @pytest.mark.parametrize(

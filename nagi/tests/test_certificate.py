@@ -12,11 +12,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from changed_captures import read_captured, write_captured
+from nagi.backends.radio.evidence import RADIO_LIMITS
+from nagi.backends.switch.evidence import LIMITS as SWITCH_LIMITS
 from nagi.campaign.collection import list_separate_clocks
 from nagi.records.direction_numbers import get_direction_number
 from nagi.records.packets import Records, from_table, get_fates, replay, sort_records, to_table
+from nagi.records.run import RunRecords
 from nagi.records.scheme_events import SCHEME_EVENTS
-from nagi.verdict.certificate import LIMITS, RADIO_LIMITS, SWITCH_LIMITS, certify
+from nagi.verdict.certificate import certify
+from nagi.verdict.limits import LIMITS
 from nagi.verdict.measure import measure_run
 from nagi_contracts.links import Links
 from nagi_contracts.paths import SCHEMAS
@@ -40,18 +44,16 @@ class Case:
         manifest = Manifest.read(RUN / "manifest.json")
         manifest_data = manifest.model_dump(mode="json") | {"nodes": self.nodes}
         nodes = Manifest.model_validate(manifest_data).nodes
-        return certify(
-            self.plan,
-            Links.model_validate(self.links),
-            nodes.values(),
-            measure_run(
-                self.plan,
-                manifest.began_realtime_s,
-                self.records,
-                self.run,
-                list_separate_clocks(nodes),
-            ),
+        run = RunRecords(
+            plan=self.plan,
+            directory=self.run,
+            began_s=manifest.began_realtime_s,
+            nodes=nodes,
+            links=Links.model_validate(self.links),
+            packets=sort_records(self.records),
+            own_clocks=list_separate_clocks(nodes),
         )
+        return certify(run, measure_run(run))
 
     def delay_captured(self, file: str, delay_ns: int, every: int = 1) -> None:
         """Delay every n-th packet of a capture, including the middle one."""

@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 from changed_captures import read_captured, write_captured
 from nagi.campaign.collection import list_separate_clocks
-from nagi.records.packets import from_table
+from nagi.records.packets import from_table, sort_records
+from nagi.records.run import RunRecords
 from nagi.verdict.certificate import certify
 from nagi.verdict.measure import measure_run
 from nagi_captures.clocks import Passages, clock_offset_ns, drift_ppm, estimate_clock, to_host_clock
@@ -30,7 +31,7 @@ CAPTURES = {"client": "client.radio.pcap", "server": "server.core.pcap"}
 CLOCKS = {"client": (5 * MS, 20e-6), "server": (-3 * MS, -20e-6)}  # ns ahead, and by the second
 
 
-def passages(ahead, seconds, seed, extra_ns=(0, 0), rate=200):
+def passages(ahead, seconds, seed, extra_ns=(0, 0), rate=200) -> tuple[Passages, Passages]:
     """Return the packets that a host sent and received.
 
     Its clock is `ahead(true_ns)` ahead. Each packet takes 8 us, on average 15 us more, and
@@ -43,7 +44,7 @@ def passages(ahead, seconds, seed, extra_ns=(0, 0), rate=200):
         ends = begins + 8 * US + random.exponential(15 * US, len(begins)).astype(np.int64) + extra
         host, emulator = (begins, ends) if sends else (ends, begins)
         both.append(Passages(host + np.rint(ahead(host)).astype(np.int64), emulator))
-    return both
+    return both[0], both[1]
 
 
 def line(offset_ns, drift):
@@ -166,15 +167,16 @@ class Case:
 
     def certify(self):
         nodes = self.manifest.nodes
-        evidence = measure_run(
-            self.plan,
-            self.manifest.began_realtime_s,
-            self.records,
-            self.run,
-            list_separate_clocks(nodes),
+        run = RunRecords(
+            plan=self.plan,
+            directory=self.run,
+            began_s=self.manifest.began_realtime_s,
+            nodes=nodes,
+            links=Links.read(self.run / "links.json"),
+            packets=sort_records(self.records),
+            own_clocks=list_separate_clocks(nodes),
         )
-        links = Links.read(self.run / "links.json")
-        verdict = certify(self.plan, links, nodes.values(), evidence)
+        verdict = certify(run, measure_run(run))
         verdict.write(self.run / "verdict.json")
         return verdict
 

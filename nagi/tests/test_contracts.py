@@ -175,9 +175,10 @@ def test_an_old_key_is_refused_by_its_new_name(tmp_path, file, old, new):
     assert f'"{new}"' in text
     path = tmp_path / file
     path.write_text(text.replace(f'"{new}"', f'"{old}"'))
-    contract = {"links.json": Links, "plan.json": RunPlan}[file]
+    contracts: dict[str, type[Links] | type[RunPlan]]
+    contracts = {"links.json": Links, "plan.json": RunPlan}
     with pytest.raises(InputError, match=f"an older nagi wrote it: `{old}` is `{new}` now"):
-        contract.read(path)
+        contracts[file].read(path)
 
 
 def test_an_old_column_is_refused_by_its_new_name(tmp_path):

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from nagi.backends.medium.frames import to_frames_table
 from nagi.records import packets, transmissions
 from nagi_contracts.errors import InputError
 from nagi_contracts.paths import SCHEMAS
@@ -42,7 +44,7 @@ def test_any_transmissions_are_a_table_or_refused(tmp_path, data):
     try:
         records_read = transmissions.read_transmissions(tmp_path / "transmissions.bin", PLAN)
         count = len(transmissions.to_table(records_read, PLAN)) + len(
-            transmissions.to_frames_table(records_read, PLAN)
+            to_frames_table(records_read, PLAN)
         )
     except InputError:
         return
@@ -50,7 +52,7 @@ def test_any_transmissions_are_a_table_or_refused(tmp_path, data):
 
 
 def test_a_packet_of_a_direction_that_there_is_not_is_refused(tmp_path):
-    record = packets.np.zeros(1, packets.RECORD)
+    record = np.zeros(1, packets.RECORD)
     record["direction"] = 255
     packets.write_records(record, tmp_path / "packets.bin")
     with pytest.raises(InputError):

@@ -9,7 +9,7 @@ import subprocess
 import jsonschema
 import pytest
 from agent_inputs import make_batch_json
-from nagi.doctor import ExperimentNeeds, Observations, collect_failures, list_findings
+from nagi.doctor import ExperimentNeeds, Observations, collect_failures, list_findings, list_stages
 from nagi.doctor.hosts import get_package
 from nagi.doctor.text import describe_readiness, print_findings
 from nagi.plan.scheme_objects import make_object_name
@@ -17,14 +17,13 @@ from nagi.plan.schemes import read_schemes
 from nagi_agent.contracts import Batch
 from nagi_agent.inspection import list_missing_programs
 from nagi_contracts import __version__
-from nagi_contracts.doctor import STAGES, ClockReading, Doctor, Finding, PathReading, PortReading
+from nagi_contracts.doctor import ClockReading, Doctor, Finding, PathReading, PortReading
 from nagi_contracts.errors import InputError
 from nagi_contracts.inspection import (
     ClockFacts,
     Holder,
     Inspection,
     InterfaceFacts,
-    SwitchFacts,
 )
 from nagi_contracts.paths import ROOT, SCHEMAS
 from nagi_contracts.plan import RunPlan
@@ -33,6 +32,7 @@ from pydantic import ValidationError
 from rich.console import Console
 
 NOW = 1_700_000_000.0
+STAGES = tuple(list_stages())
 # A cell: two hosts at either end, a router between them, the emulator that their links go through.
 HOSTS = {"alice": "S", "relay": "N", "bob": "D", "heron": "emulator"}
 LINKS = {"wired": ("S", "N"), "radio": ("N", "D")}
@@ -171,7 +171,7 @@ def select_stage(doctor: Doctor, stage: str, status: str) -> list[Finding]:
 
 
 def make_holder(**changes) -> Holder:
-    held = Holder.model_construct(
+    held = Holder.model_construct(  # type: ignore[call-arg]
         owner="carol@desk",
         campaign="achievement",
         token="hers",
@@ -201,17 +201,24 @@ REFUSED = "Failed to connect to the host via ssh: ssh: connect to host 192.0.2.7
 RELAY_GONE = {"but": ["relay"], "unreachable": {"relay": REFUSED + "Connection timed out"}}
 FPGA = f"nagi-fpga {__version__}"
 SDR = f"nagi-sdr {__version__}"
-BY_P4RUNTIME = {"p4runtime": SwitchFacts(version="P4Runtime, by finsy 0.30.0", problem=None)}
+
+
+def facts_of(backend: str, **facts) -> dict:
+    """Return what an inspection has of a backend, as changes of make_inspection()."""
+    return {"backends": {backend: facts}}
+
+
+BY_P4RUNTIME = {"p4runtime": {"version": "P4Runtime, by finsy 0.30.0", "problem": None}}
 SWITCHES = {
-    "nagi": SwitchFacts(version="nagi-switch 0.1.0", problem=None),
-    "bmv2": SwitchFacts(version="1.15.5", problem=None),
+    "nagi": {"version": "nagi-switch 0.1.0", "problem": None},
+    "bmv2": {"version": "1.15.5", "problem": None},
 }
 NO_LIBRARY = {
-    "nagi": SwitchFacts(
-        version="",
-        problem="nagi-switch does not run: libxdp.so.1: cannot open; provision this host with "
+    "nagi": {
+        "version": "",
+        "problem": "nagi-switch does not run: libxdp.so.1: cannot open; provision this host with "
         "nagi_switch_target: nagi",
-    )
+    }
 }
 NO_CARRIER = {"enp2s0": make_interface(carrier=False)}
 
@@ -385,49 +392,52 @@ CASES = [
      f"of version 0.0.1, nagi of {__version__}", "install nagi-link"),
     # Radios
     ("radio", "ok", see(), ["heron"], "no nagi-sdr is installed", ""),
-    ("radio", "ok", see(hosts={"heron": {"nagi_sdr": SDR}}, needs=needs(radios=("radio",))),
+    ("radio", "ok", see(hosts={"heron": facts_of("radio", version=SDR)},
+     needs=needs(parts={"radio": ("radio",)})),
      ["heron"], SDR, ""),
     ("radio", "skipped", see(but=["heron"]), ["heron"], "no answer", "see versions"),
-    ("radio", "warning", see(hosts={"heron": {"nagi_sdr_error": "No module named gnuradio"}}),
+    ("radio", "warning", see(hosts={"heron": facts_of("radio", error="No module named gnuradio")}),
      ["heron"], "does not run: No module named gnuradio", "make sdr"),
-    ("radio", "warning", see(hosts={"heron": {"nagi_sdr": "nagi-sdr 0.0.1"}}), ["heron"],
-     f"of version 0.0.1, nagi of {__version__}", "`nagi_sdr`"),
-    ("radio", "failure", see(needs=needs(radios=("radio", "core"))), ["heron"],
+    ("radio", "warning", see(hosts={"heron": facts_of("radio", version="nagi-sdr 0.0.1")}),
+     ["heron"], f"of version 0.0.1, nagi of {__version__}", "`nagi_sdr`"),
+    ("radio", "failure", see(needs=needs(parts={"radio": ("radio", "core")})), ["heron"],
      "links radio, core are radios, and there is no nagi-sdr", "`make sdr` there"),
-    ("radio", "failure", see(hosts={"heron": {"nagi_sdr_error": "No module named gnuradio"}},
-     needs=needs(radios=("radio",))), ["heron"], "No module named gnuradio", "make sdr"),
-    ("radio", "failure", see(hosts={"heron": {"nagi_sdr": "nagi-sdr 0.0.1"}},
-     needs=needs(radios=("radio",))), ["heron"], "of version 0.0.1", "make sdr"),
+    ("radio", "failure", see(hosts={"heron": facts_of("radio", error="No module named gnuradio")},
+     needs=needs(parts={"radio": ("radio",)})), ["heron"], "No module named gnuradio", "make sdr"),
+    ("radio", "failure", see(hosts={"heron": facts_of("radio", version="nagi-sdr 0.0.1")},
+     needs=needs(parts={"radio": ("radio",)})), ["heron"], "of version 0.0.1", "make sdr"),
     # Simulated FPGAs
     ("fpga", "ok", see(), ["heron"], "no nagi-fpga is installed", ""),
-    ("fpga", "ok", see(hosts={"heron": {"nagi_fpga": FPGA}}, needs=needs(fpgas=("radio",))),
+    ("fpga", "ok", see(hosts={"heron": facts_of("fpga", version=FPGA)},
+     needs=needs(parts={"fpga": ("radio",)})),
      ["heron"], FPGA, ""),
     ("fpga", "skipped", see(but=["heron"]), ["heron"], "no answer", "see versions"),
-    ("fpga", "warning", see(hosts={"heron": {"nagi_fpga": "nagi-fpga 0.0.1"}}), ["heron"],
-     f"of version 0.0.1, nagi of {__version__}", "`nagi_fpga`"),
-    ("fpga", "failure", see(needs=needs(fpgas=("radio",))), ["heron"],
+    ("fpga", "warning", see(hosts={"heron": facts_of("fpga", version="nagi-fpga 0.0.1")}),
+     ["heron"], f"of version 0.0.1, nagi of {__version__}", "`nagi_fpga`"),
+    ("fpga", "failure", see(needs=needs(parts={"fpga": ("radio",)})), ["heron"],
      "link radio is an FPGA's, and there is no nagi-fpga", "`nagi_fpga`"),
-    ("fpga", "failure", see(hosts={"heron": {"nagi_fpga_error": "killed"}},
-     needs=needs(fpgas=("radio",))), ["heron"], "does not run: killed", "`nagi_fpga`"),
+    ("fpga", "failure", see(hosts={"heron": facts_of("fpga", error="killed")},
+     needs=needs(parts={"fpga": ("radio",)})), ["heron"], "does not run: killed", "`nagi_fpga`"),
     # Switches
     ("switch", "ok", see(), ["bob"], "none is installed", ""),
-    ("switch", "ok", see(hosts={"relay": {"switches": SWITCHES}}, needs=needs(
-        switches=frozenset({("N", "bmv2")}))), ["relay"], "nagi-switch 0.1.0, simple_switch 1.15.5",
+    ("switch", "ok", see(hosts={"relay": facts_of("switch", **SWITCHES)}, needs=needs(
+        parts={"switch": (("N", "bmv2"),)})), ["relay"], "nagi-switch 0.1.0, simple_switch 1.15.5",
      ""),
-    ("switch", "ok", see_here(host={"switches": SWITCHES}), ["here"], "simple_switch 1.15.5", ""),
+    ("switch", "ok", see_here(host=facts_of("switch", **SWITCHES)), ["here"],
+     "simple_switch 1.15.5", ""),
     ("switch", "skipped", see(**RELAY_GONE), ["relay"], "not reached", "see SSH"),
-    ("switch", "skipped", see(needs=needs(switches=frozenset({("N", "nagi")}))), ["relay"],
+    ("switch", "skipped", see(needs=needs(parts={"switch": (("N", "nagi"),)})), ["relay"],
      "comes with the campaign", "nagi_switch_target: nagi"),
-    ("switch", "warning", see(hosts={"relay": {"switches": NO_LIBRARY}}), ["relay"],
+    ("switch", "warning", see(hosts={"relay": facts_of("switch", **NO_LIBRARY)}), ["relay"],
      "nagi-switch does not run: libxdp.so.1: cannot open", "nagi_switch_target: nagi"),
-    ("switch", "failure", see(hosts={"relay": {"switches": NO_LIBRARY}}, needs=needs(
-        switches=frozenset({("N", "nagi")}))), ["relay"], "libxdp.so.1: cannot open", "provision"),
-    ("switch", "failure", see(hosts={"relay": {"switches": {"nagi": SWITCHES["nagi"]}}},
-     needs=needs(switches=frozenset({("N", "bmv2")}))), ["relay"], "there is no simple_switch",
+    ("switch", "failure", see(hosts={"relay": facts_of("switch", **NO_LIBRARY)}, needs=needs(
+        parts={"switch": (("N", "nagi"),)})), ["relay"], "libxdp.so.1: cannot open", "provision"),
+    ("switch", "failure", see(hosts={"relay": facts_of("switch", nagi=SWITCHES["nagi"])},
+     needs=needs(parts={"switch": (("N", "bmv2"),)})), ["relay"], "there is no simple_switch",
      "nagi_switch_target: bmv2, or use --switch nagi"),
-    ("switch", "ok", see(hosts={"relay": {"switches": BY_P4RUNTIME}}), ["relay"],
+    ("switch", "ok", see(hosts={"relay": facts_of("switch", **BY_P4RUNTIME)}), ["relay"],
      "P4Runtime, by finsy 0.30.0", ""),
-    ("switch", "failure", see(needs=needs(switches=frozenset({("N", "p4runtime")}))), ["relay"],
+    ("switch", "failure", see(needs=needs(parts={"switch": (("N", "p4runtime"),)})), ["relay"],
      "the inventory does not name its switch", "set nagi_p4runtime in the inventory, or use"),
     # Spare processor time
     ("processors", "ok", see(hosts={"bob": {"processors_busy": 0.2}}), ["bob"], "20 % busy", ""),

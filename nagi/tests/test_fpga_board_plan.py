@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 from fpga_specs import FPGA, change_lines, plan_points
+from nagi.campaign.selection import require_lab
 from nagi.cli.main import make_app
 from nagi.labs.cells import BOARD, read_cells
-from nagi.plan import fpga
 from nagi_contracts.errors import InputError
 from nagi_contracts.plan import FpgaPlan
 from typer.testing import CliRunner
@@ -30,8 +30,8 @@ def test_a_link_on_a_board_is_planned(tmp_path):
         by="board", board="colorlight-i9", address="192.168.251.50", cable="ft232"
     )
     assert plan.link("wired").fpga == FpgaPlan(by="board", board="ulx3s-85f", serial="/dev/ttyUSB0")
-    assert plan.on_boards() == plan.links
-    assert plan.simulated_fpgas() == []
+    assert plan.carried_by("fpga") == plan.links
+    assert {link.fpga.by for link in plan.links} == {"board"}
     (its,) = plan_points(tmp_path, FPGA)
     assert plan.seed == its.seed
 
@@ -66,8 +66,8 @@ def test_what_a_board_cannot_do_is_refused(tmp_path, old, new, says):
 def test_a_board_needs_real_hosts(tmp_path, lab):
     plans = plan_points(tmp_path, ALL)
     with pytest.raises(InputError, match=r"on a board, and the .* lab has none; give the hosts"):
-        fpga.require_real_hosts(plans, lab)
-    fpga.require_real_hosts(plans, "physical")
+        require_lab(plans, lab)
+    require_lab(plans, "physical")
 
 
 def test_the_emulator_of_an_inventory_has_boards(tmp_path):

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 import pytest
 from fpga_specs import FPGA, LINK, change_lines, plan_points, read_points
+from nagi.backends.availability import Availability
+from nagi.backends.fpga.needs import INSTALL
+from nagi.backends.fpga.plan import SIMULATED
 from nagi.campaign.build import identify_build
-from nagi.campaign.selection import has_simulated_fpgas, select_runs
+from nagi.campaign.selection import find_backends, select_runs
 from nagi.cli.main import make_app
 from nagi.commands.run import leave_out
-from nagi.plan import fpga
-from nagi.plan.fpga_links import SIMULATED
 from nagi.plan.planner import plan_runs
-from nagi.plan.schemes import Availability
 from nagi.spec.points import read_experiment
 from nagi.terminal.site import choose_jobs
 from nagi_contracts.errors import InputError
@@ -20,15 +20,15 @@ from nagi_contracts.paths import EXPERIMENTS
 from prefixes import make_prefix
 from typer.testing import CliRunner
 
-MISSING = Availability(False, "there is no nagi-fpga", fpga.INSTALL)
+MISSING = Availability(False, "there is no nagi-fpga", INSTALL)
 THERE = Availability(True)
 DELAY = "    delay: 20 ms\n"
 
 
 def test_an_fpga_meets_the_channel_that_nagi_link_does(tmp_path):
     (with_fpga,), (with_nagi_link,) = plan_points(tmp_path), plan_points(tmp_path, LINK)
-    assert with_fpga.simulated_fpgas() == [with_fpga.link("wireless")]
-    assert with_nagi_link.simulated_fpgas() == []
+    assert with_fpga.carried_by("fpga") == [with_fpga.link("wireless")]
+    assert with_nagi_link.carried_by("fpga") == []
     assert with_fpga.seed == with_nagi_link.seed
     assert with_fpga.link("wireless").forward == with_nagi_link.link("wireless").forward
     assert with_fpga.timeline == with_nagi_link.timeline
@@ -143,16 +143,16 @@ def test_settings_of_an_fpga_are_for_fpgas(tmp_path):
 def test_the_papers_links_fit_the_memory():
     for point in read_experiment(EXPERIMENTS / "achievement-2008.yaml", "fpga"):
         for plan in plan_runs(point, "fpga"):
-            assert plan.simulated_fpgas()
+            assert plan.carried_by("fpga")
     assert SIMULATED.bytes == 16 << 20
 
 
 def test_runs_wait_for_nagi_fpga(tmp_path):
     points = read_points(tmp_path)
-    assert has_simulated_fpgas(points)
-    assert not has_simulated_fpgas(read_points(tmp_path, LINK))
+    assert "fpga" in find_backends(points)
+    assert "fpga" not in find_backends(read_points(tmp_path, LINK))
     build = identify_build()
-    chosen = select_runs(points, None, {}, build, lambda _: THERE, fpgas=lambda: MISSING)
+    chosen = select_runs(points, None, {}, build, lambda _: THERE, availability=lambda _: MISSING)
     assert chosen.list_available() == []
     assert chosen.list_missing(chosen.plans[0]) == ["link wireless"]
     with pytest.raises(InputError) as refused:
@@ -178,7 +178,7 @@ def test_the_build_of_a_run_has_nagi_fpga(tmp_path, monkeypatch):
     ids = set()
     for text in ("one", "another"):
         program.write_text(text)
-        build = identify_build(fpgas=True)
+        build = identify_build(backends=["fpga"])
         assert build.nagi_fpga is not None
         ids.add(build.id)
     assert len(ids) == 2

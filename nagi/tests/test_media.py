@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 from nagi.campaign.estimate import estimate_size
 from nagi.labs.inventory import describe_interfaces, list_veth_pairs, make_netns_placements
-from nagi.labs.lab import SwitchPrograms
+from nagi.labs.programs import list_local_programs
 from nagi.labs.shape import EMULATOR, Shape
 from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
@@ -603,7 +603,7 @@ def test_names_of_the_emulator_s_interfaces_are_no_longer_than_linux_allows(tmp_
 def test_an_emulator_s_batch_names_the_interfaces_of_all_stations(tmp_path):
     shape = shape_of(tmp_path)
     places = make_netns_placements(
-        shape, ["cell0"], tmp_path, tmp_path, tmp_path / "nagi-link", SwitchPrograms("nagi-switch")
+        shape, ["cell0"], tmp_path, tmp_path, tmp_path / "nagi-link", list_local_programs
     )
     batches = {place.node: place.make_batch([], []) for place in places}
     assert batches[EMULATOR].interfaces == {

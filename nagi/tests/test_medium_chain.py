@@ -8,14 +8,14 @@ import importlib.util
 import json
 
 import pytest
-from bench_medium import MODULES, REACHES, TRAFFIC, make_spec
+from bench_medium import REACHES, TRAFFIC, make_spec
 from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
 from nagi_contracts.errors import InputError
 from nagi_contracts.paths import ROOT
 from nagi_contracts.plan import RunPlan
-from ns3_chain import VARIANTS, make_model_settings, make_settings
-from ns3_program import answered, compiled
+from ns3_chain import MODULES, VARIANTS, make_model_settings, make_settings
+from ns3_program import compile_program, run_program
 
 SOURCE = ROOT / "link-emulator" / "bench" / "medium" / "chain.cpp"
 
@@ -87,17 +87,17 @@ def test_the_model_has_nagis_own_medium(tmp_path):
 @pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("ns3") is None, reason="no ns-3: `make ns3`")
 def test_ns_3_takes_as_long_for_an_exchange_as_the_standard_says(tmp_path):
-    program = compiled(SOURCE, MODULES, tmp_path / "chain")
+    program = compile_program(SOURCE, MODULES, tmp_path / "chain")
     plan = plan_of(tmp_path, hops=1)
     medium = plan.medium("air")
     exchange_s = (medium.exchange_ns(1460 + 28) + 15.5 * 20_000) / 1e9  # and half a window of slots
     expected = 1460 * 8 / exchange_s
     for variant in ("as nagi", "no delay", "own errors"):
-        found = answered(program, make_settings(plan, variant), tmp_path / f"{variant}.json")
+        found = run_program(program, make_settings(plan, variant), tmp_path / f"{variant}.json")
         assert found["goodput_bps"] == pytest.approx(expected, rel=0.02), variant
         assert found["outcomes"]["0>1"]["DATA"].keys() == {"received"}
     # An ACK of 14 bytes at 2 Mb/s takes 56 us less.
     assert "faster ACKs" in VARIANTS
-    found = answered(program, make_settings(plan, "faster ACKs"), tmp_path / "faster.json")
+    found = run_program(program, make_settings(plan, "faster ACKs"), tmp_path / "faster.json")
     faster = 1460 * 8 / (exchange_s - 56e-6)
     assert found["goodput_bps"] == pytest.approx(faster, rel=0.003)

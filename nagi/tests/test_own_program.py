@@ -10,13 +10,14 @@ import json
 import shutil
 
 import pytest
-from nagi.plan.own_programs import COMPILER_VARIABLE
+from nagi.backends.switch.agent_records import read_account
+from nagi.backends.switch.measurements import count_unaccounted, explain_unmeasurable_checks
+from nagi.backends.switch.own_programs import COMPILER_VARIABLE
 from nagi.plan.planner import plan_runs
-from nagi.records.switch_records import read_account
+from nagi.records.run import RunRecords
 from nagi.spec.points import read_experiment
 from nagi.verdict.certificate import certify
-from nagi.verdict.switches import count_unaccounted, explain_unmeasurable_checks
-from nagi.verdict.values import Evidence
+from nagi.verdict.measure import measure_run
 from nagi_contracts.errors import InputError
 from nagi_contracts.links import Links
 from nagi_contracts.paths import P4, SCHEMAS
@@ -267,7 +268,9 @@ def test_frames_stay_checked_and_what_cannot_be_is_said(program_directory):
     run = next((SCHEMAS / "example" / "campaign" / "runs").iterdir())
     nodes = Manifest.read(run / "manifest.json").nodes
     links = Links.read(run / "links.json")
-    verdict = certify(plan, links, nodes.values(), Evidence({}, [], unknown), whole)
+    parts = {"switch": whole}
+    run_records = RunRecords(plan, run, 0.0, nodes, links, None, parts=parts)
+    verdict = certify(run_records, measure_run(run_records))
     assert verdict.status == "valid"
     checks = {check.name: check for check in verdict.checks}
     assert "n/a: switch N: what a program of your own drops" in checks["switch_drops"].subject
@@ -297,11 +300,12 @@ def test_of_nagi_switch_and_edge_p4_everything_is_known():
 def test_what_p4runtime_does_not_tell_is_said_with_the_reason(program_directory):
     plan = plan_of(program_directory, GOOD.replace("N: router", "N: switch"), switch="p4runtime")
     switches = Switches.model_validate({"switches": [unseen(make_account(), "p4runtime")]})
-    unknown = explain_unmeasurable_checks(switches)
     run = next((SCHEMAS / "example" / "campaign" / "runs").iterdir())
     nodes = Manifest.read(run / "manifest.json").nodes
     links = Links.read(run / "links.json")
-    verdict = certify(plan, links, nodes.values(), Evidence({}, [], unknown), switches)
+    parts = {"switch": switches}
+    run_records = RunRecords(plan, run, 0.0, nodes, links, None, parts=parts)
+    verdict = certify(run_records, measure_run(run_records))
     assert verdict.status == "valid"
     said = {check.name: check.subject for check in verdict.checks}
     assert "n/a: switch N: P4Runtime does not tell when packets leave" in said["transit_error_max"]
@@ -365,7 +369,7 @@ def test_what_the_switch_itself_drops_stays_checked(program_directory, tmp_path)
 
 
 def test_the_agent_knows_the_same_names():
-    from nagi_agent import controllers
+    from nagi.backends.switch.host import controllers
 
     assert (
         controllers.FACTS, controllers.PROGRAM, controllers.P4INFO, controllers.PACKAGE,

@@ -11,18 +11,18 @@ import json
 from pathlib import Path
 
 import pytest
+from nagi.backends.availability import Availability
+from nagi.backends.radio import needs as radio
+from nagi.backends.radio.doctor import examine_radio
+from nagi.backends.radio.program import INSTALL, STEPS
 from nagi.campaign.build import identify_build
 from nagi.campaign.estimate import estimate_size
-from nagi.campaign.selection import has_radios, select_runs
+from nagi.campaign.selection import find_backends, select_runs
 from nagi.cli.main import make_app
 from nagi.commands.run import leave_out
-from nagi.doctor.examination import examine_radio
-from nagi.json_schemas import CONTRACTS
 from nagi.labs.host_pool import Survey
-from nagi.plan import radio
-from nagi.plan.schemes import Availability
-from nagi.terminal.site import choose_jobs, get_radio_availability
-from nagi_contracts.doctor import STAGES_OF_RADIO, Doctor
+from nagi.terminal.site import check_on_hosts, choose_jobs
+from nagi_contracts.doctor import Doctor
 from nagi_contracts.errors import InputError
 from nagi_contracts.inspection import Inspection
 from nagi_contracts.records import Keep
@@ -30,7 +30,7 @@ from prefixes import make_prefix
 from radio_specs import ARQ, PLAIN, change_lines, plan_points, read_points
 from typer.testing import CliRunner
 
-MISSING = Availability(False, "there is no nagi-sdr", radio.INSTALL)
+MISSING = Availability(False, "there is no nagi-sdr", INSTALL)
 THERE = Availability(True)
 
 
@@ -69,13 +69,15 @@ def machine(tmp_path, monkeypatch) -> Machine:
 
 
 def selection(points, found=MISSING, **options):
-    build = identify_build(radios=has_radios(points))
-    return select_runs(points, None, {}, build, lambda _: THERE, radios=lambda: found, **options)
+    build = identify_build(backends=find_backends(points))
+    return select_runs(
+        points, None, {}, build, lambda _: THERE, availability=lambda _: found, **options
+    )
 
 
 def test_runs_over_radios_wait_for_gnu_radio(tmp_path):
     points = read_points(tmp_path)
-    assert has_radios(points)
+    assert "radio" in find_backends(points)
     chosen = selection(points)
     assert chosen.list_available() == []
     assert chosen.list_missing(chosen.plans[0]) == ["link wireless"]
@@ -94,12 +96,12 @@ def test_runs_over_radios_wait_for_gnu_radio(tmp_path):
 
 def test_who_has_no_radio_is_not_asked_for_one(tmp_path):
     points = read_points(tmp_path, PLAIN)
-    assert not has_radios(points)
+    assert "radio" not in find_backends(points)
 
-    def never() -> Availability:
+    def never(_) -> Availability:
         raise AssertionError("asked")
 
-    chosen = select_runs(points, None, {}, identify_build(), lambda _: THERE, radios=never)
+    chosen = select_runs(points, None, {}, identify_build(), lambda _: THERE, availability=never)
     assert len(chosen.list_available()) == len(chosen.plans) == 4
 
 
@@ -109,7 +111,7 @@ def test_the_others_are_run_if_that_is_asked_for(tmp_path, capsys):
     without = leave_out(chosen, skip_unavailable=True)
     assert without == {"link wireless": "link wireless is a radio: there is no nagi-sdr"}
     assert len(chosen.list_available()) == 4
-    assert not any(plan.radios() for plan in chosen.list_available())
+    assert not any(plan.carried_by("radio") for plan in chosen.list_available())
     assert "left out: " in capsys.readouterr().err
 
 
@@ -124,22 +126,30 @@ def test_plan_says_what_this_machine_lacks(tmp_path, machine):
     assert "bin/nagi-sdr; install GNU Radio" in said
 
 
+def test_no_topology_is_set_up_without_its_radios(tmp_path, machine):
+    machine.gnu_radio("3.10.5.1")
+    read_points(tmp_path)
+    done = CliRunner().invoke(make_app(), ["up", str(tmp_path / "spec.yaml")])
+    assert isinstance(done.exception, InputError)
+    assert str(done.exception).startswith("link wireless is a radio: there is no ")
+
+
 def test_what_radios_run_is_part_of_the_build(machine):
     blocks = machine.prefix / "lib" / "python3" / "dist-packages" / "gnuradio" / "nagi"
     plain = identify_build()
-    assert plain.nagi_sdr is None and identify_build(radios=True) == plain
+    assert plain.nagi_sdr is None and identify_build(backends=["radio"]) == plain
     blocks.mkdir(parents=True)
     machine.nagi_sdr([])
-    first = identify_build(radios=True)
+    first = identify_build(backends=["radio"])
     assert first.nagi_sdr is not None and first.id != plain.id
     assert identify_build() == plain
     (blocks / "modem.py").write_text("SYMBOLS = 64\n")
-    second = identify_build(radios=True)
+    second = identify_build(backends=["radio"])
     assert second.id not in (first.id, plain.id)
     (blocks / "__pycache__").mkdir()
     (blocks / "__pycache__" / "modem.pyc").write_bytes(b"1")
-    assert identify_build(radios=True) == second
-    assert identify_build("physical", radios=True).nagi_sdr is None  # it is the hosts'
+    assert identify_build(backends=["radio"]) == second
+    assert identify_build("physical", ["radio"]).nagi_sdr is None  # it is the hosts'
 
 
 def line(stage, ok=True, detail="fine", cure=None):
@@ -152,9 +162,9 @@ def found(doctor: Doctor):
 
 def test_all_stages_are_well(machine):
     machine.gnu_radio("3.10.5.1")
-    machine.nagi_sdr(["vmcircbuf: something", *(line(each) for each in STAGES_OF_RADIO[1:])])
+    machine.nagi_sdr(["vmcircbuf: something", *(line(each) for each in STEPS[1:])])
     doctor = examine_radio()
-    assert [each.stage for each in doctor.findings] == list(STAGES_OF_RADIO)
+    assert [each.stage for each in doctor.findings] == list(STEPS)
     assert doctor.status == "ok"
     assert "GNU Radio 3.10.5.1 under" in found(doctor)["library"][1]
 
@@ -165,22 +175,22 @@ def test_without_gnu_radio_nothing_else_is_looked_at(machine):
     status, what, cure = found(doctor)["library"]
     assert status == "failure" and what.endswith("No module named 'gnuradio'")
     assert cure == "install GNU Radio and nagi-sdr with `make sdr`"
-    for stage in STAGES_OF_RADIO[1:]:
+    for stage in STEPS[1:]:
         assert found(doctor)[stage] == (
             "skipped",
             "it depends on a stage that failed",
             "see GNU Radio",
         )
     assert doctor.exit_status == 2
-    assert radio.check_availability().reason == what
+    assert radio.part.check_availability().reason == what
 
 
 def test_without_nagi_sdr_the_second_stage_fails(machine):
     machine.gnu_radio("3.10.5.1")
     assert found(examine_radio())["flowgraph"][0] == "failure"
-    assert radio.check_availability().reason.startswith("there is no ")
+    assert radio.part.check_availability().reason.startswith("there is no ")
     machine.nagi_sdr([])
-    assert radio.check_availability().available
+    assert radio.part.check_availability().available
 
 
 def test_a_stage_that_fails_has_its_own_cure_and_ends_it(machine):
@@ -207,10 +217,10 @@ def test_a_nagi_sdr_that_breaks_off_fails_in_the_stage_it_did_not_tell_of(machin
 
 def test_the_command_says_it_in_words_and_in_json(machine):
     machine.gnu_radio("3.10.5.1")
-    machine.nagi_sdr([line(each) for each in STAGES_OF_RADIO[1:]])
+    machine.nagi_sdr([line(each) for each in STEPS[1:]])
     done = CliRunner().invoke(make_app(), ["doctor", "radio", "--json"])
     assert done.exit_code == 0
-    assert CONTRACTS["doctor"].model_validate_json(done.stdout).status == "ok"
+    assert Doctor.model_validate_json(done.stdout).status == "ok"
     words = CliRunner().invoke(make_app(), ["doctor", "radio"]).output
     for title in ("GNU Radio", "flowgraph", "loopback", "packets", "IP", "ready"):
         assert title in words
@@ -241,16 +251,15 @@ def test_transmissions_take_disk(tmp_path):
 
 
 def test_real_hosts_need_nagi_sdr_at_their_emulator():
-    def survey(**changes):
+    def survey(**facts):
         def host(node):
-            return Inspection.model_construct(
-                node=node, nagi_sdr=None, nagi_sdr_error=None
-            ).model_copy(update=changes if node == "emulator" else {})
+            backends = {"radio": facts} if node == "emulator" else {}
+            return Inspection.model_construct(node=node, backends=backends)  # type: ignore[call-arg]
 
         return Survey([], {"alice": host("S"), "heron": host("emulator")}, {}, [])
 
-    assert get_radio_availability(survey(nagi_sdr="nagi-sdr 0.1.0")).available
-    lacking = get_radio_availability(survey())
+    assert check_on_hosts(radio.part, survey(version="nagi-sdr 0.1.0")).available
+    lacking = check_on_hosts(radio.part, survey())
     assert lacking.reason == "heron: there is no nagi-sdr"
     assert "`make sdr` there, or set its path as `nagi_sdr`" in lacking.cure
-    assert "No module" in get_radio_availability(survey(nagi_sdr_error="No module named x")).reason
+    assert "No module" in check_on_hosts(radio.part, survey(error="No module named x")).reason

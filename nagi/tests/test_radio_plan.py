@@ -11,9 +11,10 @@ import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nagi.plan import timeline
+from nagi.backends.radio import plan as radio_plan
+from nagi.backends.radio.modems import find_sample_rate
+from nagi.plan.air_time import load_air_time
 from nagi.plan.planner import plan_runs
-from nagi.plan.radio import find_sample_rate, load_air_time
 from nagi.spec.points import read_experiment
 from nagi_contracts.errors import InputError
 from nagi_contracts.paths import ROOT, SCHEMAS
@@ -97,7 +98,7 @@ def test_schemes_meet_the_same_radio_and_snrs_another(tmp_path):
 
 def test_a_radio_has_the_time_to_start(tmp_path):
     without, with_one = plan_points(tmp_path, PLAIN)[0], plan_points(tmp_path)[0]
-    later = timeline.RADIO_START_S + timeline.START_PER_RADIO_S
+    later = radio_plan.START_S + radio_plan.START_PER_LINK_S
     for phase in ("capture_s", "serve_s", "traffic_s", "traffic_end_s"):
         apart = getattr(with_one.timeline, phase) - getattr(without.timeline, phase)
         assert apart == pytest.approx(later)
@@ -105,7 +106,7 @@ def test_a_radio_has_the_time_to_start(tmp_path):
         tmp_path, change_lines(("modem: ofdm", "by: virtual\n      modem: ofdm"))
     )[0]
     further = virtual.timeline.capture_s - with_one.timeline.capture_s
-    assert further == pytest.approx(timeline.RADIO_PROCESS_START_S)
+    assert further == pytest.approx(radio_plan.PROCESS_START_S)
     # What waits when the traffic ends still has its time on the air, framing included.
     wireless = with_one.link("wireless").forward
     air_s = (1052 + wireless.overhead_bytes) * 8 / wireless.rate_bps
@@ -278,7 +279,7 @@ def test_experiments_with_radios_can_be_planned(name, variants):
     for variant in (None, *variants):
         points = read_experiment(ROOT / "experiments" / f"{name}.yaml", variant)
         plans = [plan for point in points for plan in plan_runs(point, variant)]
-        assert all(len(plan.radios()) == 1 for plan in plans)
+        assert all(len(plan.carried_by("radio")) == 1 for plan in plans)
         assert {plan.flows[0].bottleneck_bps for plan in plans} == {2_000_000}
         if variant is not None and variant.endswith("quick"):
             assert sum(plan.timeline.end_s for plan in plans) / 2 < 500

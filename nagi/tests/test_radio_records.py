@@ -9,6 +9,8 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
+from nagi.backends.radio.evidence import RADIO_LIMITS
+from nagi.backends.radio.replaying import make_radio_settings
 from nagi.campaign.collection import collect
 from nagi.campaign.retention import retain
 from nagi.records.direction_numbers import get_direction_number
@@ -34,12 +36,11 @@ from nagi.records.transmissions import (
     SNR_UNKNOWN,
     TRANSMISSION,
     UNANSWERED,
-    make_radio_settings,
     read_transmissions,
     to_table,
     write_transmissions,
 )
-from nagi.verdict.certificate import LIMITS, RADIO_LIMITS
+from nagi.verdict.limits import LIMITS
 from nagi.verdict.losses import describe_arq_losses
 from nagi.verdict.rates import measure_arq_rate_error
 from nagi_contracts.errors import InputError
@@ -133,7 +134,7 @@ def test_the_model_is_told_what_radios_lost_by_the_numbers_of_transmissions(tmp_
     assert result["wireless", "forward"]["loss"]["lost"] == [1, 2, 3, 4]
     assert result["wireless", "backward"]["loss"]["lost"] == []
     assert result["wireless", "forward"]["loss"]["length"] > max(SOME["number"])
-    links = make_configuration(plan, SOME)["links"]
+    links = make_configuration(plan, result)["links"]
     assert links[1]["forward"]["loss"] == result["wireless", "forward"]["loss"]
     assert "radio" not in links[1]
     assert links[0]["forward"]["loss"] == {"model": "none", "at": "egress"}
@@ -198,13 +199,16 @@ def test_the_model_does_what_the_radio_did(tmp_path):
     plan = plan_points(tmp_path)[0]
     records, sent = make_bursts(plan)
     assert {DELIVERED, QUEUE_OVERFLOW, CHANNEL_LOSS} == set(get_fates(records))
-    again = replay(plan, records, sent)
+    again = replay(plan, records, make_radio_settings(plan, sent))
     for column in ("index", "left_ns", "fate"):
         assert np.array_equal(again[column], sort_records(records)[column]), column
     # Another outcome is another fate.
     assert sent["outcome"][10] == PAYLOAD_ERROR
     sent["outcome"][10] = RECEIVED
-    assert (replay(plan, records, sent)["fate"] != sort_records(records)["fate"]).sum() == 1
+    assert (
+        replay(plan, records, make_radio_settings(plan, sent))["fate"]
+        != sort_records(records)["fate"]
+    ).sum() == 1
 
 
 def make_repeated(plan, slower=1.0):
@@ -468,7 +472,7 @@ def test_a_run_keeps_transmissions_where_it_keeps_packets(records, tmp_path):
 
 def test_links_that_repeat_are_replayed_with_their_arq(tmp_path):
     plan = put_radio(RunPlan.read(RUN / "plan.json"), arq=ArqPlan(retries=2, feedback_ns=10**6))
-    (radio, core) = make_configuration(plan, SOME[:0])["links"]
+    (radio, core) = make_configuration(plan, make_radio_settings(plan, SOME[:0]))["links"]
     assert radio["forward"]["arq"] == {"retries": 2, "feedback_ns": 1_000_000}
     assert "arq" not in radio["backward"] and "arq" not in core["forward"]
 

@@ -7,17 +7,20 @@ import hashlib
 
 import numpy as np
 import pytest
+from nagi.backends.switch.evidence import LIMITS as SWITCH_LIMITS
+from nagi.backends.switch.measurements import count_unaccounted, measure_passage_rate_error
+from nagi.backends.switch.passages import find_passages
+from nagi.backends.switch.shaping import EDGE
 from nagi.campaign.build import identify_build
 from nagi.campaign.selection import select_runs
 from nagi.labs.shape import Shape
 from nagi.plan.planner import plan_runs
-from nagi.plan.shaping import EDGE
+from nagi.records.run import RunRecords
 from nagi.spec.points import read_experiment
 from nagi.terminal.option_values import choose_switch
-from nagi.verdict.certificate import LIMITS, SWITCH_LIMITS, certify
-from nagi.verdict.passages import find_passages
-from nagi.verdict.switches import count_unaccounted, measure_passage_rate_error
-from nagi.verdict.values import Evidence
+from nagi.verdict.certificate import certify
+from nagi.verdict.limits import LIMITS
+from nagi.verdict.measure import measure_run
 from nagi_contracts.errors import InputError
 from nagi_contracts.links import Links
 from nagi_contracts.paths import SCHEMAS
@@ -156,8 +159,8 @@ def test_what_is_to_run_is_checked_before_anything_does(tmp_path, monkeypatch):
         choose_switch("tofino", points)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(InputError, match=r"--switch bmv2: there is no simple_switch; install"):
-        identify_build(switch="bmv2")
-    assert identify_build("physical", "bmv2").simple_switch is None  # it is the hosts'
+        identify_build(backends=["switch"], switch="bmv2")
+    assert identify_build("physical", ["switch"], "bmv2").simple_switch is None  # it is the hosts'
 
 
 def test_added_repeats_run_the_same_switch(tmp_path):
@@ -229,7 +232,8 @@ def verdict_on(plan, switch):
     nodes = Manifest.read(run / "manifest.json").nodes
     switches = Switches.model_validate({"switches": [switch]})
     links = Links.read(run / "links.json")
-    return certify(plan, links, nodes.values(), Evidence({}, []), switches)
+    records = RunRecords(plan, run, 0.0, nodes, links, None, parts={"switch": switches})
+    return certify(records, measure_run(records))
 
 
 def changed(port, **values):

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from nagi.plan import timeline
+from nagi.backends.radio import plan as radio_plan
 from nagi_contracts.errors import InputError
 from radio_specs import RADIO, change_lines, plan_points
 
@@ -38,7 +38,7 @@ def test_the_plan_has_devices_in_the_order_of_the_ends_and_no_channel(tmp_path):
     # Devices take seconds to open.
     simulated = plan_points(tmp_path)[0]
     later = plan.timeline.capture_s - simulated.timeline.capture_s
-    assert later == pytest.approx(timeline.DEVICE_START_S)
+    assert later == pytest.approx(radio_plan.DEVICE_START_S)
 
 
 def test_directions_may_have_a_frequency_each(tmp_path):

@@ -12,8 +12,8 @@ import json
 import pandas as pd
 import pytest
 from marks import in_virtual_time
+from nagi.backends.radio.program import locate_nagi_sdr
 from nagi.labs.guest import OWN, Guest, list_processors
-from nagi.plan.radio import locate_nagi_sdr
 from nagi_contracts.links import Links
 from nagi_contracts.paths import ROOT
 from nagi_contracts.radios import Radios

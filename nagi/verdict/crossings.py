@@ -20,7 +20,6 @@ from nagi_contracts.plan import DirectionName, FlowPlan, LinkDirection, RunPlan
 from nagi.records.direction_numbers import get_hop_number
 from nagi.records.packets import DELIVERED, Records, get_fates
 from nagi.verdict.captured import CapturedPackets
-from nagi.verdict.passages import Passage
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ def measure_crossings(
     flow: FlowPlan,
     captures: dict[tuple[str, str], CapturedPackets],
     due: Records,
-    passages: dict[tuple[str, DirectionName], Passage],
+    delays: dict[tuple[str, DirectionName], tuple[Nanoseconds, Nanoseconds]],
     nodes_without_clock: Sequence[str],
 ) -> Iterator[Crossing]:
     """Yield the crossings of a flow's data and of its ACKs.
@@ -60,7 +59,8 @@ def measure_crossings(
         flow: The flow of the plan.
         captures: (node, link) -> the capture taken there, with times of the emulator's clock.
         due: The records of packets as the model replays them.
-        passages: (link, direction) -> packets that a switch sent into that direction.
+        delays: (link, direction) -> how long packets were in a backend before they came to that
+            direction, as (identities, times).
         nodes_without_clock: Hosts whose clock is not known. Crossings at these have no times.
     """
     is_timed = flow.sender not in nodes_without_clock and flow.receiver not in nodes_without_clock
@@ -90,8 +90,8 @@ def measure_crossings(
                 select_unique_keys(on_link_identity, on_link["left_ns"] - on_link["arrived_ns"])
             ]
             is_recorded = is_recorded & arrivals.isin(on_link_identity).to_numpy()
-            if not direction.is_hop and (direction.link, direction.direction) in passages:
-                times.append(passages[direction.link, direction.direction].time_in_switch_ns)
+            if not direction.is_hop and (direction.link, direction.direction) in delays:
+                times.append(delays[direction.link, direction.direction])
             for key, time_ns in times:
                 times_found = look_up(key, time_ns + 1, identity)  # 0 stands for unknown packets
                 due_time_ns += times_found - 1

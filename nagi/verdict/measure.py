@@ -7,47 +7,32 @@ converted (captured.py) before they are compared.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import numpy as np
-from nagi_contracts.plan import DIRECTIONS, DirectionName, DirectionPlan, LinkDirection, RunPlan
-from nagi_contracts.radios import Radios
+from nagi_contracts.plan import DIRECTIONS, DirectionPlan, LinkDirection, RunPlan
 from nagi_contracts.records import HostClock, Information
-from nagi_contracts.switches import Switches
-from nagi_reports.analysis import require_capture
 
-from nagi.records.direction_numbers import get_direction_number, get_station_number
-from nagi.records.packets import Records, are_copies, find_differences, replay, sort_records
+from nagi.backends.registry import load_verifiers
+from nagi.records.direction_numbers import get_direction_number, list_numbers
+from nagi.records.packets import Records, Settings, are_copies, find_differences, replay
+from nagi.records.run import RunRecords
 from nagi.records.scheme_events import SCHEME_EVENTS
-from nagi.records.transmissions import (
-    NOT_RECEIVED,
-    NOT_SENT,
-    UNANSWERED,
-    Transmissions,
-    select_direction,
-)
+from nagi.records.transmissions import Transmissions, select_direction
 from nagi.verdict import host_response, witnesses
+from nagi.verdict.accounts import measure_accounts
 from nagi.verdict.captured import CapturedPackets, convert_times, read_captured_packets
 from nagi.verdict.clocks import describe_clock, estimate_host_clock
 from nagi.verdict.crossings import Crossing, measure_crossings, require_command_packets
-from nagi.verdict.devices import RADIOS, count_by_outcome, describe_devices
 from nagi.verdict.goodput import measure_goodput_surplus
+from nagi.verdict.limits import get_limits, get_max_lateness_ns
 from nagi.verdict.losses import describe_arq_losses, describe_losses
-from nagi.verdict.passages import Passage, find_passages
 from nagi.verdict.quantiles import summarise_times
-from nagi.verdict.radios import count_unanswered, describe_transmissions
 from nagi.verdict.rates import measure_arq_rate_error, measure_rate_error
 from nagi.verdict.schemes import count_scheme_fallbacks
-from nagi.verdict.switches import (
-    count_unaccounted,
-    describe_switches,
-    explain_unmeasurable_checks,
-    measure_passage_rate_error,
-)
-from nagi.verdict.values import Evidence, Value
+from nagi.verdict.values import Evidence, Value, merge_evidence
 from nagi.verdict.witnesses import Witnesses
 
 _TRANSIT = ("capture_transit_median", "capture_transit_p99", "capture_transit_max")
@@ -55,14 +40,15 @@ _TRANSIT_ERROR = ("transit_error_median", "transit_error_p99", "transit_error_ma
 
 
 @dataclass(frozen=True)
-class _Run:
-    """The records of one run, read once, and what was found by comparing them.
+class _Comparison:
+    """The records of one run that has kept its packets, and what was found by comparing them.
 
     Attributes:
+        recorded: The records of packets.
         due: The records of packets as the model replays them.
         captures: (node, link) -> packets, with times of the emulator's clock.
         clocks: Node -> clock, of hosts with a clock of their own; None if it is not known.
-        passages: (link, direction) -> packets that a switch sent into that direction.
+        backends: What the backends measured.
         waits: Where a host responded, and its responses.
         late_ns: How much later than due a capture may have a packet.
     """
@@ -73,7 +59,7 @@ class _Run:
     transmissions: Transmissions | None
     captures: dict[tuple[str, str], CapturedPackets]
     clocks: dict[str, HostClock | None]
-    passages: dict[tuple[str, DirectionName], Passage]
+    backends: Evidence
     crossings: list[Crossing]
     waits: list[tuple[str, host_response.Waits]]
     late_ns: int
@@ -83,33 +69,30 @@ class _Run:
         return [node for node, clock in self.clocks.items() if clock is None]
 
 
-def measure_run(
-    plan: RunPlan,
-    began_realtime_s: float,
-    records: Records,
-    run: Path,
-    own_clocks: Collection[str] = (),
-    switches: Switches | None = None,
-    transmissions: Transmissions | None = None,
-    *,
-    late_ns: int = 0,
-) -> Evidence:
-    """Compare a run's record of packets with its plan and its captures.
+def measure_run(run: RunRecords) -> Evidence:
+    """Measure each check of a run, from accounts, its record of packets and its captures.
 
-    Args:
-        plan: The plan of the run.
-        began_realtime_s: When the run began, by the emulator's clock.
-        records: The emulator's record of packets.
-        run: The directory of the run, with captures and events of schemes.
-        own_clocks: Nodes that do not share the emulator's clock.
-        switches: The accounts of the switches, if the run has switches.
-        transmissions: The record of transmissions, if links are radios or have ARQ.
-        late_ns: How much later than due a capture may have a packet.
+    Without a record of packets, only those values are there that accounts have.
 
     Raises:
         InputError: Records or captures are damaged, or of another run.
     """
-    data = _read_run(plan, began_realtime_s, records, run, own_clocks, transmissions, late_ns)
+    shares = [
+        Evidence(values={name: [] for name in get_limits(run.plan)}),
+        measure_accounts(run),
+    ]
+    if run.packets is None:
+        return merge_evidence([*shares, _measure_backends(run)])
+    data = _compare(run, run.packets)
+    return merge_evidence([*shares, _measure_comparison(run, data), data.backends])
+
+
+def _measure_backends(run: RunRecords) -> Evidence:
+    return merge_evidence(verifier.measure(run) for verifier in load_verifiers().values())
+
+
+def _measure_comparison(run: RunRecords, data: _Comparison) -> Evidence:
+    """Measure the checks that every run has from its packets."""
     values: dict[str, list[Value]] = {
         "replay_differences": _count_replay_differences(data),
         "capture_unmatched": [
@@ -126,66 +109,45 @@ def measure_run(
         if clock
         for described in describe_clock(node, clock)
     ]
-    for subject, number, direction, crossing in _list_link_directions(plan, data.crossings):
+    for subject, number, direction, crossing in _list_link_directions(data.plan, data.crossings):
         rate_error, losses = _measure_direction(data, subject, number, direction, crossing)
         values["rate_error"] += rate_error
         information += losses
-    values["rate_error"] += _measure_switch_rates(data)
-    unknown: dict[str, str] = {}
-    fallbacks = count_scheme_fallbacks(plan, run / SCHEME_EVENTS)
+    fallbacks = count_scheme_fallbacks(data.plan, run.directory / SCHEME_EVENTS)
     if fallbacks is not None:
         values["scheme_fallbacks"] = fallbacks
-    if switches is not None:
-        values["unaccounted"] = count_unaccounted(plan, data.recorded, switches)
-        information += describe_switches(plan, switches)
-        unknown |= explain_unmeasurable_checks(switches)
-    if plan.radios() and transmissions is not None:
-        values["radio_unanswered"] = list(count_unanswered(plan, transmissions))
-        if plan.radio_devices():
-            values["radio_not_sent"] = list(count_by_outcome(plan, transmissions, NOT_SENT))
-            values["radio_not_received"] = list(count_by_outcome(plan, transmissions, NOT_RECEIVED))
-            information += describe_devices(plan, Radios.read(run / RADIOS))
-        information += describe_transmissions(plan, transmissions)
-    unknown |= _explain_missing_values(data, values)
-    return Evidence(values, information, unknown, data.clocks, _list_witnesses(data))
+    return Evidence(
+        values=values,
+        information=information,
+        unknown=_explain_missing_values(data, values),
+        clocks=data.clocks,
+        witnesses=_list_witnesses(data),
+    )
 
 
-def _read_run(
-    plan: RunPlan,
-    began_realtime_s: float,
-    records: Records,
-    run: Path,
-    own_clocks: Collection[str],
-    transmissions: Transmissions | None,
-    late_ns: int,
-) -> _Run:
+def _compare(run: RunRecords, recorded: Records) -> _Comparison:
     """Read captures, replay the record, and match packets. See measure_run()."""
-    recorded = sort_records(records)
-    due = replay(plan, recorded, transmissions)
-    epoch_ns = int(began_realtime_s * 1e9)
-    files = {
-        (capture.node, capture.link): require_capture(
-            run, capture.file, "nobody can check the run again"
-        )
-        for capture in plan.captures
-    }
+    plan = run.plan
+    settings: Settings = {}
+    for verifier in load_verifiers().values():
+        settings |= verifier.make_replay_settings(run)
+    due = replay(plan, recorded, settings)
+    epoch_ns = int(run.began_s * 1e9)
+    files = run.find_captures()
     captures = {end: read_captured_packets(file, epoch_ns) for end, file in files.items()}
     require_command_packets(plan, captures)
-    nodes_with_clock = sorted({node for node, _ in captures} & set(own_clocks))
+    nodes_with_clock = sorted({node for node, _ in captures} & set(run.own_clocks))
     clocks = {
         node: estimate_host_clock(plan, node, captures, recorded) for node in nodes_with_clock
     }
     captures = {end: packets.convert_times(clocks.get(end[0])) for end, packets in captures.items()}
     nodes_without_clock = [node for node, clock in clocks.items() if clock is None]
-    passages_by_direction = {
-        (passage.direction.link, passage.direction.direction): passage
-        for passage in find_passages(plan, recorded)
-    }
+    backends = _measure_backends(run)
     crossings = [
         crossing
         for flow in plan.flows
         for crossing in measure_crossings(
-            plan, flow, captures, due, passages_by_direction, nodes_without_clock
+            plan, flow, captures, due, backends.delays, nodes_without_clock
         )
     ]
     waits = [
@@ -197,42 +159,31 @@ def _read_run(
             plan, {end: (file, captures[end].flows) for end, file in files.items()}
         )
     ]
-    return _Run(
+    return _Comparison(
         plan=plan,
         recorded=recorded,
         due=due,
-        transmissions=transmissions,
+        transmissions=run.transmissions,
         captures=captures,
         clocks=clocks,
-        passages=passages_by_direction,
+        backends=backends,
         crossings=crossings,
         waits=waits,
-        late_ns=late_ns,
+        late_ns=get_max_lateness_ns(run.links.virtual_time),
     )
 
 
-def _list_numbers(plan: RunPlan) -> Iterator[tuple[str, int]]:
-    """Yield each direction of each link, then each station of each medium, with its number."""
-    for link in plan.links:
-        for direction in DIRECTIONS:
-            yield f"{link.name} {direction}", get_direction_number(plan, link.name, direction)
-    for medium in plan.media:
-        for station in medium.stations:
-            number = get_station_number(plan, medium.name, station.node)
-            yield f"{medium.name} {station.node}", number
-
-
-def _count_replay_differences(data: _Run) -> list[Value]:
+def _count_replay_differences(data: _Comparison) -> list[Value]:
     """Count, per direction and station, the packets whose replay differs from the record."""
     values = []
-    for subject, number in _list_numbers(data.plan):
+    for subject, number in list_numbers(data.plan):
         is_selected = data.recorded["direction"] == number
         count = find_differences(data.recorded[is_selected], data.due[is_selected]).sum()
         values.append((float(count), subject))
     return values
 
 
-def _measure_transit(data: _Run) -> dict[str, list[Value]]:
+def _measure_transit(data: _Comparison) -> dict[str, list[Value]]:
     """Return quantiles of the error of the time between captures, per crossing, in ms."""
     values: dict[str, list[Value]] = {name: [] for name in _TRANSIT}
     for crossing in data.crossings:
@@ -243,7 +194,7 @@ def _measure_transit(data: _Run) -> dict[str, list[Value]]:
     return values
 
 
-def _measure_goodput_surpluses(data: _Run) -> list[Value]:
+def _measure_goodput_surpluses(data: _Comparison) -> list[Value]:
     values = []
     for flow in data.plan.flows:
         if flow.receiver in data.nodes_without_clock:
@@ -254,7 +205,7 @@ def _measure_goodput_surpluses(data: _Run) -> list[Value]:
     return values
 
 
-def _measure_host_response(data: _Run) -> dict[str, list[Value]]:
+def _measure_host_response(data: _Comparison) -> dict[str, list[Value]]:
     """Return quantiles of the time that hosts took to respond, in ms."""
     values: dict[str, list[Value]] = {name: [] for name in host_response.CHECKS}
     for subject, waits in data.waits:
@@ -288,7 +239,11 @@ def _list_link_directions(
 
 
 def _measure_direction(
-    data: _Run, subject: str, number: int, direction: DirectionPlan, crossing: Crossing | None
+    data: _Comparison,
+    subject: str,
+    number: int,
+    direction: DirectionPlan,
+    crossing: Crossing | None,
 ) -> tuple[list[Value], list[Information]]:
     """Return the error of a direction's rate, in percent, and its loss rate, where known."""
     is_packet = (data.recorded["direction"] == number) & ~are_copies(data.recorded)
@@ -308,21 +263,7 @@ def _measure_direction(
     return values, list(losses)
 
 
-def _measure_switch_rates(data: _Run) -> Iterator[Value]:
-    """Yield the error of the rate of each port that shapes a link, in percent."""
-    for passage in data.passages.values():
-        if data.plan.switch_share(passage.direction) is None:
-            continue
-        rate = data.plan.channel(passage.direction).rate_bps
-        rate_error = None if rate is None else measure_passage_rate_error(passage, rate)
-        if rate_error is not None:
-            subject = (
-                f"switch {passage.node}, {passage.direction.link} {passage.direction.direction}"
-            )
-            yield rate_error * 100, f"{subject}, as seen by the emulator"
-
-
-def _explain_missing_values(data: _Run, values: dict[str, list[Value]]) -> dict[str, str]:
+def _explain_missing_values(data: _Comparison, values: dict[str, list[Value]]) -> dict[str, str]:
     """Return the reasons for checks of captures that have no value, or not all values."""
     plan, nodes_without_clock = data.plan, data.nodes_without_clock
     if nodes_without_clock:
@@ -350,8 +291,8 @@ def _explain_missing_values(data: _Run, values: dict[str, list[Value]]) -> dict[
     return unknown
 
 
-def _list_witnesses(data: _Run) -> dict[str, Witnesses]:
-    """Return the witnesses of checks that were measured from packets or transmissions."""
+def _list_witnesses(data: _Comparison) -> dict[str, Witnesses]:
+    """Return the witnesses of checks that were measured from packets."""
     plan, recorded = data.plan, data.recorded
     late = partial(witnesses.list_late_packets, plan, recorded)
     astray = partial(
@@ -361,7 +302,7 @@ def _list_witnesses(data: _Run) -> dict[str, Witnesses]:
             for crossing in data.crossings
         ],
     )
-    tables: dict[str, Witnesses] = {
+    return {
         **dict.fromkeys(_TRANSIT_ERROR, late),
         **dict.fromkeys(_TRANSIT, astray),
         "capture_unmatched": partial(
@@ -371,11 +312,3 @@ def _list_witnesses(data: _Run) -> dict[str, Witnesses]:
         "replay_differences": partial(witnesses.list_replay_differences, plan, recorded, data.due),
         **dict.fromkeys(host_response.CHECKS, partial(witnesses.list_host_responses, data.waits)),
     }
-    if data.transmissions is not None and plan.radios():
-        for name, outcome in (
-            ("radio_unanswered", UNANSWERED),
-            ("radio_not_sent", NOT_SENT),
-            ("radio_not_received", NOT_RECEIVED),
-        ):
-            tables[name] = partial(witnesses.list_transmissions, plan, data.transmissions, outcome)
-    return tables

@@ -20,6 +20,7 @@ from __future__ import annotations
 import shlex
 import shutil
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
 
@@ -30,6 +31,7 @@ from nagi_contracts.units import format_bytes, format_count
 from pydantic import Field
 
 from nagi_reports import analysis, bundle, report
+from nagi_reports.chapters.backends import Chapter
 from nagi_reports.outcomes import Outcome, evaluate_statements
 from nagi_reports.pages import can_replace
 
@@ -66,8 +68,16 @@ class Publication(Contract):
         return f"{self.bundle.removesuffix(bundle.SUFFIX)}.{bundle.SUMS}"
 
 
-def publish(directory: Path, campaign: Campaign, target: Path) -> Publication:
+def publish(
+    directory: Path, campaign: Campaign, target: Path, chapters: Mapping[str, Chapter]
+) -> Publication:
     """Write the published part of a campaign to `target`, and its release to `directory`/release.
+
+    Args:
+        directory: The directory of the campaign.
+        campaign: The campaign.
+        target: The directory to write; its earlier contents are replaced.
+        chapters: What each backend adds to the report, by the backend's name.
 
     Raises:
         InputError: A run is missing or not valid, or `target` has other contents.
@@ -85,7 +95,9 @@ def publish(directory: Path, campaign: Campaign, target: Path) -> Publication:
         )
     for format_ in ("pdf", "html"):
         # The explorer is not published.
-        report.write_report(directory, campaign, table, format_, link_explorer=False)
+        report.write_report(
+            directory, campaign, table, format_, chapters=chapters, link_explorer=False
+        )
     name = bundle.name_bundle(campaign)
     release = directory / RELEASE
     shutil.rmtree(release, ignore_errors=True)

@@ -12,7 +12,7 @@ import json
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -25,6 +25,7 @@ from nagi_contracts.records import Campaign
 
 from nagi_reports import explorer
 from nagi_reports.chapters import compose, read_material
+from nagi_reports.chapters.backends import Chapter
 from nagi_reports.content import Report
 from nagi_reports.glyphs import MISSING, list_font_files, replace_missing_glyphs
 from nagi_reports.pages import load_templates, make_content_policy
@@ -46,6 +47,7 @@ def write_report(
     table: pd.DataFrame,
     format: Format = "pdf",
     *,
+    chapters: Mapping[str, Chapter],
     link_explorer: bool = True,
 ) -> Path:
     """Write the report of a campaign and its figures, and return the path of the report.
@@ -57,6 +59,7 @@ def write_report(
         campaign: The campaign.
         table: Its table of results.
         format: Format of the report.
+        chapters: What each backend adds to the report, by the backend's name.
         link_explorer: Whether HTML links to the explorer if that exists.
 
     Raises:
@@ -67,7 +70,7 @@ def write_report(
         raise refuse(
             "there is no valid run to report", "see the verdicts of its runs", file=str(out)
         )
-    report = compose(read_material(out, campaign, table, summary))
+    report = compose(read_material(out, campaign, table, summary), chapters)
     figures = out / "figures"
     figures.mkdir(exist_ok=True)
     for leftover in out.glob(f"{_WORK}*"):  # of a process that was killed

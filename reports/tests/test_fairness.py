@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from nagi.backends.registry import load_chapters
 from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
 from nagi_contracts.paths import SCHEMAS
@@ -182,7 +183,9 @@ def made_up(tmp_path: Path) -> Made:
 
 def chapter(made: tuple[Path, Campaign, pd.DataFrame]) -> list[Block]:
     out, campaign, table = made
-    report = compose(read_material(out, campaign, table, summarise(campaign, table)))
+    report = compose(
+        read_material(out, campaign, table, summarise(campaign, table)), load_chapters()
+    )
     return next((s.blocks for s in report.sections if s.name == "fairness"), [])
 
 
@@ -270,8 +273,10 @@ def test_the_chapter_has_figures_a_table_and_harm(made_up):
     assert "to sack by cubic 0.83 ± 0.00, sack 0.33 ± 0.00" in figures["harm"].alt
     assert "rival cubic: in the last window one (sack) 0.17" in figures["shares"].alt
     out, campaign, table_ = made
-    assert write_report(out, campaign, table_).stat().st_size > 10_000
-    page = render_html(compose(read_material(out, campaign, table_, summarise(campaign, table_))))
+    assert write_report(out, campaign, table_, chapters=load_chapters()).stat().st_size > 10_000
+    page = render_html(
+        compose(read_material(out, campaign, table_, summarise(campaign, table_)), load_chapters())
+    )
     assert 'id="fairness"' in page
 
 

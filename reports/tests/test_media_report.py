@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from nagi.backends.medium.report_section import make_drawn_medium
+from nagi.backends.registry import load_chapters
 from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
 from nagi_contracts.links import Links
@@ -21,7 +23,6 @@ from nagi_reports import figures, series
 from nagi_reports.analysis import can_analyse
 from nagi_reports.analysis.drops import count_drops
 from nagi_reports.chapters import compose, read_material
-from nagi_reports.chapters.media import make_drawn_medium
 from nagi_reports.content import Facts, Figure, Table
 from nagi_reports.figures import medium
 from nagi_reports.media import Air
@@ -255,7 +256,7 @@ def campaign(tmp_path):
 
 
 def report_of(out, campaign, table):
-    return compose(read_material(out, campaign, table, summarise(campaign, table)))
+    return compose(read_material(out, campaign, table, summarise(campaign, table)), load_chapters())
 
 
 def blocks_of(report, name, kind):
@@ -319,7 +320,7 @@ def test_the_setting_says_what_a_medium_is(campaign):
 def test_it_can_be_written(campaign):
     out, described, table = campaign
     assert "Shared media" in render_html(report_of(out, described, table))
-    assert write_report(out, described, table).stat().st_size > 10_000
+    assert write_report(out, described, table, chapters=load_chapters()).stat().st_size > 10_000
     assert {"medium-air.svg", "airtime-air.svg", "stations-air.svg"} <= {
         path.name for path in (out / "figures").iterdir()
     }
@@ -333,9 +334,11 @@ def test_drops_along_a_path_are_the_stations(campaign):
     class Recorded:
         switches = None
 
-    Recorded.plan, Recorded.links = plan, links
+        def __init__(self):
+            self.plan, self.links = plan, links
+
     core = links.links[0].forward
-    overflows, losses, transmitted = count_drops(plan.flows[0], Recorded)
+    overflows, losses, transmitted = count_drops(plan.flows[0], Recorded())
     assert overflows == 3 + core.packets.dropped_by_queue
     assert losses == 10 + core.packets.channel_losses
     assert transmitted == 90 + 10 + 80 + core.server.packets

@@ -9,6 +9,7 @@ import shutil
 
 import pandas as pd
 import pytest
+from nagi.backends.registry import load_chapters
 from nagi_contracts.errors import InputError
 from nagi_contracts.paths import SCHEMAS
 from nagi_contracts.records import Campaign
@@ -25,7 +26,7 @@ def campaign(tmp_path):
 
 
 def publish_to(campaign, target) -> Publication:
-    return publish(campaign, Campaign.read(campaign / "campaign.json"), target)
+    return publish(campaign, Campaign.read(campaign / "campaign.json"), target, load_chapters())
 
 
 def hash_file(path) -> str:
@@ -99,7 +100,7 @@ def test_a_part_of_an_experiment_is_published_as_one(campaign, tmp_path):
     part = Campaign.read(campaign / "campaign.json").model_copy(
         update={"only": {"rate": ["1 Mb/s"], "repeat": ["1"]}}
     )
-    made = publish(campaign, part, tmp_path / "published")
+    made = publish(campaign, part, tmp_path / "published", load_chapters())
     assert made.command == (
         "nagi run experiments/example.yaml --variant short --only 'rate=1 Mb/s' --only repeat=1"
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
+from nagi.backends.registry import load_chapters
 from nagi_contracts.impairments.losses.radio import RadioLossPlan
 from nagi_contracts.links import Links, TransmissionCounts
 from nagi_contracts.paths import SCHEMAS
@@ -109,7 +110,7 @@ def campaign(synthetic):
 
 
 def report_of(out, campaign, table):
-    return compose(read_material(out, campaign, table, summarise(campaign, table)))
+    return compose(read_material(out, campaign, table, summarise(campaign, table)), load_chapters())
 
 
 def section(report, name):
@@ -228,7 +229,7 @@ def test_campaigns_without_radios_say_nothing_of_them(synthetic):
 def test_it_can_be_written(campaign):
     out, described, table = campaign
     assert "Radio links" in render_html(report_of(out, described, table))
-    assert write_report(out, described, table).stat().st_size > 10_000
+    assert write_report(out, described, table, chapters=load_chapters()).stat().st_size > 10_000
     assert (out / "figures" / "radio.svg").exists()
 
 

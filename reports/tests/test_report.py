@@ -16,6 +16,7 @@ import pytest
 from campaigns import campaign_of, valid_row
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
+from nagi.backends.registry import load_chapters
 from nagi_contracts.errors import InputError
 from nagi_contracts.paths import SCHEMAS
 from nagi_contracts.records import Campaign, Information, Keep, Manifest, Verdict
@@ -182,7 +183,7 @@ def example(tmp_path):
 
 
 def report_of(out, campaign, table):
-    return compose(read_material(out, campaign, table, summarise(campaign, table)))
+    return compose(read_material(out, campaign, table, summarise(campaign, table)), load_chapters())
 
 
 def section(report, name):
@@ -204,7 +205,7 @@ def words_of(path, *how):
 
 def test_the_pdf_says_what_was_found_with_its_fonts(example):
     out, campaign = example
-    path = write_report(out, campaign, build_table(out, campaign))
+    path = write_report(out, campaign, build_table(out, campaign), chapters=load_chapters())
     assert path.read_bytes().startswith(b"%PDF")
     text = words_of(path, "-layout")
     for words in ("Two flows over an asymmetric path", "Achieved goodput index", "NAGI", "cubic"):
@@ -261,9 +262,9 @@ def test_the_report_of_the_recorded_example_is_what_was_recorded(example):
 @pytest.mark.parametrize("kind", ["pdf", "html"])
 def test_the_same_runs_give_the_same_bytes(synthetic, kind):
     out, campaign, table = synthetic(capacities=(10, 100), repeats=1)
-    path = write_report(out, campaign, table, kind)
+    path = write_report(out, campaign, table, kind, chapters=load_chapters())
     first = path.read_bytes()
-    assert write_report(out, campaign, table, kind).read_bytes() == first
+    assert write_report(out, campaign, table, kind, chapters=load_chapters()).read_bytes() == first
 
 
 def test_numbers_intervals_and_outcomes_are_those_of_the_table(synthetic):
@@ -631,7 +632,7 @@ def test_the_page_is_whole_accessible_and_needs_nothing_else(synthetic):
     out, campaign, table = synthetic(
         invalid=(0,), title="Fish & <chips>", schemes=("newreno", "cubic", "sack")
     )
-    path = write_report(out, campaign, table, "html")
+    path = write_report(out, campaign, table, "html", chapters=load_chapters())
     assert path.name == "report.html"
     text = path.read_text(encoding="utf-8")
     assert text.startswith("<!DOCTYPE html>") and '<html lang="en">' in text
@@ -650,13 +651,21 @@ def test_the_page_is_whole_accessible_and_needs_nothing_else(synthetic):
 
 def test_the_page_links_to_the_explorer_where_there_is_one(synthetic):
     out, campaign, table = synthetic(capacities=(10, 100), repeats=1, series=False)
-    without = write_report(out, campaign, table, "html").read_text(encoding="utf-8")
+    without = write_report(out, campaign, table, "html", chapters=load_chapters()).read_text(
+        encoding="utf-8"
+    )
     assert "explorer" not in without
     (out / "explorer").mkdir()
     (out / "explorer" / "index.html").touch()
-    page = Page(write_report(out, campaign, table, "html").read_text(encoding="utf-8"))
+    page = Page(
+        write_report(out, campaign, table, "html", chapters=load_chapters()).read_text(
+            encoding="utf-8"
+        )
+    )
     assert page.fetched == ["explorer/index.html"]
-    alone = write_report(out, campaign, table, "html", link_explorer=False)
+    alone = write_report(
+        out, campaign, table, "html", link_explorer=False, chapters=load_chapters()
+    )
     assert alone.read_text(encoding="utf-8") == without
 
 
@@ -664,7 +673,7 @@ def test_page_and_pdf_have_the_same_content(synthetic):
     out, campaign, table = synthetic(capacities=(10, 100), repeats=1)
     report = report_of(out, campaign, table)
     page = render_html(report)
-    pdf = " ".join(words_of(write_report(out, campaign, table)).split())
+    pdf = " ".join(words_of(write_report(out, campaign, table, chapters=load_chapters())).split())
     for each in report.sections:
         assert each.title in page and each.title in pdf
         for block in each.blocks:
@@ -707,7 +716,7 @@ def test_long_tables_repeat_their_heads(synthetic):
     out, campaign, table = synthetic(
         capacities=(10, 20, 30, 40, 50, 60, 70, 80, 90, 100), repeats=4, series=False
     )
-    path = write_report(out, campaign, table)
+    path = write_report(out, campaign, table, chapters=load_chapters())
     pages = words_of(path, "-layout").split("\f")
     long = [page for page in pages if len(re.findall(r"\b[0-9a-f]{16}\b", page)) > 10]
     assert len(long) >= 3
@@ -736,7 +745,7 @@ def test_improbable_losses_are_reported_with_a_corrected_p_value():
 def test_omitted_schemes_and_runs_are_reported(example):
     out, campaign = example
     campaign = campaign.model_copy(update={"left_out": {"tahoe": "this kernel has no tahoe"}})
-    path = write_report(out, campaign, build_table(out, campaign))
+    path = write_report(out, campaign, build_table(out, campaign), chapters=load_chapters())
     assert "Left out: tahoe: this kernel has no tahoe" in words_of(path)
 
 
@@ -766,5 +775,5 @@ def test_nothing_valid_is_nothing_to_report(example):
     out, campaign = example
     table = build_table(out, campaign).assign(status="invalid")
     with pytest.raises(InputError, match="there is no valid run to report"):
-        write_report(out, campaign, table)
+        write_report(out, campaign, table, chapters=load_chapters())
     assert not (out / "report.pdf").exists()

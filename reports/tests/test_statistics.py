@@ -200,8 +200,8 @@ def test_pairs_see_what_the_channel_hides():
 
 def test_pairs_by_other_axes():
     table = pd.concat([results("reno", channel), results("cubic", lambda p, r: channel(p, r) * 2)])
-    parts = [table[table["point.scheme"] == name] for name in ("reno", "cubic")]
-    found = compare(*parts, "agi", ["point.capacity", "seed"])
+    reno, cubic = (table[table["point.scheme"] == name] for name in ("reno", "cubic"))
+    found = compare(reno, cubic, "agi", ["point.capacity", "seed"])
     assert [point.point["capacity"] for point in found.points] == ["0 Mb/s", "1 Mb/s", "2 Mb/s"]
 
 

@@ -7,6 +7,7 @@ import json
 import shutil
 
 import pytest
+from nagi.backends.registry import load_chapters
 from nagi_contracts.errors import InputError
 from nagi_contracts.paths import SCHEMAS
 from nagi_contracts.records import Campaign
@@ -21,7 +22,7 @@ def published(tmp_path_factory):
     """Publish the worked example, and return the directory."""
     directory = tmp_path_factory.mktemp("published")
     made = shutil.copytree(EXAMPLE, directory / "campaign")
-    publish(made, Campaign.read(made / "campaign.json"), directory / "published")
+    publish(made, Campaign.read(made / "campaign.json"), directory / "published", load_chapters())
     return directory
 
 

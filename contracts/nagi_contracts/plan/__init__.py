@@ -53,7 +53,13 @@ from nagi_contracts.plan.radio import (
     UhdPlan,
 )
 from nagi_contracts.plan.run import ExperimentRef, Interval, RunPlan, Timeline
-from nagi_contracts.plan.switch import OwnPipelinePlan, SwitchPlan, SwitchPortPlan, SwitchTarget
+from nagi_contracts.plan.switch import (
+    TARGET_RECORDS,
+    OwnPipelinePlan,
+    SwitchPlan,
+    SwitchPortPlan,
+    SwitchTarget,
+)
 from nagi_contracts.traces import OpportunityTrace, StepTrace
 
 __all__ = [
@@ -62,6 +68,7 @@ __all__ = [
     "NUMBER_MARK",
     "OTHER_DIRECTION",
     "SHAPED_FIELDS",
+    "TARGET_RECORDS",
     "ArqPlan",
     "CapturePlan",
     "CarriersPlan",

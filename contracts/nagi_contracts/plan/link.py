@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pydantic import Field
 
-from nagi_contracts.base import Contract, PlainName, is_none
+from nagi_contracts.base import Contract, PlainName, is_empty, is_none
 from nagi_contracts.plan.direction import OTHER_DIRECTION, DirectionName, DirectionPlan
 from nagi_contracts.plan.fpga import FpgaPlan
 from nagi_contracts.plan.radio import RadioPlan
@@ -33,6 +35,11 @@ class LinkPlan(Contract):
     fpga: FpgaPlan | None = Field(
         None, exclude_if=is_none, description="the FPGA if its core carries the link; else null"
     )
+    parts: dict[PlainName, dict[str, Any]] = Field(
+        {},
+        exclude_if=is_empty,
+        description="plan of a further backend that carries the link: name of the backend -> plan",
+    )
     mtu: int | None = Field(
         None,
         exclude_if=is_none,
@@ -40,18 +47,13 @@ class LinkPlan(Contract):
     )
 
     @property
-    def is_radio(self) -> bool:
-        return self.radio is not None
-
-    @property
-    def is_simulated_fpga(self) -> bool:
-        """True if nagi-fpga simulates the core that carries the link."""
-        return self.fpga is not None and self.fpga.by == "simulated"
-
-    @property
-    def is_on_board(self) -> bool:
-        """True if an FPGA board carries the link, without a program on the emulator's host."""
-        return self.fpga is not None and self.fpga.by == "board"
+    def backend(self) -> str:
+        """The name of the backend that carries the link."""
+        if self.radio is not None:
+            return "radio"
+        if self.fpga is not None:
+            return "fpga"
+        return next(iter(self.parts), "link")
 
     def direction(self, direction: DirectionName) -> DirectionPlan:
         return self.forward if direction == "forward" else self.backward
@@ -60,7 +62,7 @@ class LinkPlan(Contract):
     def records_transmissions(self) -> bool:
         """True if the emulator records the outcome of every transmission on the link."""
         directions = (self.forward, self.backward)
-        return self.is_radio or any(direction.arq is not None for direction in directions)
+        return self.radio is not None or any(direction.arq is not None for direction in directions)
 
 
 class LinkDirection(Contract):

@@ -129,21 +129,9 @@ class RunPlan(Contract):
         """Return the files of the commands of all flows."""
         return [file for flow in self.flows if flow.command for file in flow.command.files]
 
-    def radios(self) -> list[LinkPlan]:
-        """Return the links that are radios."""
-        return [link for link in self.links if link.is_radio]
-
-    def radio_devices(self) -> list[LinkPlan]:
-        """Return the radio links that UHD devices carry."""
-        return [link for link in self.links if link.radio is not None and link.radio.by == "uhd"]
-
-    def simulated_fpgas(self) -> list[LinkPlan]:
-        """Return the links whose core nagi-fpga simulates."""
-        return [link for link in self.links if link.is_simulated_fpga]
-
-    def on_boards(self) -> list[LinkPlan]:
-        """Return the links that FPGA boards carry: all links of the run, or none."""
-        return [link for link in self.links if link.is_on_board]
+    def carried_by(self, backend: str) -> list[LinkPlan]:
+        """Return the links that a backend carries."""
+        return [link for link in self.links if link.backend == backend]
 
     def records_transmissions(self) -> bool:
         """Return whether the emulator records the transmissions of any link."""

@@ -56,6 +56,11 @@ class Build(Contract):
         description="SHA-256 of the sources of the P4Runtime client and server, if P4Runtime "
         "controls the switches",
     )
+    parts: dict[str, str] = Field(
+        {},
+        exclude_if=is_empty,
+        description="SHA-256 of the programs of further backends, by the backend's name",
+    )
     guest: str | None = Field(
         None,
         exclude_if=is_none,

@@ -13,7 +13,9 @@ BATCH is the path of a batch, or `-` for standard input.
     restore BATCH              restore the settings that an interrupted agent had changed
     release BATCH              end the reservation of this host and restore all settings
     guest JOB                  be the first process of a guest of the virtual lab
-    bmv2 CONFIGURATION         run bmv2's simple_switch until SIGTERM (bmv2_service.py)
+
+Backends add commands (HostPart.commands), such as `bmv2 CONFIGURATION`, which runs bmv2's
+simple_switch until SIGTERM.
 
 Exit status: 0 done (a batch's records report the result of each run), 2 refused, 3 stopped.
 """
@@ -28,7 +30,8 @@ import shutil
 import sys
 from typing import Optional
 
-from nagi_agent import bmv2_service, guest, hold, journal, live
+from nagi_agent import guest, hold, journal, live
+from nagi_agent.backends import load_parts
 from nagi_agent.batches import remove_collected, run_batch
 from nagi_agent.contracts import Batch, Json
 from nagi_agent.inspection import find_problems, inspect
@@ -103,6 +106,9 @@ def main() -> int:
         prog="nagi-agent", description="Execute one host's part of nagi's runs."
     )
     commands = parser.add_subparsers(dest="command", required=True)
+    backend_commands = {
+        name: function for part in load_parts().values() for name, function in part.commands.items()
+    }
     for name in (
         "inspect",
         "check",
@@ -114,7 +120,7 @@ def main() -> int:
         "restore",
         "release",
         "guest",
-        "bmv2",
+        *backend_commands,
     ):
         command = commands.add_parser(name)
         command.add_argument("batch")
@@ -130,8 +136,8 @@ def main() -> int:
     options = parser.parse_args()
     if options.command == "guest":
         guest.main(options.batch)
-    if options.command == "bmv2":
-        return bmv2_service.main(options.batch)
+    if options.command in backend_commands:
+        return backend_commands[options.command](options.batch)
     try:
         batch = _read_batch(options.batch)
         if options.command == "inspect":

@@ -35,52 +35,6 @@ def _or_none(read: Callable[[Json], Made], json: Optional[Json]) -> Optional[Mad
 
 
 @dataclass(frozen=True)
-class P4RuntimeAccess:
-    __slots__ = (
-        "address",
-        "device_id",
-        "modules",
-        "pipeline",
-        "ports",
-    )
-    address: str
-    device_id: int
-    ports: dict[str, int]
-    pipeline: Literal["set", "running"]
-    modules: Optional[str]
-
-    @classmethod
-    def from_json(cls, json: Json) -> P4RuntimeAccess:
-        return cls(
-            address=json["address"],
-            device_id=json.get("device_id", 1),
-            ports=json.get("ports", {}),
-            pipeline=json.get("pipeline", "set"),
-            modules=json.get("modules"),
-        )
-
-
-@dataclass(frozen=True)
-class P4RuntimePrograms:
-    __slots__ = (
-        "modules",
-        "nagi_p4runtime",
-        "simple_switch_grpc",
-    )
-    simple_switch_grpc: Optional[str]
-    nagi_p4runtime: Optional[str]
-    modules: Optional[str]
-
-    @classmethod
-    def from_json(cls, json: Json) -> P4RuntimePrograms:
-        return cls(
-            simple_switch_grpc=json.get("simple_switch_grpc"),
-            nagi_p4runtime=json.get("nagi_p4runtime"),
-            modules=json.get("modules"),
-        )
-
-
-@dataclass(frozen=True)
 class ExperimentRef:
     __slots__ = (
         "name",
@@ -292,6 +246,7 @@ class LinkPlan:
         "id",
         "mtu",
         "name",
+        "parts",
         "radio",
     )
     name: str
@@ -301,21 +256,17 @@ class LinkPlan:
     backward: DirectionPlan
     radio: Optional[RadioPlan]
     fpga: Optional[FpgaPlan]
+    parts: dict[str, Json]
     mtu: Optional[int]
 
     @property
-    def is_radio(self) -> bool:
-        return self.radio is not None
-
-    @property
-    def is_simulated_fpga(self) -> bool:
-        """True if nagi-fpga simulates the core that carries the link."""
-        return self.fpga is not None and self.fpga.by == "simulated"
-
-    @property
-    def is_on_board(self) -> bool:
-        """True if an FPGA board carries the link, without a program on the emulator's host."""
-        return self.fpga is not None and self.fpga.by == "board"
+    def backend(self) -> str:
+        """The name of the backend that carries the link."""
+        if self.radio is not None:
+            return "radio"
+        if self.fpga is not None:
+            return "fpga"
+        return next(iter(self.parts), "link")
 
     @classmethod
     def from_json(cls, json: Json) -> LinkPlan:
@@ -327,6 +278,7 @@ class LinkPlan:
             backward=json["backward"],
             radio=json.get("radio"),
             fpga=_or_none(FpgaPlan.from_json, json.get("fpga")),
+            parts=json.get("parts", {}),
             mtu=json.get("mtu"),
         )
 
@@ -634,17 +586,9 @@ class RunPlan:
     def node(self, name: str) -> NodePlan:
         return next(node for node in self.nodes if node.name == name)
 
-    def radios(self) -> list[LinkPlan]:
-        """Return the links that are radios."""
-        return [link for link in self.links if link.is_radio]
-
-    def simulated_fpgas(self) -> list[LinkPlan]:
-        """Return the links whose core nagi-fpga simulates."""
-        return [link for link in self.links if link.is_simulated_fpga]
-
-    def on_boards(self) -> list[LinkPlan]:
-        """Return the links that FPGA boards carry: all links of the run, or none."""
-        return [link for link in self.links if link.is_on_board]
+    def carried_by(self, backend: str) -> list[LinkPlan]:
+        """Return the links that a backend carries."""
+        return [link for link in self.links if link.backend == backend]
 
     def switches(self) -> list[NodePlan]:
         """Return the nodes that are switches."""
@@ -692,22 +636,15 @@ class ScheduledRun:
 @dataclass(frozen=True)
 class Batch:
     __slots__ = (
+        "backends",
         "collected",
         "files",
-        "fpga_images",
         "interfaces",
         "is_emulator",
         "macs",
-        "nagi_fpga",
         "nagi_link",
-        "nagi_sdr",
-        "nagi_switch",
         "node",
-        "p4runtime",
-        "p4runtime_here",
         "runs",
-        "simple_switch",
-        "simple_switch_client",
         "spool",
         "state",
         "token",
@@ -723,14 +660,7 @@ class Batch:
     user: Optional[str]
     token: Optional[str]
     nagi_link: str
-    nagi_sdr: Optional[str]
-    nagi_fpga: Optional[str]
-    fpga_images: Optional[str]
-    nagi_switch: Optional[str]
-    simple_switch: Optional[str]
-    simple_switch_client: Optional[str]
-    p4runtime: Optional[P4RuntimeAccess]
-    p4runtime_here: Optional[P4RuntimePrograms]
+    backends: dict[str, Json]
     virtual: bool
     files: dict[str, str]
     runs: list[ScheduledRun]
@@ -751,18 +681,83 @@ class Batch:
             user=json.get("user"),
             token=json.get("token"),
             nagi_link=json["nagi_link"],
-            nagi_sdr=json.get("nagi_sdr"),
-            nagi_fpga=json.get("nagi_fpga"),
-            fpga_images=json.get("fpga_images"),
+            backends=json.get("backends", {}),
+            virtual=json.get("virtual", False),
+            files=json.get("files", {}),
+            runs=[ScheduledRun.from_json(each) for each in json["runs"]],
+            collected=json.get("collected", []),
+        )
+
+
+@dataclass(frozen=True)
+class P4RuntimeAccess:
+    __slots__ = (
+        "address",
+        "device_id",
+        "modules",
+        "pipeline",
+        "ports",
+    )
+    address: str
+    device_id: int
+    ports: dict[str, int]
+    pipeline: Literal["set", "running"]
+    modules: Optional[str]
+
+    @classmethod
+    def from_json(cls, json: Json) -> P4RuntimeAccess:
+        return cls(
+            address=json["address"],
+            device_id=json.get("device_id", 1),
+            ports=json.get("ports", {}),
+            pipeline=json.get("pipeline", "set"),
+            modules=json.get("modules"),
+        )
+
+
+@dataclass(frozen=True)
+class P4RuntimePrograms:
+    __slots__ = (
+        "modules",
+        "nagi_p4runtime",
+        "simple_switch_grpc",
+    )
+    simple_switch_grpc: Optional[str]
+    nagi_p4runtime: Optional[str]
+    modules: Optional[str]
+
+    @classmethod
+    def from_json(cls, json: Json) -> P4RuntimePrograms:
+        return cls(
+            simple_switch_grpc=json.get("simple_switch_grpc"),
+            nagi_p4runtime=json.get("nagi_p4runtime"),
+            modules=json.get("modules"),
+        )
+
+
+@dataclass(frozen=True)
+class SwitchPrograms:
+    __slots__ = (
+        "nagi_switch",
+        "p4runtime",
+        "p4runtime_here",
+        "simple_switch",
+        "simple_switch_client",
+    )
+    nagi_switch: Optional[str]
+    simple_switch: Optional[str]
+    simple_switch_client: Optional[str]
+    p4runtime: Optional[P4RuntimeAccess]
+    p4runtime_here: Optional[P4RuntimePrograms]
+
+    @classmethod
+    def from_json(cls, json: Json) -> SwitchPrograms:
+        return cls(
             nagi_switch=json.get("nagi_switch"),
             simple_switch=json.get("simple_switch"),
             simple_switch_client=json.get("simple_switch_client"),
             p4runtime=_or_none(P4RuntimeAccess.from_json, json.get("p4runtime")),
             p4runtime_here=_or_none(P4RuntimePrograms.from_json, json.get("p4runtime_here")),
-            virtual=json.get("virtual", False),
-            files=json.get("files", {}),
-            runs=[ScheduledRun.from_json(each) for each in json["runs"]],
-            collected=json.get("collected", []),
         )
 
 
@@ -1337,24 +1332,9 @@ class InterfaceFacts:
 
 
 @dataclass(frozen=True)
-class SwitchFacts:
-    __slots__ = (
-        "problem",
-        "version",
-    )
-    version: str
-    problem: Optional[str]
-
-    def to_json(self) -> Json:
-        return {
-            "version": self.version,
-            "problem": self.problem,
-        }
-
-
-@dataclass(frozen=True)
 class Inspection:
     __slots__ = (
+        "backends",
         "btf",
         "capture_error",
         "cgroup2",
@@ -1369,17 +1349,12 @@ class Inspection:
         "is_root",
         "missing_interfaces",
         "missing_programs",
-        "nagi_fpga",
-        "nagi_fpga_error",
         "nagi_link",
         "nagi_link_error",
-        "nagi_sdr",
-        "nagi_sdr_error",
         "node",
         "problems",
         "processors_busy",
         "refused_objects",
-        "switches",
         "to_restore",
     )
     node: str
@@ -1393,11 +1368,7 @@ class Inspection:
     missing_interfaces: list[str]
     nagi_link: Optional[str]
     nagi_link_error: Optional[str]
-    nagi_sdr: Optional[str]
-    nagi_sdr_error: Optional[str]
-    nagi_fpga: Optional[str]
-    nagi_fpga_error: Optional[str]
-    switches: dict[Literal["nagi", "bmv2", "p4runtime"], SwitchFacts]
+    backends: dict[str, Json]
     io: Optional[str]
     capture_error: Optional[str]
     missing_programs: list[str]
@@ -1423,11 +1394,7 @@ class Inspection:
             "missing_interfaces": self.missing_interfaces,
             "nagi_link": self.nagi_link,
             "nagi_link_error": self.nagi_link_error,
-            "nagi_sdr": self.nagi_sdr,
-            "nagi_sdr_error": self.nagi_sdr_error,
-            "nagi_fpga": self.nagi_fpga,
-            "nagi_fpga_error": self.nagi_fpga_error,
-            "switches": {key: item.to_json() for key, item in self.switches.items()},
+            "backends": self.backends,
             "io": self.io,
             "capture_error": self.capture_error,
             "missing_programs": self.missing_programs,
@@ -1438,6 +1405,38 @@ class Inspection:
             "holder": None if self.holder is None else self.holder.to_json(),
             "to_restore": self.to_restore,
             "problems": self.problems,
+        }
+
+
+@dataclass(frozen=True)
+class ProgramFacts:
+    __slots__ = (
+        "error",
+        "version",
+    )
+    version: Optional[str]
+    error: Optional[str]
+
+    def to_json(self) -> Json:
+        return {
+            "version": self.version,
+            "error": self.error,
+        }
+
+
+@dataclass(frozen=True)
+class SwitchFacts:
+    __slots__ = (
+        "problem",
+        "version",
+    )
+    version: str
+    problem: Optional[str]
+
+    def to_json(self) -> Json:
+        return {
+            "version": self.version,
+            "problem": self.problem,
         }
 
 

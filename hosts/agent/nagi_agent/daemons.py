@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run the programs of nagi that forward frames in a run: nagi-link, nagi-sdr and nagi-switch."""
+"""Run programs that forward frames in a run: nagi-link, and others with a control socket."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Daemon:
                 pass_fds=pass_fds,
             )
 
-    def wait_until_ready(self) -> None:
+    def begin(self) -> None:
         """Wait until the control socket accepts connections.
 
         Raises:
@@ -92,7 +92,7 @@ class Daemon:
         if self._process.poll() is not None:
             raise RuntimeError(f"{self.name} {self._describe_end()}: {self._read_log()}")
 
-    def stop(self) -> None:
+    def finish(self) -> None:
         """End the program by SIGTERM.
 
         Raises:

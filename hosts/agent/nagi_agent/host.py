@@ -68,6 +68,14 @@ def read_version(program: str, *arguments: str) -> str:
     return lines[0].strip() if lines else "unknown"
 
 
+def try_to_read_version(program: str) -> tuple[Optional[str], Optional[str]]:
+    """Return a program's version, and the error if it does not print one."""
+    try:
+        return run_command([program, "--version"]).strip(), None
+    except (OSError, RuntimeError) as error:
+        return None, str(error)
+
+
 @functools.lru_cache(maxsize=None)
 def read_facts() -> HostFacts:
     """Return the facts about this host that do not change between runs. They are read once."""

@@ -13,17 +13,8 @@ import tempfile
 import time
 from typing import Optional
 
-from nagi_agent import (
-    board_links,
-    commands,
-    emulator,
-    flows,
-    host,
-    schemes,
-    simulated_core,
-    switches,
-    traffic,
-)
+from nagi_agent import commands, flows, host, schemes, traffic
+from nagi_agent.backends import load_parts
 from nagi_agent.capture import Capture
 from nagi_agent.contracts import Batch, ClockFacts, FlowPlan, Inspection, InterfaceFacts
 from nagi_agent.hold import find_holder, needs_restore
@@ -45,9 +36,10 @@ def inspect(batch: Batch) -> Inspection:
     management = _find_management_interface()
     is_root = os.geteuid() == 0
     missing = list_missing_programs(batch)
-    nagi_link, nagi_link_error = _read_version(job.nagi_link) if job.is_emulator else (None, None)
-    nagi_sdr, nagi_sdr_error = _read_optional_version(job, job.nagi_sdr)
-    nagi_fpga, nagi_fpga_error = _read_optional_version(job, job.nagi_fpga)
+    nagi_link = nagi_link_error = None
+    if job.is_emulator:
+        nagi_link, nagi_link_error = host.try_to_read_version(job.nagi_link)
+    backend_facts = {name: part.read_facts(job) for name, part in load_parts().items()}
     busy = _measure_busy_share()
     can_capture = not (job.is_emulator or missing) and is_root
     return Inspection(
@@ -62,11 +54,7 @@ def inspect(batch: Batch) -> Inspection:
         missing_interfaces=[name for name in names if name not in present],
         nagi_link=nagi_link,
         nagi_link_error=nagi_link_error,
-        nagi_sdr=nagi_sdr,
-        nagi_sdr_error=nagi_sdr_error,
-        nagi_fpga=nagi_fpga,
-        nagi_fpga_error=nagi_fpga_error,
-        switches={} if job.is_emulator else switches.list_installed(job, is_root),
+        backends={name: facts for name, facts in backend_facts.items() if facts},
         io=None,
         capture_error=_find_capture_error(job, present) if can_capture else None,
         missing_programs=missing,
@@ -117,19 +105,8 @@ def find_problems(batch: Batch) -> list[str]:
     if os.geteuid() != 0:
         problems.append("the agent is not root; connect as a user who is, or with `become`")
     problems += [f"{name} is not installed; install it" for name in list_missing_programs(batch)]
-    if batch.is_emulator and shutil.which(batch.nagi_link) is None:
-        problems.append(f"there is no {batch.nagi_link}; build it with `make`")
-    if batch.is_emulator:
-        plans = [run.plan for run in batch.runs]
-        program_problems = (
-            emulator.find_problem(plans, batch.nagi_sdr),
-            simulated_core.find_problem(plans, batch.nagi_fpga),
-        )
-        problems += filter(None, program_problems)
-        problems += board_links.find_problems(plans, batch.fpga_images)
-    problem = None if batch.is_emulator else switches.find_problem(batch)
-    if problem is not None:
-        problems.append(problem)
+    for part in load_parts().values():
+        problems += part.find_problems(batch)
     if batch.is_emulator or problems:
         return problems
     return _find_flow_problems(batch)
@@ -271,24 +248,6 @@ def _list_loadable_controls() -> set[str]:
         for name in files
         if name.startswith("tcp_") and not name.startswith("tcp_diag")
     }
-
-
-def _read_version(program: str) -> tuple[Optional[str], Optional[str]]:
-    """Return a program's version, and the error if it does not print one."""
-    try:
-        return run_command([program, "--version"]).strip(), None
-    except (OSError, RuntimeError) as error:
-        return None, str(error)
-
-
-def _read_optional_version(job: Job, program: Optional[str]) -> tuple[Optional[str], Optional[str]]:
-    """Return version and error of a program that only some links of emulators need.
-
-    Both are None if the program is not installed, or if this host is no emulator.
-    """
-    if not job.is_emulator or program is None or shutil.which(program) is None:
-        return None, None
-    return _read_version(program)
 
 
 def _find_capture_error(job: Job, interfaces: list[str]) -> Optional[str]:

@@ -21,6 +21,7 @@ class Job:
         ends: link -> the emulator's interfaces at both ends, and medium -> the emulator's
             interfaces that face its stations.
         macs: medium -> MAC addresses of its stations, if they are not those of the plan.
+        backends: backend -> programs and settings of its share in the agent.
     """
 
     def __init__(self, batch: Batch) -> None:
@@ -37,14 +38,7 @@ class Job:
         self.state = batch.state
         self.user = batch.user or processes.find_service_user()
         self.nagi_link = batch.nagi_link
-        self.nagi_sdr = batch.nagi_sdr
-        self.nagi_fpga = batch.nagi_fpga
-        self.fpga_images = batch.fpga_images
-        self.nagi_switch = batch.nagi_switch
-        self.simple_switch = batch.simple_switch
-        self.simple_switch_client = batch.simple_switch_client
-        self.p4runtime = batch.p4runtime
-        self.p4runtime_here = batch.p4runtime_here
+        self.backends = batch.backends
         self.virtual = batch.virtual
         self.files = batch.files
         self.facts = host.read_facts()

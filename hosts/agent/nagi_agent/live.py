@@ -8,14 +8,11 @@ import re
 import subprocess
 import time
 from contextlib import ExitStack
-from dataclasses import replace
-from typing import NoReturn, Optional, Union
+from typing import NoReturn, Optional
 
-from nagi_agent import cpu_port, emulator, switches
-from nagi_agent.board_links import BoardLinks
+from nagi_agent.backends import Running, find_driver, find_node, make_settings
 from nagi_agent.contracts import PathReading, RunPlan
 from nagi_agent.job import Job
-from nagi_agent.running_switches import RunningSwitch
 from nagi_agent.schemes import Schemes
 from nagi_agent.settings import Settings
 
@@ -37,51 +34,26 @@ def stay_up(job: Job, plan: RunPlan) -> NoReturn:
         RuntimeError: the node cannot be set up, or its emulator or switch ended.
     """
     with ExitStack() as cleanup:
-        running: Union[emulator.Emulator, BoardLinks, None] = None
-        switch: Optional[RunningSwitch] = None
-        switch_node = switches.find_switch(plan, job.node)
-        if job.is_emulator:
+        running: Optional[Running] = None
+        driver = find_driver(plan, job)
+        if driver is not None:
             os.makedirs(job.spool, exist_ok=True)
-            if plan.on_boards():
-                running = BoardLinks(job.fpga_images, plan, time.time(), job.spool)
-            else:
-                running = emulator.Emulator(
-                    job.nagi_link,
-                    job.nagi_sdr,
-                    plan,
-                    job.ends,
-                    time.time(),
-                    job.spool,
-                    nagi_fpga=job.nagi_fpga,
-                    macs=job.macs,
-                    user=job.daemon_user,
-                )
-            cleanup.callback(running.stop)
-            running.wait_until_ready()
-        elif switch_node is not None:
-            os.makedirs(job.spool, exist_ok=True)
-            settings = replace(switch_node, routes=[])
-            cleanup.enter_context(
-                Settings(settings, job.interfaces, job.settings_journal, cpu_port.UNDO)
-            )
-            switch = switches.start_switch(
-                job, plan, switch_node, job.spool, time.time(), live=True
-            )
-            cleanup.callback(switch.kill)
-            switch.set_up()
-            cleanup.callback(switch.finish)
+            planned_node = find_node(plan, job)
+            if planned_node is not None:
+                cleanup.enter_context(make_settings(driver, planned_node, job))
+            running = driver.start(job, plan, time.time(), job.spool, live=True)
+            cleanup.callback(running.kill)
+            running.begin()
+            cleanup.callback(running.finish)
         else:
             schemes = cleanup.enter_context(Schemes(plan, job.node, None))
             node = schemes.rename_in_routes(plan.node(job.node))
             cleanup.enter_context(Settings(node, job.interfaces, job.settings_journal))
         print("up", flush=True)
-        check_interval_s = _CHECK_INTERVAL_S if switch is None else switch.check_interval_s
         while True:
-            time.sleep(check_interval_s)
+            time.sleep(_CHECK_INTERVAL_S if running is None else running.check_interval_s)
             if running is not None:
                 running.check()
-            if switch is not None:
-                switch.check()
 
 
 def measure_paths(job: Job, plan: RunPlan) -> list[PathReading]:

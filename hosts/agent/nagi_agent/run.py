@@ -16,17 +16,16 @@ import signal
 import time
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Callable, Optional, Union
+from typing import Callable, Optional
 
-from nagi_agent import cpu_port, emulator, flows, host, switches
-from nagi_agent.board_links import BoardLinks
+from nagi_agent import flows, host
+from nagi_agent.backends import HostPart, Running, find_driver, find_node, make_settings
 from nagi_agent.capture import Capture
 from nagi_agent.contracts import (
     CaptureCount,
     ClientEnd,
     FlowPlan,
     FlowRecord,
-    NodePlan,
     NodeRecord,
     Noise,
     RunPlan,
@@ -34,7 +33,6 @@ from nagi_agent.contracts import (
 from nagi_agent.job import Job
 from nagi_agent.journal import write_json
 from nagi_agent.noise import NoiseMeter
-from nagi_agent.running_switches import RunningSwitch
 from nagi_agent.schemes import Schemes
 from nagi_agent.settings import Settings, read_tcp_sysctls
 from nagi_agent.tcp_info import SockDiag
@@ -100,11 +98,9 @@ class NodeRun:
                     )
                 self._sleep_until(0.0)
                 host.require_up(self._job.all_interfaces)
-                switch = switches.find_switch(self._plan, self._job.node)
-                if self._job.is_emulator:
-                    self._run_emulator(cleanup)
-                elif switch is not None:
-                    self._run_switch(switch, cleanup)
+                driver = find_driver(self._plan, self._job)
+                if driver is not None:
+                    self._run_driver(driver, cleanup)
                 else:
                     self._run_traffic(schemes, cleanup)
         except Stopped:
@@ -172,49 +168,21 @@ class NodeRun:
         cleanup.callback(lambda: self._notices.extend(schemes.complaints))
         return schemes
 
-    def _run_emulator(self, cleanup: ExitStack) -> None:
-        """Run the phases of the emulator's host."""
-        timeline = self._plan.timeline
-        job = self._job
-        running: Union[emulator.Emulator, BoardLinks]
-        if self._plan.on_boards():
-            running = BoardLinks(job.fpga_images, self._plan, self._start_s, self._directory)
-        else:
-            running = emulator.Emulator(
-                job.nagi_link,
-                job.nagi_sdr,
-                self._plan,
-                job.ends,
-                self._start_s,
-                self._directory,
-                nagi_fpga=job.nagi_fpga,
-                virtual=job.virtual,
-                macs=job.macs,
-                user=job.daemon_user,
-            )
-        cleanup.callback(running.kill)
-        running.wait_until_ready()
-        self._wait_for_phase(timeline.traffic_s)
-        self._begin_noise()
-        self._wait_for_phase(timeline.traffic_end_s)
-        self._end_noise()
-        self._wait_for_phase(timeline.capture_end_s)
-        running.stop()
-
-    def _run_switch(self, node: NodePlan, cleanup: ExitStack) -> None:
-        """Run the phases of a node that is a switch: the switch forwards, the kernel does not."""
+    def _run_driver(self, driver: HostPart, cleanup: ExitStack) -> None:
+        """Run the phases of a node whose packets a backend carries: the emulator or a switch."""
         job, timeline = self._job, self._plan.timeline
-        journal = None if job.virtual else job.settings_journal
-        without_routes = replace(node, routes=[])
-        cleanup.enter_context(Settings(without_routes, job.interfaces, journal, cpu_port.UNDO))
-        self._sysctls = node.sysctls
-        running = switches.start_switch(job, self._plan, node, self._directory, self._start_s)
+        node = find_node(self._plan, job)
+        if node is not None:
+            cleanup.enter_context(make_settings(driver, node, job))
+            self._sysctls = node.sysctls
+        running = driver.start(job, self._plan, self._start_s, self._directory)
         cleanup.callback(running.kill)
-        running.set_up()
-        self._offloads = {
-            name: host.list_harmful_offloads(name) for name in sorted(job.interfaces.values())
-        }
-        self._wait_for_phase(timeline.capture_s)
+        running.begin()
+        if node is not None:
+            self._offloads = {
+                name: host.list_harmful_offloads(name) for name in sorted(job.interfaces.values())
+            }
+            self._wait_for_phase(timeline.capture_s)
         self._check_until(timeline.traffic_s, running)
         self._begin_noise()
         self._check_until(timeline.traffic_end_s, running)
@@ -222,8 +190,8 @@ class NodeRun:
         self._check_until(timeline.capture_end_s, running)
         running.finish()
 
-    def _check_until(self, run_time_s: float, running: RunningSwitch) -> None:
-        """Wait until a phase begins, and check the switch meanwhile."""
+    def _check_until(self, run_time_s: float, running: Running) -> None:
+        """Wait until a phase begins, and check what carries packets meanwhile."""
         while self._read_run_time() + running.check_interval_s < run_time_s:
             self._sleep_until(self._read_run_time() + running.check_interval_s)
             running.check()

@@ -7,8 +7,13 @@ import copy
 import json
 from pathlib import Path
 
-from nagi_contracts.paths import SCHEMAS
+from nagi_agent.contracts import Batch
+from nagi_agent.job import Job
+from nagi_contracts.paths import AGENT, FPGA, P4_CONTROL, ROOT, SCHEMAS
 
+# Where a Python that does not have nagi finds the agent and its backends.
+AGENT_PATH = [str(path) for path in (AGENT, P4_CONTROL, FPGA, ROOT)]
+WITH_AGENT = f"PYTHONPATH={':'.join(AGENT_PATH)}"
 (_RUN,) = sorted((SCHEMAS / "example" / "campaign" / "runs").iterdir())
 _PLAN = json.loads((_RUN / "plan.json").read_text())
 
@@ -38,11 +43,14 @@ def make_batch_json(directory: Path, *plans: dict, **changes) -> dict:
         "user": "nobody",
         "token": None,
         "nagi_link": "/proc/nowhere/nagi-link",
-        "nagi_switch": None,
-        "simple_switch": None,
-        "simple_switch_client": None,
         "virtual": False,
         "runs": [{"offset_s": 0.0, "plan": plan} for plan in plans],
         "collected": [],
         **changes,
     }
+
+
+def make_emulator_job(directory: Path, ends: dict[str, tuple[str, ...]], **changes) -> Job:
+    """Return the settings of an emulator in virtual time that has the interfaces `ends`."""
+    settings = {"node": "emulator", "is_emulator": True, "interfaces": ends, "virtual": True}
+    return Job(Batch.from_json(make_batch_json(directory, **(settings | changes))))

@@ -12,12 +12,17 @@ import time
 from pathlib import Path
 
 import pytest
-from agent_inputs import make_batch_json, make_flow_json, make_plan_json
-from nagi_contracts.paths import AGENT, FPGA, P4_CONTROL
+from agent_inputs import (
+    AGENT_PATH,
+    WITH_AGENT,
+    make_batch_json,
+    make_flow_json,
+    make_plan_json,
+)
+from nagi_contracts.paths import AGENT, load_module
 
-AGENT_PATH = [str(AGENT), str(P4_CONTROL), str(FPGA)]
-WITH_AGENT = f"PYTHONPATH={AGENT}:{P4_CONTROL}:{FPGA}"
-PACKAGE = AGENT / "nagi_agent"
+SOURCES = load_module(AGENT / "bundle.py").list_sources()
+PACKAGES = {name.split("/")[0] for name in SOURCES}
 
 
 def run_inside(namespaces, namespace: str, code: str) -> str:
@@ -26,24 +31,20 @@ def run_inside(namespaces, namespace: str, code: str) -> str:
     return namespaces.run(namespace, "/usr/bin/python3", "-c", program)
 
 
-CARRIED = [path for path in (FPGA / "nagi_fpga").glob("*.py") if path.name != "registers.py"]
-
-
-@pytest.mark.parametrize(
-    "path",
-    sorted([*PACKAGE.glob("*.py"), *CARRIED]),
-    ids=lambda path: f"{path.parent.name}/{path.name}",
-)
-def test_it_imports_the_standard_library_alone(path):
-    for node in ast.walk(ast.parse(path.read_text())):
+@pytest.mark.parametrize("name", SOURCES)
+def test_it_imports_the_standard_library_and_its_own_files(name):
+    for node in ast.walk(ast.parse(SOURCES[name].read_text(), feature_version=(3, 9))):
         names = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
-            names = [node.module or ""]
-        for name in names:
-            top = name.split(".")[0]
-            assert top in {"nagi_agent", "nagi_fpga", "nagi_p4", *sys.stdlib_module_names}, name
+            module = node.module or ""
+            names = [module, *(f"{module}.{alias.name}" for alias in node.names)]
+        for imported in names:
+            top, *rest = imported.split(".")
+            assert top in PACKAGES | set(sys.stdlib_module_names), imported
+            if top == "nagi" and rest and rest[0] != "backends":
+                raise AssertionError(f"{imported} is not in the agent's file")
 
 
 @pytest.fixture

@@ -10,11 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from agent_inputs import make_batch_json, make_flow_json, make_plan_json
-from nagi_contracts.paths import AGENT, FPGA, P4_CONTROL
-
-AGENT_PATH = [str(AGENT), str(P4_CONTROL), str(FPGA)]
-WITH_AGENT = f"PYTHONPATH={AGENT}:{P4_CONTROL}:{FPGA}"
+from agent_inputs import AGENT_PATH, WITH_AGENT, make_batch_json, make_flow_json, make_plan_json
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import dataclasses
 import json
 
 import pytest
-from agent_inputs import make_batch_json, make_plan_json
+from agent_inputs import make_batch_json, make_emulator_job, make_plan_json
 from nagi.agent_contracts import READ, TARGET, WRITTEN, render
 from nagi.records import packets
 from nagi_agent import contracts, emulator
@@ -53,7 +53,7 @@ def without_links(plan: dict) -> dict:
 def test_a_batch_is_read_as_nagi_reads_it(tmp_path, interfaces):
     """Missing keys have the same defaults."""
     written = make_batch_json(tmp_path, without_links(make_plan_json()), interfaces=interfaces)
-    for key in ("user", "nagi_switch", "virtual", "collected"):
+    for key in ("user", "virtual", "collected"):
         del written[key]
     text = json.dumps(written)
     agent_value, nagi_value = (
@@ -82,7 +82,7 @@ def test_a_record_is_written_as_nagi_writes_it():
         assert agent_value.to_json() == json.loads(nagi_value.model_dump_json())
 
 
-@pytest.mark.parametrize("kind", sorted({*READ, *WRITTEN}, key=lambda kind: kind.__name__))
+@pytest.mark.parametrize("kind", sorted({*READ, *WRITTEN}, key=repr))
 def test_contracts_are_frozen_and_have_slots(kind):
     agent_value = getattr(contracts, kind.__name__)
     assert agent_value.__dataclass_params__.frozen and "__dict__" not in agent_value.__dict__
@@ -104,27 +104,30 @@ def make_links() -> list[dict]:
 @pytest.mark.parametrize(
     "link", make_links(), ids=["plain", "forward ARQ", "backward ARQ", "radio"]
 )
-def test_both_agree_on_what_is_a_radio_and_records_transmissions(link):
+def test_both_agree_on_who_carries_links_and_which_record_transmissions(tmp_path, link):
     agent_value, nagi_value = contracts.LinkPlan.from_json(link), LinkPlan.model_validate(link)
-    assert agent_value.is_radio == nagi_value.is_radio == ("radio" in link)
-    assert emulator.records_transmissions(agent_value) == nagi_value.records_transmissions
-    assert nagi_value.records_transmissions == (link != make_links()[0])
+    assert agent_value.backend == nagi_value.backend == ("radio" if "radio" in link else "link")
+    plan = contracts.RunPlan.from_json(make_plan_json(links=[link]))
+    job = make_emulator_job(tmp_path, {link["name"]: ("a", "b")})
+    is_recorded = "transmissions" in emulator.build_configuration(plan, job, 0.0)
+    assert is_recorded == nagi_value.records_transmissions == (link != make_links()[0])
 
 
 def test_both_name_the_same_radios():
     plan = make_plan_json(links=make_links())
-    (agent_value,) = contracts.RunPlan.from_json(plan).radios()
-    (nagi_value,) = RunPlan.model_validate(plan).radios()
+    (agent_value,) = contracts.RunPlan.from_json(plan).carried_by("radio")
+    (nagi_value,) = RunPlan.model_validate(plan).carried_by("radio")
     assert agent_value.name == nagi_value.name
 
 
-def test_the_emulator_gets_the_configuration_that_the_replay_uses():
+def test_the_emulator_gets_the_configuration_that_the_replay_uses(tmp_path):
     """Compare both configurations; separate code makes them, so the replay checks the emulator."""
     plan = make_plan_json(
         links=[{**link, "id": number} for number, link in enumerate(make_links())]
     )
     ends = {link["name"]: ("a", "b") for link in plan["links"]}
-    agent_value = emulator.build_configuration(contracts.RunPlan.from_json(plan), ends, 0.0)
+    job = make_emulator_job(tmp_path, ends)
+    agent_value = emulator.build_configuration(contracts.RunPlan.from_json(plan), job, 0.0)
     nagi_value = packets.make_configuration(RunPlan.model_validate(plan))
     assert agent_value["seed"] == nagi_value["seed"]
     for agent_link, nagi_link in zip(agent_value["links"], nagi_value["links"], strict=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 import textwrap
 from pathlib import Path
 
@@ -20,7 +21,7 @@ def agent(tmp_path_factory) -> Path:
     """Return the agent's file, with nagi-traffic in it."""
     file = tmp_path_factory.mktemp("agent") / "agent.pyz"
     bundled = f"programs/nagi-traffic={PROGRAM}"
-    subprocess.run(["/usr/bin/python3", AGENT / "bundle.py", file, bundled], check=True)
+    subprocess.run([sys.executable, AGENT / "bundle.py", file, bundled], check=True)
     return file
 
 
@@ -171,7 +172,7 @@ def list_options(host, agent: Path, settings: dict) -> list[str]:
 
 def test_a_missing_nagi_traffic_is_reported(host, tmp_path):
     file = tmp_path / "agent.pyz"
-    subprocess.run(["/usr/bin/python3", AGENT / "bundle.py", file], check=True)
+    subprocess.run([sys.executable, AGENT / "bundle.py", file], check=True)
     output = run_code(host, file, "print(traffic.find_problem())", {"application": "cbr"})
     assert output.strip() == "this agent does not contain nagi-traffic; build nagi again"
 

@@ -11,6 +11,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import struct
 import subprocess
 import time
@@ -20,9 +21,9 @@ from pathlib import Path
 
 import pytest
 from etherbone_double import Endpoint, Words
+from nagi.backends.fpga.host import board_links
+from nagi.backends.fpga.host.board_links import BoardLinks, find_problems
 from nagi.records import packets
-from nagi_agent import board_links
-from nagi_agent.board_links import BoardLinks, find_problems
 from nagi_agent.contracts import RunPlan
 from nagi_contracts import plan as contracts
 from nagi_contracts.links import Links
@@ -68,7 +69,7 @@ def board(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Words]:
     monkeypatch.setattr(loading, "open_transport", make_transport)
     monkeypatch.setattr(loading, "LOCK_PREFIX", f"nagi-test-{os.getpid()}-")
     monkeypatch.setattr(loading, "START_TIMEOUT_S", 0.2)
-    monkeypatch.setattr(loading.shutil, "which", lambda name: None)
+    monkeypatch.setattr(shutil, "which", lambda name: None)
     yield words
     endpoint.close()
 
@@ -162,7 +163,7 @@ def install_loader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str)
     arguments_file = tmp_path / "arguments"
     program.write_text(f'#!/bin/sh\necho "$@" >>{arguments_file}\n{script}\n')
     program.chmod(0o755)
-    monkeypatch.setattr(loading.shutil, "which", lambda name: str(program))
+    monkeypatch.setattr(shutil, "which", lambda name: str(program))
     return arguments_file
 
 
@@ -176,9 +177,9 @@ def test_a_board_of_another_build_is_loaded(
 
     def load(*arguments: object, **options: object) -> object:
         board.at[0x008] = BUILD
-        return run(*arguments, **options)  # type: ignore[call-overload]
+        return run(*arguments, **options)
 
-    monkeypatch.setattr(loading.subprocess, "run", load)
+    monkeypatch.setattr(subprocess, "run", load)
     assert find_problems([plan], images) == []
     assert arguments_file.read_text().split() == [
         "--board",
@@ -217,7 +218,7 @@ def test_a_run_leaves_what_nagi_link_leaves(
 ) -> None:
     epoch = time.time()
     running = BoardLinks(images, plan, epoch, str(tmp_path))
-    running.wait_until_ready()
+    running.begin()
     assert board.writes[-1] == (0x018, 1)
     board.put_record(make_record(0))
     board.put_record(make_record(0, backward=True, late_ns=2_000_000))
@@ -228,7 +229,7 @@ def test_a_run_leaves_what_nagi_link_leaves(
         board.at[base + 0x90], board.at[base + 0x98] = delivered, 1500 * delivered
         board.at[base + 0xA8] = lost
     running.check()
-    running.stop()
+    running.finish()
     assert board.at[0x018] == 0  # disabled
     rows = packets.read_records(tmp_path / "packets.bin")
     assert [(r["index"], r["direction"], r["fate"]) for r in rows] == [

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from agent_inputs import make_batch_json, make_plan_json
+from agent_inputs import AGENT_PATH, make_batch_json, make_plan_json
+from nagi.backends.switch.host.controllers import build_controller_facts
+from nagi.backends.switch.host.switch_settings import build_configuration
+from nagi.backends.switch.host.switches import find_problem
 from nagi_agent.contracts import Batch, RunPlan
-from nagi_agent.controllers import build_controller_facts
-from nagi_agent.switch_settings import build_configuration
-from nagi_agent.switches import find_problem
-from nagi_contracts.paths import AGENT, FPGA, P4_CONTROL, SCHEMAS
+from nagi_contracts.paths import SCHEMAS
 from nagi_p4.edge import Macs
 
 OWN = {
@@ -102,7 +102,8 @@ def test_nagi_switch_has_the_program_s_files_and_cpu_port():
 
 def test_a_missing_controller_is_reported_before_the_run():
     plan = make_switch_plan(controller=["no-such-program"])
-    batch = Batch.from_json(make_batch_json(Path(), plan, node="N", nagi_switch="/bin/true"))
+    backends = {"switch": {"nagi_switch": "/bin/true"}}
+    batch = Batch.from_json(make_batch_json(Path(), plan, node="N", backends=backends))
     problem = find_problem(batch)
     assert problem.startswith(
         "the controller of switch N: no-such-program is not there in /usr/local"
@@ -120,9 +121,9 @@ def run_inside(host, tmp_path, code: str, **changes) -> str:
     text = textwrap.dedent(
         f"""
         import json, os, sys, time
-        sys.path[:0] = {[str(AGENT), str(P4_CONTROL), str(FPGA)]!r}
+        sys.path[:0] = {AGENT_PATH!r}
         from nagi_agent.contracts import RunPlan
-        from nagi_agent.controllers import make_controller
+        from nagi.backends.switch.host.controllers import make_controller
         from nagi_p4.edge import Macs
         plan = RunPlan.from_json(json.load(open({str(tmp_path / "plan.json")!r})))
         os.chdir({str(tmp_path)!r})

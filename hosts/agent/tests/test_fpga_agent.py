@@ -7,11 +7,11 @@ import json
 import sys
 
 import pytest
-from agent_inputs import make_batch_json, make_plan_json
+from agent_inputs import make_batch_json, make_emulator_job, make_plan_json
+from nagi.backends.fpga.host.simulated_core import find_problem
 from nagi_agent import inspection
 from nagi_agent.contracts import Batch, RunPlan
 from nagi_agent.emulator import Emulator, build_configuration
-from nagi_agent.simulated_core import find_problem
 
 WIRED = {
     "name": "wired",
@@ -76,35 +76,34 @@ def programs(tmp_path):
 
 def start_emulator(programs, directory, plan=PLAN, nagi_fpga=...):
     directory.mkdir()
-    return Emulator(
-        programs[0], None, plan, ENDS, 0.0, str(directory),
-        nagi_fpga=programs[1] if nagi_fpga is ... else nagi_fpga,
-    )  # fmt: skip
+    backends = {"fpga": {"nagi_fpga": programs[1] if nagi_fpga is ... else nagi_fpga}}
+    job = make_emulator_job(directory, ENDS, nagi_link=programs[0], backends=backends)
+    return Emulator(job, plan, 0.0, str(directory))
 
 
 def test_the_core_and_nagi_link_have_a_socket(programs, tmp_path):
     running = start_emulator(programs, tmp_path / "run")
     try:
-        running.wait_until_ready()
+        running.begin()
         running.check()
-        running.stop()
+        running.finish()
     finally:
         running.kill()
     assert (tmp_path / "run" / "core").read_text() == "run --link wireless hello"
     configuration = json.loads((tmp_path / "run" / "nagi-link.json").read_text())
     assert "core" not in configuration["links"][0]
-    descriptor = configuration["links"][1]["core"]
-    assert configuration == build_configuration(PLAN, ENDS, 0.0, cores={"wireless": descriptor})
+    assert configuration["links"][1].pop("core") > 2
+    assert configuration == build_configuration(PLAN, make_emulator_job(tmp_path, ENDS), 0.0)
 
 
 def test_a_core_that_fails_says_why(programs, tmp_path, monkeypatch):
     monkeypatch.setenv("FAILS", "1")
     running = start_emulator(programs, tmp_path / "run")
     try:
-        running.wait_until_ready()
+        running.begin()
         message = "link wireless: nagi-fpga ended with status 3: the core said this"
         with pytest.raises(RuntimeError, match=message):
-            running.stop()
+            running.finish()
     finally:
         running.kill()
 
@@ -112,8 +111,8 @@ def test_a_core_that_fails_says_why(programs, tmp_path, monkeypatch):
 def test_without_an_fpga_no_core_is_started(programs, tmp_path):
     running = start_emulator(programs, tmp_path / "run", PLAIN, None)
     try:
-        running.wait_until_ready()
-        running.stop()
+        running.begin()
+        running.finish()
     finally:
         running.kill()
     assert not (tmp_path / "run" / "core").exists()

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from agent_inputs import make_batch_json, make_plan_json
+from agent_inputs import make_batch_json, make_emulator_job, make_plan_json
 from nagi_agent.contracts import Batch, RunPlan
 from nagi_agent.emulator import build_configuration
 from nagi_agent.job import Job
@@ -39,8 +39,8 @@ PLAN = RunPlan.from_json({**make_plan_json(), "media": [MEDIUM]})
 ENDS = {"air": ("air.S", "air.D"), **{link.name: ("a", "b") for link in PLAN.links}}
 
 
-def test_nagi_link_gets_stations_and_their_interfaces():
-    result = build_configuration(PLAN, ENDS, 0.0)
+def test_nagi_link_gets_stations_and_their_interfaces(tmp_path):
+    result = build_configuration(PLAN, make_emulator_job(tmp_path, ENDS), 0.0)
     assert result["transmissions"] == "transmissions.bin"
     assert result["media"] == [
         {
@@ -68,15 +68,16 @@ def test_nagi_link_gets_stations_and_their_interfaces():
     ]
 
 
-def test_a_configuration_without_media_has_no_such_key():
+def test_a_configuration_without_media_has_no_such_key(tmp_path):
     plan = RunPlan.from_json(make_plan_json())
     assert plan.media == []
-    assert "media" not in build_configuration(plan, ENDS, 0.0)
+    assert "media" not in build_configuration(plan, make_emulator_job(tmp_path, ENDS), 0.0)
 
 
-def test_a_batch_can_replace_the_mac_addresses():
+def test_a_batch_can_replace_the_mac_addresses(tmp_path):
     macs = {"air": ("00:00:5e:00:53:01", "00:00:5e:00:53:02")}
-    (medium,) = build_configuration(PLAN, ENDS, 0.0, macs=macs)["media"]
+    job = make_emulator_job(tmp_path, ENDS, macs=macs)
+    (medium,) = build_configuration(PLAN, job, 0.0)["media"]
     assert tuple(station["mac"] for station in medium["stations"]) == macs["air"]
 
 

@@ -7,10 +7,13 @@ import json
 import sys
 
 import pytest
-from agent_inputs import make_batch_json, make_plan_json
+from agent_inputs import make_batch_json, make_emulator_job, make_plan_json
+from nagi.backends.radio.host import find_problem
 from nagi_agent import inspection
+from nagi_agent.backends import Running, find_driver
 from nagi_agent.contracts import Batch, RunPlan
-from nagi_agent.emulator import Emulator, build_configuration, find_problem
+from nagi_agent.daemons import Daemon
+from nagi_agent.emulator import build_configuration
 
 DIRECTION = {
     "rate_bps": 2_000_000,
@@ -60,8 +63,8 @@ def make_plan(*links: dict) -> RunPlan:
 PLAN, PLAIN = make_plan(WIRED, WIRELESS), make_plan(WIRED)
 
 
-def test_nagi_sdr_gets_the_radios_of_the_plan():
-    configuration = build_configuration(PLAN, ENDS, 1000.5, virtual=True)
+def test_nagi_sdr_gets_the_radios_of_the_plan(tmp_path):
+    configuration = build_configuration(PLAN, make_emulator_job(tmp_path, ENDS), 1000.5)
     assert configuration["transmissions"] == "transmissions.bin"
     assert configuration["control_socket"] == "nagi-link.sock"
     assert configuration["virtual_time"] is True
@@ -78,13 +81,14 @@ def test_nagi_sdr_gets_the_radios_of_the_plan():
     assert "arq" not in wireless["backward"]
 
 
-def test_a_configuration_without_radios_has_no_such_keys():
-    configuration = build_configuration(PLAIN, ENDS, 1000.5)
+def test_a_configuration_without_radios_has_no_such_keys(tmp_path):
+    job = make_emulator_job(tmp_path, ENDS)
+    configuration = build_configuration(PLAIN, job, 1000.5)
     assert "transmissions" not in configuration
     assert list(configuration["links"][0]) == ["name", "id", "a", "b", "forward", "backward"]
     arq = {"retries": 1, "feedback_ns": 1}
     repeating = {**WIRED, "backward": {**WIRED["backward"], "arq": arq}}
-    with_arq = build_configuration(make_plan(repeating), ENDS, 0.0)
+    with_arq = build_configuration(make_plan(repeating), job, 0.0)
     assert with_arq["transmissions"] == "transmissions.bin"
 
 
@@ -114,21 +118,31 @@ def programs(tmp_path):
     return paths
 
 
+def start(programs, plan: RunPlan, directory, begins=0.0) -> Running:
+    """Start the emulator with the programs nagi-link and nagi-sdr."""
+    nagi_link, nagi_sdr = programs
+    backends = {"radio": {"nagi_sdr": nagi_sdr}}
+    job = make_emulator_job(directory, ENDS, nagi_link=nagi_link, backends=backends)
+    return find_driver(plan, job).start(job, plan, begins, str(directory))
+
+
 @pytest.mark.parametrize(("plan", "name"), [(PLAN, "nagi-sdr"), (PLAIN, "nagi-link")])
 def test_a_plan_with_a_radio_is_run_by_nagi_sdr(programs, tmp_path, plan, name):
     directory = tmp_path / "run"
     directory.mkdir()
-    running = Emulator(*programs, plan, ENDS, 1000.5, str(directory), virtual=True)
+    running = start(programs, plan, directory, 1000.5)
     try:
-        running.wait_until_ready()
-        running.stop()
+        running.begin()
+        running.finish()
     finally:
         running.kill()
     expected_link = programs[0] if name == "nagi-sdr" else "-"
     ran = (directory / "ran").read_text()
     assert ran == f"{tmp_path / name} {name}.json {expected_link}"
     configuration = json.loads((directory / f"{name}.json").read_text())
-    assert configuration == build_configuration(plan, ENDS, 1000.5, virtual=True)
+    job = make_emulator_job(tmp_path, ENDS)
+    assert configuration == build_configuration(plan, job, 1000.5)
+    assert isinstance(running, Daemon)
     assert running.socket == str(directory / "nagi-link.sock")
 
 
@@ -136,16 +150,17 @@ def test_nagi_sdr_has_more_time_to_start(programs, tmp_path, monkeypatch):
     # A timeout that is shorter than the double's sleep expires on any machine.
     monkeypatch.setenv("SLOW", "0.5")
     monkeypatch.setattr("nagi_agent.emulator.LINK_TIMEOUT_S", 0.0)
+    monkeypatch.setattr("nagi_agent.emulator.START_TIMEOUT_S", 0.05)
     for number, (plan, starts) in enumerate(((PLAN, True), (PLAIN, False))):
         directory = tmp_path / f"run{number}"
         directory.mkdir()
-        running = Emulator(*programs, plan, ENDS, 0.0, str(directory), timeout_s=0.05)
+        running = start(programs, plan, directory)
         try:
             if starts:
-                running.wait_until_ready()
+                running.begin()
             else:
                 with pytest.raises(RuntimeError, match="nagi-link did not start"):
-                    running.wait_until_ready()
+                    running.begin()
         finally:
             running.kill()
 
@@ -154,14 +169,14 @@ def test_the_message_of_a_failed_start_names_nagi_sdr(tmp_path):
     program = tmp_path / "nagi-sdr"
     program.write_text("#!/bin/sh\necho 'no module named gnuradio' >&2\nexit 2\n")
     program.chmod(0o755)
-    running = Emulator("/proc/nowhere", str(program), PLAN, ENDS, 0.0, str(tmp_path))
+    running = start(("/proc/nowhere", str(program)), PLAN, tmp_path)
     with pytest.raises(RuntimeError, match="nagi-sdr ended with status 2: no module named gnuradi"):
-        running.wait_until_ready()
+        running.begin()
 
 
 def test_a_radio_needs_nagi_sdr(programs, tmp_path):
     with pytest.raises(RuntimeError, match="the batch names no nagi-sdr"):
-        Emulator(programs[0], None, PLAN, ENDS, 0.0, str(tmp_path))
+        start((programs[0], None), PLAN, tmp_path)
 
 
 def test_a_missing_nagi_sdr_is_reported_with_its_cure(programs, tmp_path):
@@ -188,4 +203,5 @@ def test_a_missing_nagi_sdr_is_reported_before_the_first_run(programs, tmp_path)
         "link wireless is a radio, and there is no nagi-sdr; install GNU Radio and nagi-sdr with "
         "`make sdr`"
     ]
-    assert not any("radio" in problem for problem in find_problems(nagi_sdr=programs[1]))
+    backends = {"radio": {"nagi_sdr": programs[1]}}
+    assert not any("radio" in problem for problem in find_problems(backends=backends))

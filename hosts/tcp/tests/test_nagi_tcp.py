@@ -68,7 +68,7 @@ def run(*arguments: object, **options: object) -> subprocess.CompletedProcess[st
         text=True,
         check=False,
         timeout=20,
-        **options,  # type: ignore[call-overload]
+        **options,
     )
 
 

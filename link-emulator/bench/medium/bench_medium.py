@@ -47,7 +47,7 @@ from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import Campaign
 from nagi_reports.statistics import mean
 from ns3_chain import MODULES, VARIANTS, make_model_settings, make_settings
-from ns3_program import answered, compiled
+from ns3_program import compile_program, run_program
 from rich.console import Console
 from rich.table import Table
 
@@ -271,7 +271,7 @@ class Bench:
         """Start a program, whose answer is kept in a file."""
         name = f"{plan.run_id}-{settings['seed']}-{subject.replace(', ', '-').replace(' ', '-')}"
         kept = self.options.out / f"beside-{self.options.reach}" / f"{name}.json"
-        future = self.pool.submit(answered, program, settings, kept)
+        future = self.pool.submit(run_program, program, settings, kept)
         self.answers.append((subjects.setdefault(subject, CaseResults()), future))
 
     def finish(self) -> Results:
@@ -293,7 +293,7 @@ def repeat_or_extend(settings: dict[str, Any]) -> list[dict[str, Any]]:
 
 def measure(options: argparse.Namespace) -> Results:
     """Run all chains and return the results by case and subject. Raises InputError."""
-    ns3 = compiled(HERE / "chain.cpp", MODULES, options.out / "chain")
+    ns3 = compile_program(HERE / "chain.cpp", MODULES, options.out / "chain")
     with ThreadPoolExecutor(options.jobs) as pool:
         bench = Bench(options, pool, ns3)
         for traffic in options.traffic:

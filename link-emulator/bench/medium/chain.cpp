@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "chain_air.hpp"
+#include "chain_retry_limits.hpp"
 #include "ns3/applications-module.h"
 #include "ns3/core-module.h"
 #include "ns3/internet-module.h"
@@ -23,241 +25,11 @@
 #include "ns3/traffic-control-module.h"
 #include "ns3/wifi-module.h"
 
+namespace ns3_chain {
 namespace {
-
-using nlohmann::json;
 
 constexpr std::uint16_t port = 5001;
 constexpr std::uint32_t send_buffer_bytes = 1'000'000;
-constexpr double light_m_s = 299'792'458;
-// Time after a frame's end by which an answer has begun, if there is one (SIFS is 10 us).
-constexpr int answer_begins_us = 15;
-
-double linear(double db) { return std::pow(10, db / 10); }
-
-/// Path loss as in nagi's `reach: {by: sinr}`.
-struct Radio {
-  double spacing_m, tx_power_dbm, exponent, reference_loss_db, carrier_sense_dbm, noise_dbm;
-  std::optional<double> capture_db;  // nothing: ns-3's error model
-  bool has_delay;
-
-  [[nodiscard]] double distance(std::size_t one, std::size_t other) const {
-    return spacing_m * std::abs(static_cast<double>(one) - static_cast<double>(other));
-  }
-  [[nodiscard]] double power_dbm(std::size_t sender, std::size_t receiver) const {
-    return tx_power_dbm - reference_loss_db -
-           10 * exponent * std::log10(distance(sender, receiver));
-  }
-  [[nodiscard]] bool senses(std::size_t sender, std::size_t receiver) const {
-    return power_dbm(sender, receiver) >= carrier_sense_dbm;
-  }
-  [[nodiscard]] ns3::Time delay(std::size_t sender, std::size_t receiver) const {
-    return has_delay ? ns3::Seconds(distance(sender, receiver) / light_m_s) : ns3::Time();
-  }
-};
-
-struct Frame {
-  std::size_t sender = 0;
-  std::size_t receiver = 0;
-  std::string kind;
-  std::uint64_t packet = 0;  // ns-3's number of the packet
-  ns3::Time start, end;
-  bool was_received = false;
-};
-
-/// All frames on the air. Receivers with a capture threshold use them to decide on reception. The
-/// class also counts the outcome of each frame, in the terms of model/medium/air_frame.hpp.
-class Air {
- public:
-  explicit Air(const Radio& radio) : radio_(radio) {}
-
-  void begin(const Frame& frame) {
-    const ns3::Time horizon = ns3::Simulator::Now() - ns3::MilliSeconds(30);
-    while (!frames_.empty() && frames_.front().end < horizon) {
-      frames_.pop_front();
-      ++dropped_;
-    }
-    frames_.push_back(frame);
-    const std::uint64_t number = dropped_ + frames_.size() - 1;
-    ns3::Simulator::Schedule(frame.end + ns3::MicroSeconds(answer_begins_us) - frame.start,
-                             [this, number] { judge(number); });
-  }
-  void received(std::size_t receiver, std::uint64_t packet) {
-    if (Frame* frame = arriving(receiver, packet)) frame->was_received = true;
-  }
-  /// Return whether a frame that has just ended at a station is lost: its worst ratio to noise and
-  /// interference is below the capture threshold.
-  [[nodiscard]] bool is_drowned(std::size_t receiver, std::uint64_t packet) {
-    const Frame* frame = arriving_at(receiver, packet);
-    if (frame == nullptr || !radio_.capture_db) return false;
-    double worst = 0;
-    for (const Frame& at_begin : frames_) {  // interference rises only where a frame begins
-      if (!overlap(*frame, at_begin, receiver)) continue;
-      const ns3::Time at = std::max(arrives(at_begin, receiver), arrives(*frame, receiver));
-      double others = 0;
-      for (const Frame& other : frames_) {
-        if (&other == frame || other.sender == receiver || arrives(other, receiver) > at) continue;
-        if (leaves(other, receiver) <= at) continue;
-        others += linear(radio_.power_dbm(other.sender, receiver));
-      }
-      worst = std::max(worst, others);
-    }
-    const double power = linear(radio_.power_dbm(frame->sender, receiver));
-    return power < linear(*radio_.capture_db) * (linear(radio_.noise_dbm) + worst);
-  }
-  void measure_from(ns3::Time start) { measured_from_ = start; }
-  [[nodiscard]] const json& outcomes() const { return outcomes_; }
-
- private:
-  [[nodiscard]] ns3::Time arrives(const Frame& frame, std::size_t at) const {
-    return frame.start + radio_.delay(frame.sender, at);
-  }
-  [[nodiscard]] ns3::Time leaves(const Frame& frame, std::size_t at) const {
-    return frame.end + radio_.delay(frame.sender, at);
-  }
-  [[nodiscard]] bool overlap(const Frame& frame, const Frame& other, std::size_t at) const {
-    return &other != &frame && other.sender != frame.sender && other.sender != at &&
-           arrives(other, at) < leaves(frame, at) && leaves(other, at) > arrives(frame, at);
-  }
-  /// Return the frame of this packet whose last bit arrives at `receiver` now, or nullptr.
-  [[nodiscard]] Frame* arriving_at(std::size_t receiver, std::uint64_t packet) {
-    for (auto frame = frames_.rbegin(); frame != frames_.rend(); ++frame) {
-      if (frame->packet == packet && frame->sender != receiver &&
-          leaves(*frame, receiver) == ns3::Simulator::Now()) {
-        return &*frame;
-      }
-    }
-    return nullptr;
-  }
-  [[nodiscard]] Frame* arriving(std::size_t receiver, std::uint64_t packet) {
-    Frame* frame = arriving_at(receiver, packet);
-    return frame != nullptr && frame->receiver == receiver ? frame : nullptr;
-  }
-  void judge(std::uint64_t number) {
-    const Frame& frame = frames_.at(number - dropped_);
-    if (frame.start < measured_from_) return;
-    const std::string hop = std::to_string(frame.sender) + ">" + std::to_string(frame.receiver);
-    json& count = outcomes_[hop][frame.kind][outcome_of(frame)];
-    count = count.is_null() ? 1 : count.get<std::uint64_t>() + 1;
-  }
-  [[nodiscard]] std::string outcome_of(const Frame& frame) const {
-    if (frame.was_received) {
-      if (frame.kind != "RTS") return "received";
-      for (const Frame& other : frames_) {
-        if (other.kind == "CTS" && other.sender == frame.receiver && other.start > frame.end) {
-          return "received";
-        }
-      }
-      return "not_answered";
-    }
-    const Frame* strongest = nullptr;
-    for (const Frame& other : frames_) {
-      if (other.sender == frame.receiver && other.start < frame.end && other.end > frame.start) {
-        return "receiver_busy";
-      }
-      if (!overlap(frame, other, frame.receiver)) continue;
-      if (strongest == nullptr || radio_.power_dbm(other.sender, frame.receiver) >
-                                      radio_.power_dbm(strongest->sender, frame.receiver)) {
-        strongest = &other;
-      }
-    }
-    if (strongest == nullptr) return "out_of_reach";
-    return radio_.senses(strongest->sender, frame.sender) ? "collided" : "hidden_terminal";
-  }
-
-  Radio radio_;
-  std::deque<Frame> frames_;
-  std::uint64_t dropped_ = 0;
-  ns3::Time measured_from_;
-  json outcomes_ = json::object();
-};
-
-constexpr std::uint32_t max_failures = 25;  // ns-3 has 32 bits for 31 + 1 slots, doubled this often
-
-/// An error model by which a frame is received if its ratio to noise and interference is never
-/// below a threshold.
-class CaptureThreshold : public ns3::ErrorModel {
- public:
-  CaptureThreshold(Air& air, std::size_t station) : air_(air), station_(station) {}
-
- private:
-  bool DoCorrupt(ns3::Ptr<ns3::Packet> packet) override {
-    return air_.is_drowned(station_, packet->GetUid());
-  }
-  void DoReset() override {}
-  Air& air_;
-  std::size_t station_;
-};
-
-/// A station manager with constant rates and two retry limits: of failures before a CTS, and of
-/// failures of DATA after a CTS. A frame is dropped at either limit, as in 802.11-2012 (9.3.4.4)
-/// and ns-2. ns-3 3.44 has one limit for both.
-class TwoRetryLimits : public ns3::ConstantRateWifiManager {
- public:
-  static ns3::TypeId GetTypeId() {
-    static ns3::TypeId id =
-        ns3::TypeId("TwoRetryLimits")
-            .SetParent<ns3::ConstantRateWifiManager>()
-            .AddConstructor<TwoRetryLimits>()
-            .AddAttribute("Short", "", ns3::UintegerValue(7),
-                          ns3::MakeUintegerAccessor(&TwoRetryLimits::short_limit_),
-                          ns3::MakeUintegerChecker<std::uint32_t>())
-            .AddAttribute("Long", "", ns3::UintegerValue(4),
-                          ns3::MakeUintegerAccessor(&TwoRetryLimits::long_limit_),
-                          ns3::MakeUintegerChecker<std::uint32_t>())
-            .AddAttribute("ResetsWindow", "of contention, when a frame is given up",
-                          ns3::BooleanValue(true),
-                          ns3::MakeBooleanAccessor(&TwoRetryLimits::resets_window_),
-                          ns3::MakeBooleanChecker());
-    return id;
-  }
-  void SetupMac(const ns3::Ptr<ns3::WifiMac> mac) override {
-    ConstantRateWifiManager::SetupMac(mac);
-    mac_ = mac;
-    // ns-3 resets the window after FrameRetryLimit failures, even if no frame was dropped.
-    if (resets_window_) mac->SetAttribute("FrameRetryLimit", ns3::UintegerValue(max_failures));
-  }
-
- private:
-  void DoReportRtsFailed(ns3::WifiRemoteStation*) override { ++short_; }
-  void DoReportRtsOk(ns3::WifiRemoteStation*, double, ns3::WifiMode, double) override {
-    short_ = 0;
-    has_cts_ = true;
-  }
-  void DoReportDataFailed(ns3::WifiRemoteStation*) override {
-    ++(has_cts_ ? long_ : short_);
-    has_cts_ = false;
-  }
-  void DoReportDataOk(ns3::WifiRemoteStation*, double, ns3::WifiMode, double, ns3::MHz_u,
-                      std::uint8_t) override {
-    short_ = long_ = 0;
-    has_cts_ = false;
-  }
-  std::list<ns3::Ptr<ns3::WifiMpdu>> DoGetMpdusToDropOnTxFailure(
-      ns3::WifiRemoteStation*, ns3::Ptr<ns3::WifiPsdu> psdu) override {
-    std::list<ns3::Ptr<ns3::WifiMpdu>> dropped;
-    if (short_ < short_limit_ && long_ < long_limit_) return dropped;
-    short_ = long_ = 0;
-    for (const auto& mpdu : *ns3::PeekPointer(psdu)) dropped.push_back(mpdu);
-    if (!resets_window_) return dropped;
-    // ns-3 resets the window only if the failures exceed FrameRetryLimit.
-    ns3::UintegerValue limit;
-    mac_->GetAttribute("FrameRetryLimit", limit);
-    mac_->SetAttribute("FrameRetryLimit", ns3::UintegerValue(1));
-    ns3::Simulator::ScheduleNow(
-        [mac = mac_, limit] { mac->SetAttribute("FrameRetryLimit", limit); });
-    return dropped;
-  }
-
-  ns3::Ptr<ns3::WifiMac> mac_;
-  std::uint32_t short_limit_ = 7;
-  std::uint32_t long_limit_ = 4;
-  bool resets_window_ = true;
-  std::uint32_t short_ = 0;
-  std::uint32_t long_ = 0;
-  bool has_cts_ = false;
-};
-
 struct Counts {
   std::uint64_t received_bytes = 0;
   std::vector<std::uint64_t> given_up, cts_timeouts, ack_timeouts;  // by station
@@ -553,6 +325,7 @@ json Chain::run() {
 }
 
 }  // namespace
+}  // namespace ns3_chain
 
 int main(int argc, char** argv) {
   if (argc != 2) {
@@ -561,9 +334,9 @@ int main(int argc, char** argv) {
   }
   try {
     std::ifstream file(argv[1]);
-    const json settings = json::parse(file);
-    std::cout << Chain(settings).run().dump() << std::endl;
-  } catch (const json::exception& error) {
+    const nlohmann::json settings = nlohmann::json::parse(file);
+    std::cout << ns3_chain::Chain(settings).run().dump() << std::endl;
+  } catch (const nlohmann::json::exception& error) {
     std::cerr << "chain: " << argv[1] << ": " << error.what() << "\n";
     return 2;
   }

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from emulated import lay_wire
-from nagi.plan.radio import load_air_time
+from nagi.plan.air_time import load_air_time
 from nagi_contracts.paths import executable
 from running_daemon import RunningDaemon
 

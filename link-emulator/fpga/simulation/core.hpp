@@ -18,7 +18,7 @@ namespace nagi::fpga {
 
 constexpr std::int64_t tick_ns = 8;
 constexpr std::size_t beat_bytes = 64;
-// The size of a direction's packet memory; nagi/plan/fpga_links.py has the same value.
+// The size of a direction's packet memory; nagi/backends/fpga/plan.py has the same value.
 constexpr std::size_t address_bits = 18;  // words of 64 bytes: 16 MiB
 constexpr std::size_t packet_bits = 14;
 

@@ -160,7 +160,7 @@ def test_a_write_that_is_lost_is_done_again() -> None:
             return
         write(address, word)
 
-    words.write = lossy  # type: ignore[method-assign]
+    words.write = lossy
     with open_board(words) as board:
         board.start(3, 99, SAME, 0)
     assert (words.at[0x024], words.at[0x028], words.at[0x018]) == (3, 99, 1)
@@ -169,7 +169,7 @@ def test_a_write_that_is_lost_is_done_again() -> None:
 def test_a_clock_that_stands_still_is_noticed() -> None:
     words = Words()
     words.fixed |= {0x020}
-    words.write = lambda *_: None  # type: ignore[method-assign]
+    words.write = lambda *_: None
     with open_board(words) as board, pytest.raises(BoardError, match="stands still"):
         board.read_counters()
 

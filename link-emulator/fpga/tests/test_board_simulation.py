@@ -89,13 +89,13 @@ def simulation() -> Iterator[Simulation]:
     for name in names:
         subprocess.run(["ip", "netns", "delete", name], check=False, capture_output=True)
         ip("netns", "add", name)
-    process = subprocess.Popen(
+    board = subprocess.Popen(
         ["ip", "netns", "exec", names[0], program, "port-a", "port-b"],
         stdout=subprocess.PIPE,
         text=True,
     )
-    assert process.stdout is not None
-    uart = process.stdout.readline().strip()
+    assert board.stdout is not None
+    uart = board.stdout.readline().strip()
     ip("-n", names[0], "link", "set", "port-b", "netns", names[1])
     for name, interface, address in ((names[0], "port-a", NEAR), (names[1], "port-b", FAR)):
         in_it = ["ip", "netns", "exec", name]
@@ -104,15 +104,15 @@ def simulation() -> Iterator[Simulation]:
         ip("-n", name, "address", "add", f"{address}/24", "dev", interface)
         ip("-n", name, "link", "set", interface, "up")
     try:
-        yield Simulation(process, uart, number)
+        yield Simulation(board, uart, number)
     finally:
-        process.send_signal(signal.SIGTERM)
-        said = process.stdout.read()
-        process.wait()
+        board.send_signal(signal.SIGTERM)
+        said = board.stdout.read()
+        board.wait()
         print(said)
         for name in names:
             subprocess.run(["ip", "netns", "delete", name], check=False)
-        assert process.returncode == 0
+        assert board.returncode == 0
         assert "0 bad frames" in said, said
 
 
@@ -174,7 +174,7 @@ print(1)
     # The link's packets are not for the board, and the board answers none of them.
     process = simulation.run("nagi-fpga-ctl", "ping", "-c", "5", "-s", "972", "-W", "20", FAR)
     assert " 0% packet loss" in process.stdout, process.stdout
-    records, counters, ports = simulation.run_client(  # type: ignore[misc]
+    records, counters, ports = simulation.run_client(
         f"""
 from dataclasses import asdict
 board = open_board("{ADDRESS}")
@@ -262,7 +262,7 @@ def expected_losses(directory: Path, count: int, seed: int, link: int) -> list[b
 AGENT_RUN = """
 import hashlib, json, subprocess, sys, time
 from pathlib import Path
-from nagi_agent import board_links
+from nagi.backends.fpga.host import board_links
 from nagi_agent.contracts import RunPlan
 from nagi_fpga import loading
 from nagi_fpga.etherbone import Etherbone
@@ -279,10 +279,10 @@ told = {"build_id": build_id, "sha256": hashlib.sha256(b"").hexdigest()}
 plan = RunPlan.from_json(json.loads((directory / "plan.json").read_text()))
 assert board_links.find_problems([plan], str(directory)) == []
 running = board_links.BoardLinks(str(directory), plan, time.time(), str(directory))
-running.wait_until_ready()
+running.begin()
 subprocess.run(["ping", "-f", "-c", "60", "-s", "472", "-w", "60", far], check=False)
 running.check()
-running.stop()
+running.finish()
 """
 
 
@@ -299,7 +299,7 @@ def test_the_agent_s_records_are_those_of_the_model(simulation: Simulation, tmp_
     link["fpga"] = {"by": "board", "board": "simulated", "address": ADDRESS}
     written["links"] = [link]
     (tmp_path / "plan.json").write_text(json.dumps(written))
-    environment = f"PYTHONPATH={paths.AGENT}:{paths.P4_CONTROL}:{FPGA}"
+    environment = f"PYTHONPATH={paths.AGENT}:{paths.P4_CONTROL}:{FPGA}:{paths.ROOT}"
     process = simulation.run(
         "nagi-fpga-ctl", "env", environment, sys.executable, "-c", AGENT_RUN,
         str(tmp_path), f"{simulation.build_id:08x}", FAR,

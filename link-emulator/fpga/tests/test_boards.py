@@ -170,7 +170,7 @@ def test_boards_are_named_alike_everywhere() -> None:
     import typing
 
     import yaml
-    from nagi.spec.fpgas import Fpga
+    from nagi.backends.fpga.spec import Fpga
     from nagi_contracts.paths import COLLECTION
 
     annotation = Fpga.model_fields["board"].annotation

@@ -8,7 +8,8 @@ import subprocess
 import sys
 
 import pytest
-from nagi_fpga.loading import BoardError, BoardLocation, Lock
+from nagi_fpga.errors import BoardError
+from nagi_fpga.loading import BoardLocation, Lock
 
 LOCATION = BoardLocation("colorlight-i9", address=f"192.0.2.{os.getpid() % 250}")
 TRY = f"""

@@ -236,7 +236,7 @@ class FqCoDel:
         self.old: list[int] = []
         if self.is_linux:
             for flow in self.flows:
-                flow.backlog = self.backlog  # type: ignore[method-assign]
+                flow.backlog = self.backlog
 
     def find_queue(self, flow: int) -> int:
         if self.salt is None:

@@ -15,8 +15,8 @@ Limits of bmv2, and how operations deal with them:
 - counts of packets that queues dropped: not available;
 - a seed for random(): not available, so runs do not repeat.
 
-simple_switch's Thrift server listens on all addresses: nagi_agent/bmv2.py starts it so that only
-its own host reaches it.
+simple_switch's Thrift server listens on all addresses: nagi/backends/switch/host/bmv2.py starts it
+so that only its own host reaches it.
 """
 
 from __future__ import annotations

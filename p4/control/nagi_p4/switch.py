@@ -12,9 +12,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from types import TracebackType
-from typing import Any, Iterator, Optional, Sequence
+from typing import Any, Iterator, Optional, Sequence, TypeVar
 
 from nagi_p4.operations import Answer, Number, Operation
+
+AnySwitch = TypeVar("AnySwitch", bound="Switch")
 
 
 class Switch(ABC):
@@ -46,7 +48,7 @@ class Switch(ABC):
     def close(self) -> None:
         """Close the connection. The switch keeps running as it is."""
 
-    def __enter__(self) -> Switch:
+    def __enter__(self: AnySwitch) -> AnySwitch:
         return self
 
     def __exit__(

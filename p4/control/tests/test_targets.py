@@ -12,6 +12,7 @@ import socket
 import struct
 import threading
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from nagi_p4 import notifications, simple_switch_client
@@ -395,7 +396,7 @@ def test_bmv2_s_entries_are_told_as_nagi_switch_tells_its_own():
 def test_bmv2_s_multicast_is_read_and_deleted_whoever_made_it(bmv2):
     copies = [{"rid": 0, "ports": [1, 2]}, {"rid": 1, "ports": [2]}]
     assert bmv2.read_multicast() == [{"group": 3, "copies": copies}]
-    calls = Recorder()
+    calls: Any = Recorder()
     calls.bm_mc_get_entries = lambda *_: json.dumps(TREE)
     bmv2._connection.multicast = calls
     bmv2.delete_group(3)
@@ -414,7 +415,7 @@ def test_bmv2_takes_entries_by_their_key(bmv2):
     }
     bmv2._connection.modules["types"] = ThriftObject(**types)
     bmv2._connection.pipeline = Pipeline(PROGRAM)
-    calls = Recorder()
+    calls: Any = Recorder()
     calls.bm_mt_get_entry_from_key = lambda *_: ThriftObject(entry_handle=9)
     bmv2._connection.standard = calls
     key = {"table": "routes", "match": ["10.0.0.0/8", 1]}

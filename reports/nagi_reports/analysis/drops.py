@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from nagi_contracts.plan import FlowPlan
+from nagi_contracts.plan import TARGET_RECORDS, FlowPlan
 
 from nagi_reports.analysis.recorded import (
     RecordedRun,
@@ -11,9 +11,11 @@ from nagi_reports.analysis.recorded import (
 
 
 def has_full_drop_log(flow: FlowPlan, recorded: RecordedRun) -> bool:
-    """Return whether every drop on the flow's path is in a log; bmv2 logs none."""
-    imposed = any(recorded.plan.switch_share(direction) is not None for direction in flow.path)
-    return not (imposed and recorded.plan.switch_target == "bmv2")
+    """Return whether every drop on the flow's path is in a log."""
+    plan = recorded.plan
+    if plan.switch_target is None or TARGET_RECORDS[plan.switch_target].has_drop_log:
+        return True
+    return all(plan.switch_share(direction) is None for direction in flow.path)
 
 
 def count_drops(flow: FlowPlan, recorded: RecordedRun) -> tuple[int | None, int, int]:
@@ -41,7 +43,7 @@ def count_drops(flow: FlowPlan, recorded: RecordedRun) -> tuple[int | None, int,
             transmitted += account.server.packets
             dropped: int | None = account.packets.dropped_by_queue
         else:
-            lost = port.lost or 0  # a user's own pipeline on bmv2 reports none
+            lost = port.lost or 0  # some targets do not report it of a user's pipeline
             sent = account.packets.offered if port.sent is None else port.sent
             losses += lost
             transmitted += sent + lost

@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The content of the report of a campaign: one module per section, which returns its blocks."""
+"""The content of the report of a campaign: one module per section, which returns its blocks.
+
+Backends add sections and more (backends.py).
+"""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from nagi_reports.chapters import (
     applications,
@@ -10,14 +15,13 @@ from nagi_reports.chapters import (
     fairness,
     losses,
     measures,
-    media,
     over_time,
-    radios,
     results,
     runs,
     setting,
     statements,
 )
+from nagi_reports.chapters.backends import Chapter, collect_notes
 from nagi_reports.chapters.material import Material, read_material
 from nagi_reports.content import Report, Section
 from nagi_reports.outcomes import evaluate_statements
@@ -25,9 +29,18 @@ from nagi_reports.outcomes import evaluate_statements
 __all__ = ["compose", "read_material"]
 
 
-def compose(material: Material) -> Report:
-    """Return the report of a campaign."""
+def compose(material: Material, chapters: Mapping[str, Chapter]) -> Report:
+    """Return the report of a campaign.
+
+    Args:
+        material: The records of the campaign.
+        chapters: What each backend adds, by the backend's name.
+    """
     campaign = material.campaign
+    shares = chapters.values()
+    notes = collect_notes(material, shares)
+    setup_rows = [row for share in shares for row in share.compose_setup_rows(material)]
+    programs = [program for share in shares for program in share.list_programs(campaign.build)]
     outcomes = evaluate_statements(campaign, material.table)
     name = campaign.experiment + (f" ({campaign.variant})" if campaign.variant else "")
     sections = [
@@ -37,14 +50,27 @@ def compose(material: Material) -> Report:
         Section("measures", "Other metrics", measures.compose_blocks(material)),
         Section("fairness", "Fairness", fairness.compose_blocks(material)),
         Section("statements", "Statements checked", statements.compose_blocks(outcomes)),
-        Section("time", "Time series", over_time.compose_blocks(material)),
+        Section("time", "Time series", over_time.compose_blocks(material, notes)),
         Section("losses", "Loss differentiation", losses.compose_blocks(material)),
-        Section("radio", "Radio links", radios.compose_blocks(material)),
-        Section("media", "Shared media", media.compose_blocks(material)),
-        Section("setting", "Setup", setting.compose_blocks(material)),
-        Section("certificate", "Certificate", certificate.compose_blocks(material)),
-        Section("definitions", "Definitions", closing.compose_definitions(material)),
-        Section("reproduce", "Reproduction", closing.compose_reproduction(material)),
+        *(section for share in shares for section in share.compose_sections(material)),
+        Section("setting", "Setup", setting.compose_blocks(material, setup_rows, notes)),
+        Section(
+            "certificate",
+            "Certificate",
+            [
+                *certificate.compose_blocks(material),
+                *(block for share in shares for block in share.compose_certificate(material)),
+            ],
+        ),
+        Section(
+            "definitions",
+            "Definitions",
+            [
+                *closing.compose_definitions(material, notes),
+                *(block for share in shares for block in share.compose_definitions(material)),
+            ],
+        ),
+        Section("reproduce", "Reproduction", closing.compose_reproduction(material, programs)),
         Section("runs", "All runs", runs.compose_blocks(material)),
     ]
     return Report(

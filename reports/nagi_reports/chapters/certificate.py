@@ -9,7 +9,6 @@ from nagi_contracts import noise
 from nagi_contracts.records import Check, Verdict
 from nagi_contracts.units import format_count
 
-from nagi_reports.chapters import switches
 from nagi_reports.chapters.material import Material
 from nagi_reports.chapters.words import (
     describe_point,
@@ -88,7 +87,7 @@ def compose_blocks(material: Material) -> list[Block]:
                 ruled=True,
             )
         )
-    return [*blocks, *switches.compose_blocks(material)]
+    return blocks
 
 
 def _format_reasons(verdict: Verdict) -> str:

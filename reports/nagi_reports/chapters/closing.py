@@ -9,6 +9,7 @@ from nagi_contracts.records import CampaignRun
 
 from nagi_reports.attribution import NO_THRESHOLD, REDUCED_BELOW, RESTORED_RTTS
 from nagi_reports.chapters import applications
+from nagi_reports.chapters.backends import Notes
 from nagi_reports.chapters.material import Material
 from nagi_reports.chapters.words import (
     to_words,
@@ -25,7 +26,7 @@ from nagi_reports.formula import fraction, root, row, squared, symbol, text, tot
 from nagi_reports.series import find_bottleneck
 
 
-def compose_definitions(material: Material) -> list[Block]:
+def compose_definitions(material: Material, notes: Notes) -> list[Block]:
     """Return the blocks of the section Definitions."""
     g, b, a = (symbol(name, "i") for name in "gba")
     flow = material.plan.flows[0]
@@ -102,50 +103,15 @@ def compose_definitions(material: Material) -> list[Block]:
             None,
             "Packets that have entered a link's queue and whose transmission has not begun. A "
             "packet's transmission begins when it has arrived and its predecessor's has ended; it "
-            "ends the propagation delay before it is due at the far end."
-            + (
-                " At a station of a medium a packet's transmission lasts from then on until it has "
-                "been acknowledged or given up."
-                if material.plan.media
-                else ""
-            ),
+            "ends the propagation delay before it is due at the far end." + notes["queue"],
         ),
         *applications.define_metrics(material),
         *_define_classification(material),
-        *_define_fairness_metrics(material),
-        *_define_media_metrics(material),
+        *_define_fairness_metrics(material, notes),
     ]
 
 
-def _define_media_metrics(material: Material) -> list[Block]:
-    """Return definitions for flows over shared media, if the results have any."""
-    if "airtime_share" not in material.table or material.table["airtime_share"].isna().all():
-        return []
-    return [
-        Definition(
-            "Given up on media",
-            fraction(text("packets given up at the retry limit"), text("packets tried")),
-            "Link-layer drop probability. Over the packets of a flow, ACKs included, that were "
-            "delivered or given up during the measurement interval; a packet counts at each "
-            "station that tried to send it. A packet that a queue dropped was not tried.",
-        ),
-        Definition(
-            "Retries per hop",
-            None,
-            "The mean, over the same packets and stations, of the attempts beside the first. An "
-            "attempt is an RTS, or the packet itself where no RTS is sent.",
-        ),
-        Definition(
-            "Airtime",
-            None,
-            "The share of the measurement interval in which at least one RTS, CTS, DATA or ACK "
-            "frame of the flow's packets was on the air. Frames sent at the same time in different "
-            "places count once.",
-        ),
-    ]
-
-
-def _define_fairness_metrics(material: Material) -> list[Block]:
+def _define_fairness_metrics(material: Material, notes: Notes) -> list[Block]:
     """Return definitions for flows that share a bottleneck, if the results have any."""
     if "share" not in material.table or material.table["share"].isna().all():
         return []
@@ -164,11 +130,7 @@ def _define_fairness_metrics(material: Material) -> list[Block]:
             "Over the goodputs of the n flows that share a bottleneck, without background traffic "
             "(Jain, Chiu, Hawe 1984; RFC 5166, 2.3.1). A flow's bottleneck is here the direction "
             "of a link on its path with the smallest rate per flow that crosses it."
-            + (
-                " A medium is one direction, which a flow crosses once per hop."
-                if material.plan.media
-                else ""
-            ),
+            + notes["bottleneck"],
         )
     ]
     if "harm_goodput" in material.table and material.table["harm_goodput"].notna().any():
@@ -240,8 +202,15 @@ def _define_classification(material: Material) -> list[Block]:
     return definitions
 
 
-def compose_reproduction(material: Material) -> list[Block]:
-    """Return the blocks of the section Reproduction."""
+def compose_reproduction(
+    material: Material, backend_programs: list[tuple[str, str | None]]
+) -> list[Block]:
+    """Return the blocks of the section Reproduction.
+
+    Args:
+        material: The records of the campaign.
+        backend_programs: Name and SHA-256 of programs of backends; None if one was not used.
+    """
     campaign = material.campaign
     seeds = _list_seeds(material)
     build = campaign.build
@@ -251,10 +220,8 @@ def compose_reproduction(material: Material) -> list[Block]:
         analysis_command = []
     other_programs = [
         ("nagi-traffic", build.nagi_traffic),
-        ("nagi-switch", build.nagi_switch),
-        ("simple_switch", build.simple_switch),
-        ("nagi-p4runtime", build.nagi_p4runtime),
-        ("nagi-sdr", build.nagi_sdr),
+        *backend_programs,
+        *build.parts.items(),
     ]
     return [
         Commands(

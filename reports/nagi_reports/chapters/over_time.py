@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from nagi_reports import figures
+from nagi_reports.chapters.backends import Notes
 from nagi_reports.chapters.material import Material
 from nagi_reports.chapters.words import to_words
 from nagi_reports.content import (
@@ -85,7 +86,7 @@ def choose_runs(material: Material) -> list[ChosenRuns]:
     return selected
 
 
-def compose_blocks(material: Material) -> list[Block]:
+def compose_blocks(material: Material, notes: Notes) -> list[Block]:
     """Return the blocks of the section; empty if nothing was recorded."""
     summary = material.summary
     blocks: list[Block] = []
@@ -128,16 +129,7 @@ def compose_blocks(material: Material) -> list[Block]:
         f"{material.plan.tcp_info_interval_s:g} s. The queue follows from the emulator's record of "
         "every packet's arrival and departure; packets in transmission are not counted."
     )
-    if material.plan.switches():
-        introduction += (
-            " Of a queue that a switch has, samples are shown that the switch takes of packets as "
-            "they leave it: what waits behind them."
-        )
-    if material.plan.media:
-        introduction += (
-            " On a shared medium the queue is that of the station that sends over the first hop "
-            "with the smallest rate, and losses are the packets that it gave up."
-        )
+    introduction += notes["time series"]
     flows = max(len(plan.flows) for plan in material.plans.values())
     if flows > MAX_FLOWS:
         introduction += f" Of up to {flows} flows of a run, the first {MAX_FLOWS} are shown."

@@ -9,20 +9,17 @@ from datetime import UTC, datetime
 
 from nagi_contracts.errors import InputError
 from nagi_contracts.links import Links
-from nagi_contracts.media import MatrixReach, MediumPlan, RangeReach
+from nagi_contracts.media import MediumPlan
 from nagi_contracts.plan import (
     DIRECTIONS,
-    DirectionPlan,
     FlowPlan,
     LinkDirection,
     RunPlan,
-    SwitchTarget,
 )
-from nagi_contracts.switches import Switches
 from nagi_contracts.units import format_count
 
 from nagi_reports import figures
-from nagi_reports.chapters import radios
+from nagi_reports.chapters.backends import Notes
 from nagi_reports.chapters.material import Material
 from nagi_reports.chapters.ranges import (
     describe_delays,
@@ -41,10 +38,18 @@ from nagi_reports.content import (
 _MAX_UNLINKED = 4  # with more stations without links, the topology hides them
 
 
-def compose_blocks(material: Material) -> list[Block]:
-    """Return the blocks of the section."""
+def compose_blocks(
+    material: Material, backend_rows: list[tuple[str, str]], notes: Notes
+) -> list[Block]:
+    """Return the blocks of the section.
+
+    Args:
+        material: The records of the campaign.
+        backend_rows: Rows of backends for the table of facts.
+        notes: What backends add to texts.
+    """
     links = _compose_links(material) if material.plan.links else []
-    return [*links, Facts(_collect_facts(material))]
+    return [*links, Facts(_collect_facts(material, backend_rows, notes))]
 
 
 def _compose_links(material: Material) -> list[Block]:
@@ -173,7 +178,9 @@ def _make_diagram_lines(plans: list[RunPlan], index: int) -> Iterator[str]:
     yield describe_delays(forward)
 
 
-def _collect_facts(material: Material) -> list[tuple[str, str]]:
+def _collect_facts(
+    material: Material, backend_rows: list[tuple[str, str]], notes: Notes
+) -> list[tuple[str, str]]:
     """Return names and values of the facts on the setup."""
     campaign, plan = material.campaign, material.plan
     facts = [
@@ -200,11 +207,9 @@ def _collect_facts(material: Material) -> list[tuple[str, str]]:
             "Lab",
             f"{campaign.lab}; {_name_emulated_parts(plan)} emulated by nagi-link"
             + _describe_emulator(material)
-            + (", which nagi-sdr runs for radios" if plan.radios() else ""),
+            + notes["emulator"],
         ),
-        *_make_switch_rows(material),
-        *_make_radio_rows(material),
-        *_make_media_rows(material),
+        *backend_rows,
         ("Machine", "; ".join(sorted(machines))),
         ("Kernel", "; ".join(sorted({f"Linux {node_facts.kernel}" for node_facts in facts}))),
         ("Programs", "; ".join(programs)),
@@ -291,141 +296,11 @@ def _describe_emulator(material: Material) -> str:
     return ""
 
 
-_TARGET_PHRASES: dict[SwitchTarget, str] = {
-    "nagi": "on nagi-switch",
-    "bmv2": "on bmv2's simple_switch",
-    "p4runtime": "by P4Runtime on",
-}
-
-
-def _make_switch_rows(material: Material) -> list[tuple[str, str]]:
-    """Return a row on the programs of nodes that are switches, with their notices."""
-    for run_id, plan in material.plans.items():
-        if not plan.switches():
-            return []
-        try:
-            accounts = Switches.read(material.run_directory(run_id) / "switches.json").switches
-        except InputError:
-            continue
-        descriptions = []
-        for switch in accounts:
-            program = _TARGET_PHRASES[switch.target]
-            timed = switch.scheduling and not material.in_virtual_time
-            scheduling = f" ({switch.scheduling})" if timed else ""
-            notes = "".join(f"; {notice}" for notice in switch.notices)
-            planned = plan.node(switch.node).switch
-            own_pipeline = None if planned is None else planned.own
-            pipeline = "edge.p4" if own_pipeline is None else own_pipeline.name
-            descriptions.append(
-                f"{switch.node}: {pipeline} {program} {switch.version}{scheduling}{notes}"
-            )
-        return [("Switches", ". ".join(descriptions))]
-    return []
-
-
-def _make_radio_rows(material: Material) -> list[tuple[str, str]]:
-    """Return a row on radios and their channels over all runs."""
-    descriptions: dict[str, None] = {}
-    for plan in material.plans.values():
-        for link in plan.radios():
-            radio = link.radio
-            assert radio is not None
-            phrases = [f"{link.name}: {radio.by}, {radios.describe_radio(radio)}"]
-            for direction in DIRECTIONS:
-                channel = radios.describe_direction(radio, direction)
-                if channel:
-                    phrases.append(f"{direction} {channel}")
-            descriptions["; ".join(phrases)] = None
-    return [("Radios", ". ".join(descriptions))] if descriptions else []
-
-
 def _name_emulated_parts(plan: RunPlan) -> str:
     """Return what the emulator carries: links, media or both."""
     if not plan.media:
         return "every link"
     return "every link and medium" if plan.links else "every medium"
-
-
-def _make_media_rows(material: Material) -> list[tuple[str, str]]:
-    """Return a row on shared media over all runs."""
-    by_name: dict[str, list[MediumPlan]] = {}
-    for plan in material.plans.values():
-        for medium in plan.media:
-            by_name.setdefault(medium.name, []).append(medium)
-    descriptions = [
-        ". ".join([_describe_medium(medium_plans), *_describe_reach(medium_plans)])
-        for medium_plans in by_name.values()
-    ]
-    return [("Shared media", ". ".join(descriptions))] if descriptions else []
-
-
-def _describe_medium(plans: list[MediumPlan]) -> str:
-    """Return PHY and MAC of a medium over all runs."""
-    first = plans[0]
-    stations = format_range({len(plan.stations) for plan in plans}, "stations")
-    phrases = [" or ".join(dict.fromkeys(plan.phy for plan in plans))]
-    if preambles := dict.fromkeys(plan.preamble for plan in plans if plan.preamble is not None):
-        phrases.append(f"{' or '.join(preambles)} preamble")
-    phrases.append(f"data at {format_range([plan.data_rate_bps / 1e6 for plan in plans], 'Mb/s')}")
-    phrases.append(
-        "control frames and broadcasts at "
-        f"{format_range([plan.basic_rate_bps / 1e6 for plan in plans], 'Mb/s')}"
-    )
-    thresholds = [
-        plan.rts_threshold_bytes for plan in plans if plan.rts_threshold_bytes is not None
-    ]
-    if not thresholds:
-        phrases.append("no RTS and CTS")
-    elif len(thresholds) == len(plans) and not any(thresholds):
-        phrases.append("RTS and CTS before every packet")
-    else:
-        exception = "" if len(thresholds) == len(plans) else " in some runs"
-        phrases.append(
-            f"RTS and CTS before MPDUs longer than {format_range(thresholds, 'bytes')}{exception}"
-        )
-    phrases.append(
-        f"retry limits {format_range({plan.short_retry_limit for plan in plans}, '').strip()} "
-        "(short) "
-        f"and {format_range({plan.long_retry_limit for plan in plans}, '').strip()} (long)"
-    )
-    phrases.append(
-        f"CW from {format_range({plan.cw_min for plan in plans}, '').strip()} "
-        f"to {format_range({plan.cw_max for plan in plans}, '').strip()}"
-    )
-    waits = describe_directions(
-        [DirectionPlan(queue=plan.queue, loss=plan.loss) for plan in plans]
-    )[2:]
-    phrases.append(f"queue of {waits[0]} at each station")
-    if waits[1] != "none":
-        phrases.append(f"frames lost: {waits[1]}")
-    if not first.resets_nav:
-        phrases.append("a NAV set by an RTS is not reset")
-    if first.eifs_after == "signals":
-        phrases.append("EIFS also after what was only sensed")
-    return f"{first.name}: {stations}, {'; '.join(phrases)}"
-
-
-def _describe_reach(plans: list[MediumPlan]) -> list[str]:
-    """Return which stations hear each other on a medium, over all runs."""
-    descriptions: dict[str, None] = {}
-    for reach in (plan.reach for plan in plans):
-        if isinstance(reach, RangeReach):
-            capture = "" if reach.capture_db is None else f", capture {reach.capture_db:g} dB"
-            description = (
-                f"Ranges: transmission {reach.transmission_m:g} m, carrier sense "
-                f"{reach.carrier_sense_m:g} m, interference {reach.interference_m:g} m{capture}"
-            )
-        elif isinstance(reach, MatrixReach):
-            description = "Who hears whom is given as a matrix"
-        else:
-            description = (
-                f"Reach by SINR: {reach.tx_power_dbm:g} dBm sent, path loss exponent "
-                f"{reach.path_loss_exponent:g} with {reach.reference_loss_db:g} dB at 1 m, noise "
-                f"{reach.noise_dbm:g} dBm, sensitivity {reach.sensitivity_dbm:g} dBm, carrier "
-                f"sense {reach.carrier_sense_dbm:g} dBm, capture {reach.capture_db:g} dB"
-            )
-        descriptions[description] = None
-    return list(descriptions)
 
 
 def _format_period(first: str, last: str) -> str:

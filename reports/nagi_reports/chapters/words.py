@@ -10,13 +10,6 @@ from nagi_contracts.records import CampaignRun
 from nagi_reports.summary import Mean, Summary
 
 NONE = "–"
-MODULATIONS = {
-    "bpsk": "BPSK",
-    "qpsk": "QPSK",
-    "8psk": "8-PSK",
-    "16qam": "16-QAM",
-    "64qam": "64-QAM",
-}
 
 
 def format_mean(mean: Mean | None, digits: int = 3) -> str:

@@ -121,7 +121,7 @@ class FpgaSession:
             )
             offset += 40
             frame = answer[offset : offset + length]
-            departures.append(Departure(*values, direction, fate, ecn, bool(marked), frame))
+            departures.append(Departure(*(*values, direction, fate, ecn, bool(marked), frame)))
             offset += length
         assert offset == len(answer)
         return next_ns, departures

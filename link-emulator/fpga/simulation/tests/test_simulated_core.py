@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fpga_session import NEVER, TICK_NS, Arrival, Departure, FpgaSession, Refused
-from nagi.plan.fpga_links import SIMULATED
+from nagi.backends.fpga.plan import SIMULATED
 from nagi.records.packets import RECORD, read_records, write_records
 from nagi_contracts.paths import executable
 

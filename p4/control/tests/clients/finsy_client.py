@@ -44,7 +44,8 @@ async def main(address: str, programs: Path) -> None:
             ]
         )
         print("written", flush=True)
-        found = [entry async for entry in switch.read(fy.P4TableEntry("stations"))]
+        read = switch.read(fy.P4TableEntry("stations"))
+        found = [entry async for entry in read]  # type: ignore[attr-defined]
         assert len(found) == 2, found
         assert {entry[DESTINATION] for entry in found} == {9, 10}, found
         print("read", flush=True)

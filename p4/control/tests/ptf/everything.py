@@ -11,7 +11,7 @@ from pathlib import Path
 import grpc
 import ptf
 from nagi_p4runtime.protos import p4r
-from ptf import testutils
+from ptf import testutils  # type: ignore[attr-defined]
 from ptf.base_tests import BaseTest
 from served import Session, config_of, read_info
 
@@ -21,7 +21,7 @@ class Everything(BaseTest):
 
     def setUp(self):
         super().setUp()
-        self.dataplane = ptf.dataplane_instance
+        self.dataplane = ptf.dataplane_instance  # type: ignore[attr-defined]
         programs = Path(testutils.test_param_get("programs"))
         info_path = programs / "everything.p4info.txtpb"
         self.channel = grpc.insecure_channel(testutils.test_param_get("address"))

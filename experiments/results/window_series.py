@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Extract windows and goodput over time of selected runs.
+
+results.parquet does not have these series; figures.py reads them from achievement-2008.csv.
+
+    python window_series.py results/achievement-2008 ...     # replaces the rows of these campaigns
+
+One row per second of a run: the sender's mean window in packets, the share of the capacity that was
+acknowledged as data, and the shares of samples of the socket in which the kernel was in recovery
+(TCP_CA_Recovery) and after a timeout (TCP_CA_Loss).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pandas as pd
+from campaign_table import replace_campaigns
+
+TABLE = Path(__file__).resolve().parent / "achievement-2008.csv"
+# The first repeat of each run at these points of a campaign.
+_CHOSEN = {
+    "achievement-2008": (
+        {"error_rate": "0 %", "capacity": "40 Mb/s"},
+        {"error_rate": "0.1 %", "capacity": "100 Mb/s", "scheme": "westwood"},
+    ),
+    "achievement-2008-uncapped": ({"error_rate": "0 %", "capacity": "100 Mb/s"},),
+}
+_RECOVERY, _LOSS = 3, 4  # tcp_ca_state of include/net/tcp.h
+
+
+def seconds_of(run: Path, names: dict[str, str], capacity_bps: float) -> pd.DataFrame:
+    """Return the table's rows for a run directory, one per second.
+
+    `names` has the campaign and the point of the run, by column.
+    """
+    columns = ["t_s", "snd_cwnd", "bytes_acked", "ca_state"]
+    samples = pd.read_parquet(run / "tcp_info.parquet", columns=columns).sort_values("t_s")
+    second = samples["t_s"].floordiv(1).astype(int)
+    by_second = samples.groupby(second)
+    acked = by_second["bytes_acked"].last().diff().fillna(by_second["bytes_acked"].last())
+    return pd.DataFrame(
+        {
+            **names,
+            "second": by_second.size().index,
+            "window_packets": by_second["snd_cwnd"].mean().round(1),
+            "share": (acked * 8 / capacity_bps).round(4),
+            "recovery": (samples["ca_state"] == _RECOVERY).groupby(second).mean().round(2),
+            "loss": (samples["ca_state"] == _LOSS).groupby(second).mean().round(2),
+        }
+    )
+
+
+def main(campaigns: list[Path]) -> None:
+    found = [
+        seconds_of(run.parent, {"campaign": campaign.name} | row["point"], row["bottleneck_bps"])
+        for campaign in campaigns
+        for run in campaign.glob("runs/*/metrics.json")
+        for row in json.loads(run.read_text())["rows"][:1]
+        if row["repeat"] == 0
+        and any(each.items() <= row["point"].items() for each in _CHOSEN[campaign.name])
+    ]
+    if found:
+        order = ["campaign", "error_rate", "capacity", "scheme", "second"]
+        replace_campaigns(TABLE, pd.concat(found), order)
+
+
+if __name__ == "__main__":
+    main([Path(each) for each in sys.argv[1:]])

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run nagi-fpga, which simulates the core of the FPGA that carries one link of a run.
+
+nagi-link has the other end of its socket, configures it, and ends it by closing the socket.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+from typing import Optional
+
+from nagi_agent.commands import describe_exit_status
+from nagi_agent.contracts import LinkPlan, RunPlan
+from nagi_agent.processes import end_process, read_log_tail, start_process
+
+NAME = "nagi-fpga"
+_END_TIMEOUT_S = 5.0
+
+
+class SimulatedCore:
+    """A running nagi-fpga.
+
+    Args:
+        program: path of nagi-fpga.
+        link: name of the link.
+        directory: working directory, which also gets the log.
+
+    Attributes:
+        descriptors: the socket that nagi-link inherits.
+    """
+
+    def __init__(self, program: str, link: str, directory: str) -> None:
+        self._link = link
+        self._log = os.path.join(directory, f"{NAME}.{link}.log")
+        self._socket, core_socket = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.descriptors: tuple[int, ...] = (self._socket.fileno(),)
+        with core_socket, open(self._log, "wb") as log:
+            self._process = start_process(
+                [program, "run", "--link", link, "--socket", str(core_socket.fileno())],
+                stderr=log,
+                cwd=directory,
+                pass_fds=(core_socket.fileno(),),
+            )
+
+    def close_descriptors(self) -> None:
+        self._socket.close()
+
+    def check(self) -> None:
+        """Raise RuntimeError if nagi-fpga has failed. It may end with status 0."""
+        status = self._process.poll()
+        if status:
+            end = describe_exit_status(status)
+            raise RuntimeError(f"link {self._link}: {NAME} {end}: {read_log_tail(self._log)}")
+
+    def finish(self) -> None:
+        """Wait until nagi-fpga ends, after nagi-link has ended.
+
+        Raises:
+            RuntimeError: its exit status is not 0, or it had to be killed.
+        """
+        try:
+            self._process.wait(_END_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+        self.check()
+
+    def kill(self) -> None:
+        self._socket.close()
+        end_process(self._process, signal.SIGKILL, _END_TIMEOUT_S)
+
+
+def list_simulated(plan: RunPlan) -> list[LinkPlan]:
+    """Return the links whose core nagi-fpga simulates."""
+    return [
+        link
+        for link in plan.carried_by("fpga")
+        if link.fpga is not None and link.fpga.by == "simulated"
+    ]
+
+
+def find_problem(plans: list[RunPlan], nagi_fpga: Optional[str]) -> Optional[str]:
+    """Return why this host cannot simulate the plans' FPGAs, with the cure, or None.
+
+    Args:
+        plans: the runs to check.
+        nagi_fpga: path of nagi-fpga, or None if the batch names none.
+    """
+    names = list(dict.fromkeys(link.name for plan in plans for link in list_simulated(plan)))
+    if not names or (nagi_fpga is not None and shutil.which(nagi_fpga) is not None):
+        return None
+    fact = f"link {names[0]} is an FPGA's"
+    if len(names) > 1:
+        fact = f"links {', '.join(names)} are FPGAs'"
+    return f"{fact}, and there is no {nagi_fpga or NAME}; build it with `make fpga-simulation`"

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What links of FPGAs need: nagi-fpga, which simulates the core, or a board at real hosts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from nagi_contracts import paths
+from nagi_contracts.errors import refuse
+from nagi_contracts.inspection import Inspection
+from nagi_contracts.plan import RunPlan, SwitchTarget
+from nagi_contracts.records import compute_sha256
+
+from nagi.backends.availability import Availability, judge_program
+from nagi.backends.fpga.spec import is_simulated
+from nagi.backends.interface import Needs
+from nagi.labs.shape import EMULATOR
+from nagi.spec.experiment import Experiment
+
+INSTALL = "build it: `make fpga-simulation`"
+INSTALL_THERE = "install it there, or set its path as `nagi_fpga`"
+_PROCESSORS = 1  # of one simulated core, at 10 Mb/s
+
+
+class FpgaNeeds(Needs):
+    """The needs of links of FPGAs. Users are links whose core is simulated."""
+
+    predicates = ("is an FPGA's", "are FPGAs'")
+
+    def is_needed_by(self, experiment: Experiment) -> bool:
+        return any(is_simulated(link) for link in experiment.links.values())
+
+    def list_users(self, plans: Iterable[RunPlan]) -> list[str]:
+        return _list_links(plans, "simulated")
+
+    def check_availability(self) -> Availability:
+        if not _locate_nagi_fpga().is_file():
+            return Availability(False, f"there is no {_locate_nagi_fpga()}", INSTALL)
+        return Availability(True)
+
+    def check_availability_on(self, inspection: Inspection) -> Availability:
+        if inspection.node != EMULATOR:
+            return Availability(True)
+        return judge_program("nagi-fpga", inspection.read_program("fpga"), INSTALL_THERE)
+
+    def require_lab(self, plans: Iterable[RunPlan], lab: str) -> None:
+        """Raise InputError if links are on boards and `lab` has no cables to boards."""
+        links = _list_links(plans, "board")
+        if links and lab != "physical":
+            raise refuse(
+                f"{self.describe(links)} on a board, and the {lab} lab has none",
+                "give the hosts that are cabled to it: --inventory FILE, or write `by: simulated`",
+                key=f"links.{links[0]}.fpga.by",
+            )
+
+    def hash_programs(self, is_local: bool, switch: SwitchTarget) -> dict[str, str | None]:
+        program = _locate_nagi_fpga()
+        return {"nagi_fpga": compute_sha256(program) if is_local and program.is_file() else None}
+
+    def count_processors(self, plan: RunPlan) -> float:
+        return _PROCESSORS * len(_list_links([plan], "simulated"))
+
+    def classify_run(self, plan: RunPlan) -> str:
+        return "fpgas" if plan.carried_by("fpga") else ""
+
+
+def _list_links(plans: Iterable[RunPlan], by: str) -> list[str]:
+    """Return the names of links whose core is simulated, or is on a board, each once."""
+    links = (link for plan in plans for link in plan.carried_by("fpga"))
+    return list(dict.fromkeys(link.name for link in links if link.fpga and link.fpga.by == by))
+
+
+def _locate_nagi_fpga() -> Path:
+    return paths.executable("nagi-fpga")
+
+
+part = FpgaNeeds()

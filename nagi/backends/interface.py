@@ -1,0 +1,430 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the rooms of the pipeline ask of a backend.
+
+A backend is a folder beside this file. Each class here stands for one file of such a folder, and
+the object `part` of that file has its attributes and methods. A backend without a file has no share
+in that room. The pipeline iterates over the backends (registry.py) and knows none by its name.
+
+| file | room | class |
+| --- | --- | --- |
+| `spec.py` | `nagi.spec` | `Keys` |
+| `plan.py` | `nagi.plan` | `PlannerFactory`, `Planner` |
+| `needs.py` | `nagi.campaign`, `nagi.terminal`, `nagi.cli` | `Needs` |
+| `evidence.py` | `nagi.verdict`, `nagi.campaign` | `Verifier` |
+| `doctor.py` | `nagi.doctor` | `Stage` |
+| `examination.py` | `nagi.cli`, `nagi.commands` | `Examination` |
+| `chapter.py` | reports | `Chapter` in reports/nagi_reports/chapters/backends.py |
+| `programs.py` | `nagi.labs` | `Programs` |
+| `host.py` | the agent on a host | `HostPart` in hosts/agent/nagi_agent/backends.py |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, TypeAlias
+
+from nagi_contracts.base import Contract, Strict
+
+from nagi.backends.availability import Availability
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from nagi_contracts.doctor import Doctor
+    from nagi_contracts.inspection import Inspection
+    from nagi_contracts.media import MediumPlan, MediumTimes
+    from nagi_contracts.plan import (
+        DirectionName,
+        DirectionPlan,
+        NodePlan,
+        RunPlan,
+        SwitchPlan,
+        SwitchTarget,
+    )
+
+    from nagi.doctor.observations import Observations, StageFinding
+    from nagi.labs.shape import Shape
+    from nagi.plan.request import PlanRequest
+    from nagi.records.packets import Settings
+    from nagi.records.run import RunRecords
+    from nagi.spec.experiment import Experiment
+    from nagi.spec.links import DirectionSettings
+    from nagi.spec.shared_media import SharedMedium
+    from nagi.verdict.limits import Limit
+    from nagi.verdict.values import Evidence
+
+Json = dict[str, Any]
+
+
+class Key(NamedTuple):
+    """A key of the experiment file, and what it means."""
+
+    settings: type[Strict]
+    description: str
+
+
+class SectionKey(NamedTuple):
+    """A key at the top of the experiment file, beside `links`: name -> shared medium."""
+
+    settings: type[Strict]  # of one medium, which is a SharedMedium of nagi.spec.shared_media
+    noun: str  # for one medium in messages
+    description: str
+
+
+class NodeKind(NamedTuple):
+    """A kind of nodes, beside `host` and `router`."""
+
+    description: str  # follows `a router forwards by its kernel, `
+    settings: type[Strict] | None = None  # of a node `{KIND: ...}`; KIND is one of its keys
+    shapes_directions: bool = False  # whether `shaped_by: KIND` is possible
+
+
+@dataclass(frozen=True)
+class Keys:
+    """Keys and values of the experiment file that belong to the backend (spec.py).
+
+    spec.py must not import nagi.spec.links or nagi.spec.experiment, which are made from it.
+    """
+
+    emulators: Mapping[str, str] = field(default_factory=dict)  # `emulator:` -> description
+    link_keys: Mapping[str, Key] = field(default_factory=dict)
+    direction_keys: Mapping[str, Key] = field(default_factory=dict)  # of forward and backward
+    sections: Mapping[str, SectionKey] = field(default_factory=dict)
+    node_kinds: Mapping[str, NodeKind] = field(default_factory=dict)
+    # Keys of settings by which a mapping selects one of several models -> name for messages.
+    union_tags: Mapping[str, str] = field(default_factory=dict)
+
+
+class Planner:
+    """The backend's share in the plan of one point (plan.py).
+
+    A backend overrides that in which it takes part; without it, it takes no part. Methods raise
+    InputError, with file, line and cure, for what the backend does not support.
+
+    Args:
+        request: The point that is planned.
+
+    Attributes:
+        links: The links that the backend carries -> their plans. A plan that is a Contract stands
+            in the field of LinkPlan that has the backend's name; JSON stands in `LinkPlan.parts`.
+        media: The shared media that the backend carries -> the durations of their frames.
+        nodes: The nodes whose packets the backend forwards, instead of the kernel.
+    """
+
+    # A link of the backend in messages, such as `a radio`.
+    noun: ClassVar[str] = "a link of another emulator"
+    # Whether the plans of links decide the seed. If not, runs have the same random draws with the
+    # backend as with nagi-link.
+    decides_seed: ClassVar[bool] = True
+    # Whether the backend's program also carries all other links of the run, in place of nagi-link.
+    replaces_emulator: ClassVar[bool] = False
+    # Whether packets in a queue count with their framing when the time to empty it is computed.
+    queues_framing: ClassVar[bool] = False
+
+    def __init__(self, request: PlanRequest) -> None:
+        self._request = request
+        self.links: Mapping[str, Contract | dict[str, Any]] = {}
+        self.media: Mapping[str, MediumTimes] = {}
+        self.nodes: Collection[str] = ()
+
+    @staticmethod
+    def find_reach(medium: SharedMedium) -> Reach | None:
+        """Return which stations of a medium receive each other, or None if another carries it."""
+        return None
+
+    @property
+    def start_s(self) -> float:
+        """Seconds that the backend's programs need before captures begin."""
+        return 0.0
+
+    @property
+    def finish_s(self) -> float:
+        """Seconds that the backend's programs need after captures end."""
+        return 0.0
+
+    def require_compatible(self, others: Sequence[Planner]) -> None:
+        """Raise InputError if the planners of other backends cannot share the run with this one."""
+
+    def plan_channel(self, link: str, settings: DirectionSettings) -> DirectionPlan | None:
+        """Return rate, delay and losses of a direction of one of `links`.
+
+        Returns None if the settings of the direction give them, as for links of nagi-link.
+        """
+        return None
+
+    def require_settings(
+        self, link: str, direction: DirectionName, settings: DirectionSettings
+    ) -> None:
+        """Raise InputError if settings of a direction of any link exclude each other."""
+
+    def require_fit(self, directions: Mapping[tuple[str, DirectionName], DirectionPlan]) -> None:
+        """Raise InputError if a direction of one of `links` asks for more than the backend has."""
+
+    def get_emulator_share(
+        self, link: str, direction: DirectionName, plan: DirectionPlan
+    ) -> DirectionPlan:
+        """Return the part of a direction that the backend leaves to the emulator.
+
+        Args:
+            link: Name of a link, which the backend need not carry.
+            direction: The direction of the link.
+            plan: The direction, without what other backends have taken of it.
+        """
+        return plan
+
+    def plan_node(
+        self,
+        node: str,
+        directions: Mapping[tuple[str, DirectionName], DirectionPlan],
+        packets: Mapping[str, int | None],
+    ) -> SwitchPlan:
+        """Return how one of `nodes` forwards packets.
+
+        Args:
+            node: Name of the node.
+            directions: The directions of all links, with what the node does in them.
+            packets: IP bytes of the largest packet on each link, or None if no flow crosses it.
+        """
+        raise NotImplementedError
+
+    def plan_media(self, traffic_s: float, packets: Mapping[str, int | None]) -> list[MediumPlan]:
+        """Return the plans of `media`.
+
+        Args:
+            traffic_s: Start of the traffic, in seconds since the start of the run.
+            packets: IP bytes of the largest packet on each medium, or None if no flow crosses it.
+        """
+        return []
+
+    def write_media_for_seed(self, media: Sequence[MediumPlan]) -> list[str]:
+        """Return the plans of `media` as JSON, from which seeds are derived."""
+        return []
+
+    def list_shares_for_seed(self, nodes: Sequence[NodePlan]) -> list[Any]:
+        """Return what nodes do in directions instead of the emulator, as JSON for seeds."""
+        return []
+
+
+class Reach(Protocol):
+    """The stations of a medium that receive each other's frames at the start."""
+
+    def list_neighbours(self, node: str) -> list[str]:
+        """Return the stations that exchange frames with `node`, in the order of the stations."""
+
+    def is_ever_in_reach(self, node: str) -> bool:
+        """Return whether at any time `node` decodes a station, or a station decodes it."""
+
+
+# What plan.py exports: a class that is called with a PlanRequest, once for each point.
+PlannerFactory: TypeAlias = type[Planner]
+
+
+class Needs:
+    """What runs with the backend need, and whether it is there (needs.py).
+
+    Parts inherit from this class, and override what concerns their backend. A user is a link (or a
+    medium or a node, see `kind`) that cannot be had where something is missing.
+    """
+
+    kind: str = "link"  # of users
+    # What `describe` says of one user, and of several.
+    predicates: tuple[str, str] = ("is not available", "are not available")
+    is_always_needed: bool = False  # whether the emulator of every run starts its programs
+
+    def is_needed_by(self, experiment: Experiment) -> bool:
+        """Return whether runs of a point need it, so that its programs belong to the build."""
+        return False
+
+    def list_users(self, plans: Iterable[RunPlan]) -> list[str]:
+        """Return the users in `plans`, each once."""
+        return []
+
+    def describe(self, users: Sequence[str]) -> str:
+        """Return a clause for messages, such as `link wireless is a radio`."""
+        if len(users) == 1:
+            return f"{self.kind} {users[0]} {self.predicates[0]}"
+        return f"{self.kind}s {', '.join(users)} {self.predicates[1]}"
+
+    def locate(self, user: str) -> tuple[str, ...]:
+        """Return the keys in the experiment file that lead to what makes it a user."""
+        return ("links", user, "emulator")
+
+    def check_availability(self) -> Availability:
+        """Return whether this machine has what users need; asked if there are users."""
+        return Availability(True)
+
+    def check_availability_on(self, inspection: Inspection) -> Availability:
+        """Return whether an inspected host lacks nothing; asked if there are users."""
+        return Availability(True)
+
+    def require_lab(self, plans: Iterable[RunPlan], lab: str) -> None:
+        """Raise InputError if the lab of this name cannot have the links of `plans`."""
+
+    def hash_programs(self, is_local: bool, switch: SwitchTarget) -> dict[str, str | None]:
+        """Return the SHA-256 of each program that decides results; asked if a point needs it.
+
+        Args:
+            is_local: Whether this machine's programs are used, not those of real hosts.
+            switch: What executes the pipeline of switches.
+
+        Returns:
+            The checksums by their names in Build; names that Build does not have are those of its
+            `parts`. None: the program is missing, or not used.
+
+        Raises:
+            InputError: A program is missing without which nothing can be planned.
+        """
+        return {}
+
+    def list_guest_files(self, plans: Sequence[RunPlan]) -> list[Path]:
+        """Return the files of this machine that guests must see at the same paths."""
+        return []
+
+    def count_processors(self, plan: RunPlan) -> float:
+        """Return how many processors its programs keep busy during a run."""
+        return 0
+
+    def classify_run(self, plan: RunPlan) -> str:
+        """Return a word such as `radios` if the run has them; estimates learn by such classes."""
+        return ""
+
+
+class Programs:
+    """The programs and settings that the backend's share in agents gets (programs.py).
+
+    They become Batch.backends[NAME]; a method returns {} if the node does nothing for the backend.
+    """
+
+    def read_variables(self, variables: Mapping[str, Any]) -> Json:
+        """Return the backend's settings of a real host from the host's inventory variables.
+
+        Raises:
+            BadValue: a variable is wrong; `key` is its name, and what is in it.
+        """
+        return {}
+
+    def list_local(self, node: str, shape: Shape) -> Json:
+        """Return this machine's programs for a node of a lab on this machine."""
+        return {}
+
+    def list_in_guest(self, node: str, shape: Shape) -> Json:
+        """Return the programs for a node in a guest of the virtual lab, by their paths there."""
+        return self.list_local(node, shape)
+
+    def list_guest_files(self, shape: Shape) -> dict[Path, Path]:
+        """Return the files of this machine that guests must see, path inside -> path outside."""
+        return {}
+
+    def list_remote(self, node: str, shape: Shape, settings: Json, directory: str) -> Json:
+        """Return the programs for a node that is a real host.
+
+        Args:
+            node: the node's name, or that of the emulator
+            shape: the nodes and links in use
+            settings: the host's settings, of read_variables()
+            directory: the directory of nagi's programs on the host
+        """
+        return {}
+
+    def list_shipped(self, settings: Json, programs: Json) -> dict[str, str]:
+        """Return Ansible's variables with the paths of programs to ship to a real host.
+
+        Args:
+            settings: the host's settings, of read_variables()
+            programs: the programs for its node, of list_remote()
+        """
+        return {}
+
+
+class Verifier(Protocol):
+    """What the backend records, and what the certificate checks (evidence.py).
+
+    Backends derive their class from this one, and have those methods that they need.
+    """
+
+    limits: Mapping[str, Mapping[str, Limit]] = {}  # heading of the manual -> check -> limit
+
+    def get_limits(self, plan: RunPlan) -> Mapping[str, Limit]:
+        """Return the limits of the checks that runs of `plan` have; empty without the backend."""
+        return {}
+
+    def copy_files(self, plan: RunPlan, sources: Mapping[str, Path], target: Path) -> None:
+        """Copy the files that are results to the run directory, also for runs that failed.
+
+        Args:
+            plan: The plan of the run.
+            sources: Node -> the directory of its agent's records. Files may be missing.
+            target: The run directory.
+        """
+        return None
+
+    def collect(
+        self, plan: RunPlan, sources: Mapping[str, Path], began_s: float, target: Path
+    ) -> Any:
+        """Convert records to files of the run directory, and return the backend's part of them.
+
+        Only runs that no node failed come here. The part is in RunRecords.parts.
+
+        Args:
+            plan: The plan of the run.
+            sources: Node -> the directory of its agent's records.
+            began_s: When the run began, by the emulator's clock.
+            target: The run directory.
+
+        Raises:
+            InputError: A record is missing or damaged.
+        """
+        return None
+
+    def load(self, plan: RunPlan, directory: Path) -> Any:
+        """Return the part that collect() returned, from the run directory.
+
+        Raises:
+            InputError: A file is missing or damaged.
+        """
+        return None
+
+    def make_replay_settings(self, run: RunRecords) -> Settings:
+        """Return the settings with which nagi-link's model repeats what the backend did."""
+        return {}
+
+    def measure(self, run: RunRecords) -> Evidence:
+        """Return values by check, information, and the checks that cannot be measured.
+
+        Without `run.packets`, only those values are there that need no packets.
+
+        Raises:
+            InputError: Records are damaged, or of another run.
+        """
+        raise NotImplementedError
+
+
+class Examination(Protocol):
+    """What `nagi doctor NAME` examines on this machine, step by step (examination.py).
+
+    The command line imports it for the options. The imports that the work needs stand in `examine`.
+    """
+
+    subject: str  # for the help: what is checked
+    where: str  # a clause for messages: the machine on which to examine it
+    own_options: tuple[str, ...] = ()  # parameters of `examine` that are refused without NAME
+    # Parameters after the first are options of `nagi doctor`, annotated for Typer. The first is a
+    # function that tells the user what is examined.
+    examine: Callable[..., Doctor]
+
+
+class Stage(Protocol):
+    """A stage of `nagi doctor` (doctor.py). Parts inherit from this class."""
+
+    name: str  # in findings
+    order: int = 100  # among the stages of backends
+    titles: Mapping[str, str] = {}  # stage, or step of the examination -> title unless equal
+
+    def collect_needs(self, plans: Sequence[RunPlan]) -> tuple[Any, ...]:
+        """Return what runs need of hosts, for `ExperimentNeeds.parts`."""
+        return ()
+
+    def check(self, observations: Observations) -> Iterator[StageFinding]:
+        """Yield the findings about each host."""

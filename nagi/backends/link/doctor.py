@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks nagi-link on hosts that are emulators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from nagi_contracts import __version__
+from nagi_contracts.inspection import Inspection
+
+from nagi.backends.interface import Stage
+from nagi.doctor.observations import Observations, StageFinding
+
+
+class EmulatorStage(Stage):
+    """The stage of nagi-link, which every emulator runs."""
+
+    name = "emulator"
+    order = 0
+
+    def check(self, observations: Observations) -> Iterator[StageFinding]:
+        """Check nagi-link's version and packet I/O on each emulator."""
+        cure = "build it: `make setup`"
+        if not observations.is_local:
+            cure = f"install nagi-link {__version__} there, or set `nagi_link` to its path"
+        for host, inspection in observations.list_emulators():
+            version = (inspection.nagi_link or "").split()[-1:]
+            if not version:
+                text = " ".join((inspection.nagi_link_error or "it says no version").split())
+                yield StageFinding([host], "failure", f"nagi-link does not run: {text}", cure)
+            elif version != [__version__]:
+                message = f"its nagi-link is of version {version[0]}, nagi of {__version__}"
+                yield StageFinding([host], "failure", message, cure)
+            else:
+                yield _check_packet_io(host, inspection, f"nagi-link {version[0]}")
+        yield from observations.skip_uninspected()
+
+
+def _check_packet_io(host: str, inspection: Inspection, program: str) -> StageFinding:
+    if inspection.io is None:
+        message = f"{program}; its packet I/O is known only when it runs"
+        return StageFinding([host], "skipped", message, "see `ports` in a run's links.json")
+    if inspection.io.startswith("af_xdp"):
+        return StageFinding([host], "ok", f"{program}, {inspection.io}")
+    return StageFinding(
+        [host],
+        "warning",
+        f"{program} uses {inspection.io}",
+        "boot a kernel with CONFIG_XDP_SOCKETS, or use an interface whose driver has XDP: "
+        "af_packet handles about a third of the packets per second",
+    )
+
+
+part = EmulatorStage()

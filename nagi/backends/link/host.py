@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""nagi-link on the emulator's host."""
+
+from __future__ import annotations
+
+import shutil
+
+from nagi_agent.backends import HostPart, Running
+from nagi_agent.contracts import Batch, RunPlan
+from nagi_agent.emulator import Emulator
+from nagi_agent.job import Job
+
+
+class LinkHost(HostPart):
+    """nagi-link carries all links and media, unless another backend takes its place."""
+
+    def find_problems(self, batch: Batch) -> list[str]:
+        if batch.is_emulator and shutil.which(batch.nagi_link) is None:
+            return [f"there is no {batch.nagi_link}; build it with `make`"]
+        return []
+
+    def drives(self, plan: RunPlan, job: Job) -> bool:
+        return job.is_emulator
+
+    def start(
+        self, job: Job, plan: RunPlan, begins: float, directory: str, *, live: bool = False
+    ) -> Running:
+        return Emulator(job, plan, begins, directory, live=live)
+
+
+part = LinkHost()

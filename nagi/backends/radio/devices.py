@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plan radio hardware: the UHD devices at both ends of a link."""
+
+from __future__ import annotations
+
+from nagi_contracts.plan import DIRECTIONS, CarriersPlan, UhdEndPlan, UhdPlan
+
+from nagi.backends.radio.spec import Radio, RadioChannel, UhdEnd
+from nagi.plan.request import PlanRequest
+from nagi.spec.links import Link
+
+
+def plan_uhd(request: PlanRequest, name: str, link: Link) -> UhdPlan | None:
+    """Return the UHD devices in the order of the link's ends, or None for a simulated radio."""
+    radio = link.part(Radio)
+    uhd = radio.uhd if radio is not None else None
+    if uhd is None:
+        return None
+    for direction in DIRECTIONS:
+        if link.get_own_settings(direction).part(RadioChannel) is not None:
+            raise request.error(
+                ("links", name, direction, "radio"),
+                "a simulated channel of radio hardware",
+                "remove it",
+            )
+    for end in uhd.ends:
+        if end not in link.between:
+            raise request.error(
+                ("links", name, "radio", "uhd", "ends", end),
+                f"{end} is no end of the link",
+                f"its ends are {' and '.join(link.between)}",
+            )
+    first, second = (_plan_uhd_end(uhd.ends[node]) for node in link.between)
+    is_shared = (first.device, first.channel) == (second.device, second.channel)
+    if is_shared and uhd.duplex == "full":
+        raise request.error(
+            ("links", name, "radio", "uhd", "duplex"),
+            "both ends use one channel of one device, which sends one burst at a time",
+            "write `duplex: half`, or give one end another `channel`",
+        )
+    frequency = uhd.frequency.value
+    backward = uhd.backward_frequency.value if uhd.backward_frequency else frequency
+    return UhdPlan(
+        a=first,
+        b=second,
+        frequency_hz=CarriersPlan(forward=frequency, backward=backward),
+        lo_offset_hz=uhd.lo_offset.value if uhd.lo_offset else 0.0,
+        duplex=uhd.duplex,
+        backoff_db=uhd.backoff.value if uhd.backoff else None,
+    )
+
+
+def _plan_uhd_end(end: UhdEnd) -> UhdEndPlan:
+    """Return the plan of one end of a link that is radio hardware."""
+    return UhdEndPlan(
+        device=end.device,
+        channel=end.channel,
+        tx_gain_db=end.tx_gain.value,
+        rx_gain_db=end.rx_gain.value,
+        subdev=end.subdev,
+        tx_antenna=end.tx_antenna,
+        rx_antenna=end.rx_antenna,
+        clock_source=end.clock_source,
+        time_source=end.time_source,
+    )

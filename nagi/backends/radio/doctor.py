@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks nagi-sdr on hosts that are emulators, and GNU Radio and radio hardware of this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from nagi_contracts.doctor import Doctor
+from nagi_contracts.errors import BadValue, refuse
+from nagi_contracts.plan import RunPlan
+from nagi_contracts.units import CarrierFrequency, Level, SampleRate
+
+from nagi.backends.interface import Stage
+from nagi.backends.radio import needs
+from nagi.backends.radio.program import INSTALL, STEPS, STEPS_OF_DEVICES, check_steps
+from nagi.doctor.observations import Observations, StageFinding
+from nagi.doctor.programs import check_optional_program
+from nagi.doctor.steps import make_step_findings
+
+_TITLES = {"library": "GNU Radio", "ip": "IP"}
+
+
+def examine_radio(devices: Sequence[str] = ()) -> Doctor:
+    """Check, step by step, whether links of this machine can be radios.
+
+    Steps after a failed one are skipped.
+
+    Args:
+        devices: Options of `nagi-sdr doctor` for radio hardware.
+    """
+    checked = check_steps(devices)
+    return make_step_findings(
+        [(step.stage, step.ok, step.detail, step.cure or INSTALL) for step in checked],
+        STEPS_OF_DEVICES if devices else STEPS,
+        _TITLES,
+    )
+
+
+def list_device_options(
+    devices: list[str],
+    frequency: str | None,
+    sample_rate: str,
+    gains: tuple[str, str],
+    channels: str,
+) -> list[str]:
+    """Return the options of `nagi-sdr doctor` for radio hardware.
+
+    Raises:
+        InputError: An option is missing or wrong.
+    """
+    if not devices:
+        return []
+    if frequency is None:
+        raise refuse(
+            "--device without a frequency: transmitting needs a licence, or a band that needs none",
+            "add `--frequency '2450 MHz'`",
+        )
+    levels = zip(("--tx-gain", "--rx-gain"), gains, strict=True)
+    return [
+        *(f"--device={device}" for device in devices),
+        f"--frequency={_parse_option('--frequency', CarrierFrequency.parse, frequency).value}",
+        f"--rate={_parse_option('--sample-rate', SampleRate.parse, sample_rate).value}",
+        *(f"{name}={_parse_option(name, Level.parse, text).value}" for name, text in levels),
+        f"--channels={channels}",
+    ]
+
+
+_Value = TypeVar("_Value")
+
+
+def _parse_option(name: str, parse: Callable[[object], _Value], text: str) -> _Value:
+    """Parse the text of an option.
+
+    Raises:
+        InputError: The text is wrong; the message names the option.
+    """
+    try:
+        return parse(text)
+    except BadValue as error:
+        raise refuse(f"{name}: {error.what}", error.cure) from None
+
+
+class RadioStage(Stage):
+    """The stage of nagi-sdr. Runs need it for the links that they name."""
+
+    name = "radio"
+    order = 1
+    titles = _TITLES
+
+    def collect_needs(self, plans: Sequence[RunPlan]) -> tuple[Any, ...]:
+        return tuple(needs.part.list_users(plans))
+
+    def check(self, observations: Observations) -> Iterator[StageFinding]:
+        """Check whether links can be radios. `nagi doctor radio` finds more on this machine."""
+        links = observations.list_needs(self.name)
+        yield from check_optional_program(
+            observations,
+            self.name,
+            "nagi-sdr",
+            needs.part.describe(links) if links else "",
+            INSTALL if observations.is_local else needs.INSTALL_THERE,
+        )
+
+
+part = RadioStage()

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Radios on the emulator's host: nagi-sdr runs in place of nagi-link, which it starts itself."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import Optional
+
+from nagi_agent.backends import HostPart, Running
+from nagi_agent.contracts import Batch, Json, RunPlan
+from nagi_agent.emulator import Emulator, drop_nulls, read_program_facts, record_transmissions
+from nagi_agent.job import Job
+
+NAME = "nagi-sdr"
+# On a busy machine several processes import GNU Radio at once.
+START_TIMEOUT_S = 60.0
+ACCOUNT = "radios.json"
+
+
+class RadioHost(HostPart):
+    """nagi-sdr carries the links of a run if one of them is a radio."""
+
+    def find_problems(self, batch: Batch) -> list[str]:
+        if not batch.is_emulator:
+            return []
+        problem = find_problem([run.plan for run in batch.runs], find_program(batch.backends))
+        return [] if problem is None else [problem]
+
+    def read_facts(self, job: Job) -> Json:
+        return read_program_facts(job, find_program(job.backends))
+
+    def drives(self, plan: RunPlan, job: Job) -> bool:
+        return job.is_emulator and bool(plan.carried_by("radio"))
+
+    def start(
+        self, job: Job, plan: RunPlan, begins: float, directory: str, *, live: bool = False
+    ) -> Running:
+        program = find_program(job.backends)
+        if program is None:
+            raise RuntimeError("a link is a radio, and the batch names no nagi-sdr")
+        if job.virtual:
+            # A guest's files belong to the user who started the guest. nagi-sdr gives up the
+            # privileges of the guest's root, and must still create files in the directory.
+            os.chmod(directory, 0o777)
+        return Emulator(
+            job,
+            plan,
+            begins,
+            directory,
+            live=live,
+            name=NAME,
+            program=program,
+            timeout_s=START_TIMEOUT_S,
+            environment={"NAGI_LINK": job.nagi_link},
+        )
+
+    def configure(self, configuration: Json, plan: RunPlan, job: Job) -> None:
+        radios = {link.name: link.radio for link in plan.links if link.radio is not None}
+        if not radios:
+            return
+        record_transmissions(configuration)
+        if any(radio.get("by") == "uhd" for radio in radios.values()):
+            configuration["radio_account"] = ACCOUNT
+        for link in configuration["links"]:
+            if link["name"] in radios:
+                link["radio"] = drop_nulls(radios[link["name"]])
+
+
+def find_program(programs: dict[str, Json]) -> Optional[str]:
+    """Return the path of nagi-sdr, or None if the batch names none.
+
+    Args:
+        programs: `backends` of the batch.
+    """
+    path: Optional[str] = programs.get("radio", {}).get("nagi_sdr")
+    return path
+
+
+def find_problem(plans: list[RunPlan], nagi_sdr: Optional[str]) -> Optional[str]:
+    """Return why this host cannot run the plans' radios, with the cure, or None.
+
+    Args:
+        plans: the runs to check.
+        nagi_sdr: path of nagi-sdr, or None if the batch names none.
+    """
+    names = list(dict.fromkeys(link.name for plan in plans for link in plan.carried_by("radio")))
+    if not names or (nagi_sdr is not None and shutil.which(nagi_sdr) is not None):
+        return None
+    fact = (
+        f"link {names[0]} is a radio" if len(names) == 1 else f"links {', '.join(names)} are radios"
+    )
+    program = nagi_sdr or NAME
+    return f"{fact}, and there is no {program}; install GNU Radio and nagi-sdr with `make sdr`"
+
+
+part = RadioHost()

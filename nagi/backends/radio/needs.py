@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What links that are radios need: GNU Radio and nagi-sdr at the emulator."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from nagi_contracts.inspection import Inspection
+from nagi_contracts.plan import RunPlan, SwitchTarget
+from nagi_contracts.records import compute_sha256
+
+from nagi.backends.availability import Availability, judge_program
+from nagi.backends.interface import Needs
+from nagi.backends.radio.program import (
+    INSTALL,
+    check_library,
+    list_installed_parts,
+    locate_nagi_sdr,
+)
+from nagi.labs.shape import EMULATOR
+from nagi.spec.experiment import Experiment
+
+INSTALL_THERE = f"{INSTALL} there, or set its path as `nagi_sdr`"
+# For both ends of a radio and the channel, at 2 Mb/s in each direction.
+_PROCESSORS = 2
+
+
+class RadioNeeds(Needs):
+    """The needs of links that are radios."""
+
+    predicates = ("is a radio", "are radios")
+
+    def is_needed_by(self, experiment: Experiment) -> bool:
+        return any(link.emulator == "sdr" for link in experiment.links.values())
+
+    def list_users(self, plans: Iterable[RunPlan]) -> list[str]:
+        return list(dict.fromkeys(link.name for plan in plans for link in plan.carried_by("radio")))
+
+    def check_availability(self) -> Availability:
+        library = check_library()
+        if not library.ok:
+            return Availability(False, library.detail, INSTALL)
+        if not locate_nagi_sdr().is_file():
+            return Availability(False, f"there is no {locate_nagi_sdr()}", INSTALL)
+        return Availability(True)
+
+    def check_availability_on(self, inspection: Inspection) -> Availability:
+        if inspection.node != EMULATOR:
+            return Availability(True)
+        return judge_program("nagi-sdr", inspection.read_program("radio"), INSTALL_THERE)
+
+    def hash_programs(self, is_local: bool, switch: SwitchTarget) -> dict[str, str | None]:
+        return {"nagi_sdr": _compute_checksum() if is_local else None}
+
+    def list_guest_files(self, plans: Sequence[RunPlan]) -> list[Path]:
+        # nagi-sdr finds its modules relative to its own path.
+        return list_installed_parts() if self.list_users(plans) else []
+
+    def count_processors(self, plan: RunPlan) -> float:
+        return _PROCESSORS * len(plan.carried_by("radio"))
+
+    def classify_run(self, plan: RunPlan) -> str:
+        return "radios" if plan.carried_by("radio") else ""
+
+
+def _compute_checksum() -> str | None:
+    """Return a checksum of nagi-sdr and its files on this machine, or None without nagi-sdr."""
+    if not locate_nagi_sdr().is_file():
+        return None
+    program, *parts = list_installed_parts()
+    prefix = program.parent.parent
+    installed = {
+        file
+        for part in parts
+        for file in (part.rglob("*") if part.is_dir() else [part])
+        if file.is_file()
+    }
+    checked = [program, *sorted(path for path in installed if path.suffix != ".pyc")]
+    sums = [[str(path.relative_to(prefix)), compute_sha256(path)] for path in checked]
+    return hashlib.sha256(json.dumps(sums).encode()).hexdigest()
+
+
+part = RadioNeeds()

@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plan links that are radios: check their settings, and derive rates from their modems."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from nagi_contracts.errors import format_value, suggest
+from nagi_contracts.impairments.losses.radio import RadioLossPlan
+from nagi_contracts.plan import (
+    DIRECTIONS,
+    DirectionName,
+    DirectionPlan,
+    ModePlan,
+    RadioModePlan,
+    RadioPlan,
+    RateAdaptationPlan,
+)
+from nagi_contracts.units import Duration
+
+from nagi.backends.interface import Planner
+from nagi.backends.radio.channels import plan_radio_channel
+from nagi.backends.radio.devices import plan_uhd
+from nagi.backends.radio.modems import plan_modes, plan_sample_rate
+from nagi.backends.radio.spec import Radio, RadioChannel, SnrTableAdaptation
+from nagi.plan.air_time import load_air_time
+from nagi.plan.request import PlanRequest
+from nagi.spec.links import DirectionSettings, Link
+
+MIN_DELAY_NS = 10_000_000  # time to compute waveforms while the packet propagates
+# gr-nagi knows interference 2 ms after the end of a transmission: margin_ns of its `interference`.
+MIN_FEEDBACK_NS = 4_000_000
+# Time to start and to end nagi-sdr, in seconds:
+START_S = 3.5  # importing GNU Radio takes 1 s on an idle machine
+START_PER_LINK_S = 0.5  # flowgraphs of each link
+PROCESS_START_S = 3.0  # processes of virtual radios, which import GNU Radio, too
+DEVICE_START_S = 8.0  # UHD's devices: they load images, and both ends are measured
+FINISH_S = 2.0  # flowgraphs stop, and their processes end
+
+_FIXED_DELAY = (
+    "the delay of a radio does not change: it hides the time that waveforms take to compute"
+)
+# Settings of links that radios do not have: key -> (message, cure).
+UNSUPPORTED_SETTINGS = {
+    "rate": ("the modem decides the rate of a radio", "write `radio: {rate: ...}` instead"),
+    "burst": ("the modem sends one packet after the other", "remove it"),
+    "rate_trace": ("the rate of a radio does not change", "remove it, or `emulator: sdr`"),
+    "overhead": ("the modem decides the framing of a radio", "remove it"),
+    "loss": (
+        "the channel decides the losses of a radio",
+        "remove it, and write `radio: {snr: ...}`",
+    ),
+    "corruption": ("the channel decides the errors of a radio", "remove it"),
+    "duplication": ("a radio duplicates no packets", "remove it"),
+    "reordering": ("a radio always keeps packets in order", "remove it"),
+    "jitter": (_FIXED_DELAY, "remove it"),
+    "delay_trace": (_FIXED_DELAY, "give `delay`"),
+    "keep_order": ("a radio always keeps packets in order", "remove it"),
+    "shaped_by": ("a switch cannot shape a radio", "remove it, or `emulator: sdr`"),
+}
+
+
+def _list_modem_settings(modem: RadioPlan) -> list[tuple[str, str, int, str]]:
+    """Return the arguments of air_time.py's functions for each mode of a radio."""
+    modes: Sequence[RadioPlan | RadioModePlan] = modem.modes or [modem]
+    return [
+        (modem.modem, str(mode.modulation), modem.sample_rate_hz, str(mode.code_rate))
+        for mode in modes
+    ]
+
+
+class RadioPlanner(Planner):
+    """The links that are radios.
+
+    Raises:
+        InputError: If a radio has settings of other links, or another link has a radio's.
+    """
+
+    noun = "a radio"
+    replaces_emulator = True  # nagi-sdr carries all links of the run
+    queues_framing = True
+
+    def __init__(self, request: PlanRequest) -> None:
+        super().__init__(request)
+        self.links: dict[str, RadioPlan] = {
+            name: request.memo.get_or_make(
+                partial(self._plan_radio, name, link), ("radio", name), link
+            )
+            for name, link in request.experiment.links.items()
+            if self._is_radio(name, link)
+        }
+        for name in self.links:
+            for direction in DIRECTIONS:
+                self._require_possible_interference(name, direction)
+
+    @property
+    def start_s(self) -> float:
+        """Seconds that nagi-sdr and its devices need before captures begin."""
+        if not self.links:
+            return 0.0
+        start_s = START_S + START_PER_LINK_S * len(self.links)
+        if any(plan.by == "uhd" for plan in self.links.values()):
+            start_s += DEVICE_START_S
+        if any(plan.by == "virtual" for plan in self.links.values()):
+            start_s += PROCESS_START_S
+        return start_s
+
+    @property
+    def finish_s(self) -> float:
+        """Seconds that nagi-sdr needs after captures end."""
+        return FINISH_S if self.links else 0.0
+
+    def plan_channel(self, link: str, settings: DirectionSettings) -> DirectionPlan | None:
+        """Return rate, overhead and delay of a direction of a radio, as its modem has them."""
+        modem = self.links[link]
+        modes = [
+            ModePlan(
+                rate_bps=load_air_time().compute_rate_bps(*arguments),
+                overhead_bytes=load_air_time().compute_overhead_bytes(*arguments),
+            )
+            for arguments in _list_modem_settings(modem)
+        ]
+        assert settings.delay is not None
+        return DirectionPlan(
+            rate_bps=modes[-1].rate_bps,
+            overhead_bytes=modes[-1].overhead_bytes,
+            delay_ns=settings.delay.value,
+            rate_adaptation=self._plan_adaptation(link, settings, modes),
+            loss=RadioLossPlan(),
+        )
+
+    def _plan_adaptation(
+        self, name: str, settings: DirectionSettings, modes: list[ModePlan]
+    ) -> RateAdaptationPlan | None:
+        """Return the plan of a direction's rate adaptation, or None without it."""
+        radio_settings = self._request.experiment.links[name].part(Radio)
+        assert radio_settings is not None
+        adaptation = radio_settings.rate_adaptation
+        if adaptation is None:
+            return None
+        key_path = ("links", name, "radio", "rate_adaptation")
+        if settings.arq is None:
+            raise self._request.error(
+                key_path,
+                "rate adaptation without feedback",
+                "add `arq: {retries: 7, feedback: 1 ms}` to the link",
+            )
+        min_snr_db = None
+        if isinstance(adaptation, SnrTableAdaptation):
+            radio_modes = self.links[name].modes or []
+            names = [f"{mode.modulation} {mode.code_rate}" for mode in radio_modes]
+            min_snr_db = [adaptation.table[mode].value for mode in names]
+            for slower, faster, mode in zip(min_snr_db, min_snr_db[1:], names[1:], strict=False):
+                if faster < slower:
+                    raise self._request.error(
+                        (*key_path, "table"),
+                        f"{mode} needs less SNR than a slower mode",
+                        "remove the slower one, or raise its SNR",
+                    )
+        return RateAdaptationPlan(kind=adaptation.kind, modes=modes, min_snr_db=min_snr_db)
+
+    def _require_possible_interference(self, name: str, direction: DirectionName) -> None:
+        """Refuse interference that nagi-sdr cannot compute."""
+        link = self._request.experiment.links[name]
+        own_radio = link.get_own_settings(direction).part(RadioChannel)
+        is_own = own_radio is not None and own_radio.interference is not None
+        key_path = ("links", name, *((direction,) if is_own else ()), "radio", "interference")
+        plan = self.links[name]
+        channel = plan.channel(direction)
+        interferers = (channel.interference if channel else None) or []
+        for interferer in interferers:
+            other_radio = self.links.get(interferer.link)
+            subject = f"{interferer.link} {interferer.direction}"
+            if other_radio is None:
+                message = f"no radio {format_value(interferer.link)}"
+                cure = suggest(interferer.link, self.links)
+            elif (interferer.link, interferer.direction) == (name, direction):
+                message = f"{subject} interferes with itself"
+                cure = "name another link or direction"
+            elif plan.by != "simulated" or other_radio.by != "simulated":
+                message = "radios in separate processes do not interfere with others"
+                cure = "write `by: simulated` at both"
+            elif other_radio.sample_rate_hz != plan.sample_rate_hz:
+                message = (
+                    f"{interferer.link} has another sample rate: {other_radio.sample_rate_hz} Hz"
+                )
+                cure = f"give both the same, such as `sample_rate: {plan.sample_rate_hz} Hz`"
+            else:
+                continue
+            raise self._request.error(key_path, message, cure)
+        arq = self._request.get_settings(link, direction).arq
+        is_early = arq is not None and arq.feedback.value < MIN_FEEDBACK_NS
+        if interferers and arq is not None and is_early:
+            raise self._request.error(
+                self._request.locate_setting(name, direction, "arq"),
+                f"feedback after {arq.feedback} is too early with interference",
+                f"give `feedback: {Duration(MIN_FEEDBACK_NS)}` or more",
+            )
+
+    def _is_radio(self, name: str, link: Link) -> bool:
+        """Return whether a link is a radio; refuse settings of the other kind of link."""
+        if link.emulator == "sdr":
+            if link.part(Radio) is None:
+                raise self._request.error(
+                    ("links", name),
+                    "`emulator: sdr` without a radio",
+                    "add `radio: {modem: ofdm, modulation: qpsk, rate: 2 Mb/s, snr: 12 dB}`",
+                )
+            if self._request.experiment.shared_media:
+                raise self._request.error(
+                    ("links", name, "emulator"),
+                    "a radio in a run with a medium: nagi-sdr carries links only",
+                    "write `emulator: link`, or remove the media",
+                )
+            return True
+        for key_path, radio_settings in (
+            (("radio",), link.part(Radio)),
+            (("forward", "radio"), link.forward.part(RadioChannel)),
+            (("backward", "radio"), link.backward.part(RadioChannel)),
+        ):
+            if radio_settings is not None:
+                raise self._request.error(
+                    ("links", name, *key_path),
+                    "`radio` on a link that is not `emulator: sdr`",
+                    "write `emulator: sdr` at the link, or remove the radio",
+                )
+        return False
+
+    def _plan_radio(self, name: str, link: Link) -> RadioPlan:
+        """Return the radio of a link; refuse settings that a radio decides by itself."""
+        radio_settings = link.part(Radio)
+        assert radio_settings is not None
+        for direction in DIRECTIONS:
+            settings = self._request.get_settings(link, direction)
+            for key, (message, cure) in UNSUPPORTED_SETTINGS.items():
+                if getattr(settings, key) not in (None, "emulator"):
+                    raise self._request.error(
+                        self._request.locate_setting(name, direction, key), message, cure
+                    )
+            if settings.delay is None or settings.delay.value < MIN_DELAY_NS:
+                key_path = self._request.locate_setting(name, direction, "delay")
+                raise self._request.error(
+                    key_path if settings.delay else ("links", name),
+                    f"a delay of {settings.delay or '0 ms'} {direction} is too short for a radio",
+                    f"give `delay: {Duration(MIN_DELAY_NS)}` or more",
+                )
+        uhd = plan_uhd(self._request, name, link)
+        forward, backward = (
+            None if uhd else plan_radio_channel(self._request, name, link, direction)
+            for direction in DIRECTIONS
+        )
+        return RadioPlan(
+            by=radio_settings.by,
+            modem=radio_settings.modem,
+            modulation=radio_settings.modulation,
+            modes=plan_modes(self._request, name, radio_settings),
+            sample_rate_hz=plan_sample_rate(self._request, name, radio_settings),
+            code_rate=None
+            if radio_settings.rate_adaptation
+            else radio_settings.code_rate or "none",
+            forward=forward,
+            backward=backward,
+            uhd=uhd,
+        )
+
+
+part = RadioPlanner

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The path of nagi-sdr on the emulator's host."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from nagi_contracts import paths
+
+from nagi.backends.interface import Json, Programs
+from nagi.labs.shape import EMULATOR, Shape
+
+
+class RadioPrograms(Programs):
+    """nagi-sdr comes with GNU Radio, so it is not shipped to real hosts."""
+
+    def read_variables(self, variables: Mapping[str, Any]) -> Json:
+        return {"nagi_sdr": variables.get("nagi_sdr")}
+
+    def list_local(self, node: str, shape: Shape) -> Json:
+        if node != EMULATOR:
+            return {}
+        # Guests see it at this path, too, as nagi-sdr finds its modules relative to its path.
+        return {"nagi_sdr": str(paths.executable("nagi-sdr"))}
+
+    def list_remote(self, node: str, shape: Shape, settings: Json, directory: str) -> Json:
+        return {"nagi_sdr": settings["nagi_sdr"] or "nagi-sdr"} if node == EMULATOR else {}
+
+
+part = RadioPrograms()

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Radios in the words of a report."""
+
+from __future__ import annotations
+
+from nagi_contracts.plan import (
+    DirectionName,
+    LinkPlan,
+    RadioChannelPlan,
+    RadioPlan,
+    RunPlan,
+)
+
+MODULATIONS = {
+    "bpsk": "BPSK",
+    "qpsk": "QPSK",
+    "8psk": "8-PSK",
+    "16qam": "16-QAM",
+    "64qam": "64-QAM",
+}
+_MODEMS = {"ofdm": "OFDM", "single_carrier": "single carrier"}
+_FADINGS = {"none": "", "rayleigh": "Rayleigh", "rician": "Rician"}
+
+
+def list_radios(plan: RunPlan) -> list[LinkPlan]:
+    """Return the links of a run that are radios."""
+    return plan.carried_by("radio")
+
+
+def describe_radio(radio: RadioPlan) -> str:
+    """Return what both directions of a radio share: modem, modulation and sample rate."""
+    if radio.modes is not None:
+        modes = f"rate adaptation over {len(radio.modes)} modes"
+        return f"{_MODEMS[radio.modem]}, {modes}, {radio.sample_rate_hz / 1e6:.6g} MHz"
+    assert radio.modulation is not None
+    coding = "" if radio.code_rate == "none" else f", code rate {radio.code_rate}"
+    return (
+        f"{_MODEMS[radio.modem]} {MODULATIONS[radio.modulation]}{coding}, "
+        f"{radio.sample_rate_hz / 1e6:.6g} MHz"
+    )
+
+
+def describe_channel(channel: RadioChannelPlan) -> str:
+    """Return what a channel does in addition to noise; empty if nothing."""
+    effects = []
+    if channel.fading != "none":
+        k_factor = "" if channel.k_factor_db is None else f", K {channel.k_factor_db:g} dB"
+        effects.append(f"{_FADINGS[channel.fading]} {channel.doppler_hz or 0:g} Hz{k_factor}")
+    if channel.taps is not None and len(channel.taps) > 1:
+        effects.append(f"{len(channel.taps)} paths")
+    if channel.frequency_offset_hz:
+        effects.append(f"offset {channel.frequency_offset_hz:g} Hz")
+    return ", ".join(effects)
+
+
+def describe_direction(radio: RadioPlan, direction: DirectionName) -> str:
+    """Return what is between the ends in one direction in addition to noise.
+
+    For devices, this is their frequency and gains.
+    """
+    channel = radio.channel(direction)
+    if channel is not None:
+        return describe_channel(channel)
+    assert radio.uhd is not None
+    frequency_hz = getattr(radio.uhd.frequency_hz, direction)
+    gains = f"{radio.uhd.sender(direction).tx_gain_db:g} + " + (
+        f"{radio.uhd.receiver(direction).rx_gain_db:g} dB of gain"
+    )
+    return f"{frequency_hz / 1e6:g} MHz, {gains}"

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gives each room of the pipeline its parts of all backends, in one order.
+
+A room imports only the files of backends that it asks for: `nagi plan` loads no numpy for evidence.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nagi.backends.names import load_parts
+
+if TYPE_CHECKING:
+    from nagi_reports.chapters.backends import Chapter
+
+    from nagi.backends.interface import (
+        Examination,
+        Keys,
+        Needs,
+        PlannerFactory,
+        Programs,
+        Stage,
+        Verifier,
+    )
+
+
+def load_keys() -> dict[str, Keys]:
+    return load_parts("spec")
+
+
+def load_planners() -> dict[str, PlannerFactory]:
+    return load_parts("plan")
+
+
+def load_needs() -> dict[str, Needs]:
+    return load_parts("needs")
+
+
+def load_programs() -> dict[str, Programs]:
+    return load_parts("programs")
+
+
+def load_verifiers() -> dict[str, Verifier]:
+    return load_parts("evidence")
+
+
+def load_stages() -> dict[str, Stage]:
+    return load_parts("doctor")
+
+
+def load_examinations() -> dict[str, Examination]:
+    return load_parts("examination")
+
+
+def load_chapters() -> dict[str, Chapter]:
+    return load_parts("chapter")

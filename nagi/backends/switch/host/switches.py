@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Find out which kinds of switch this host can be, and start the one that a plan names."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import Optional
+
+from nagi_agent import host
+from nagi_agent.contracts import Batch, NodePlan, RunPlan, SwitchFacts
+from nagi_agent.job import Job
+from nagi_agent.processes import find_service_user, run_command
+
+from nagi.backends.switch.host import bmv2, controllers, p4runtime
+from nagi.backends.switch.host.running_switches import (
+    RunningNagiSwitch,
+    RunningP4RuntimeSwitch,
+    RunningSimpleSwitch,
+    RunningSwitch,
+    Target,
+    read_programs,
+)
+from nagi.backends.switch.host.switch_settings import NAGI_SWITCH
+
+
+def find_switch(plan: RunPlan, name: str) -> Optional[NodePlan]:
+    """Return the plan's node of this name if it is a switch, or else None."""
+    matches = (node for node in plan.switches() if node.name == name)
+    return next(matches, None)
+
+
+def find_problem(batch: Batch) -> Optional[str]:
+    """Return why this host cannot be the switch that a batch's plans need, with the cure, or None.
+
+    A user's controller of the switch is checked as well.
+    """
+    programs = read_programs(batch.backends)
+    nodes = [(run, find_switch(run.plan, batch.node)) for run in batch.runs]
+    for _, node in nodes:
+        if node is not None:
+            problem = controllers.find_problem(node, batch.user or find_service_user())
+            if problem is not None:
+                return problem
+    for run, node in nodes:
+        if node is None:
+            continue
+        if run.plan.switch_target == "p4runtime":
+            return p4runtime.find_problem(programs)
+        if run.plan.switch_target == "bmv2":
+            return bmv2.find_problem(
+                programs.simple_switch, programs.simple_switch_client, batch.virtual
+            )
+        return find_nagi_switch_problem(programs.nagi_switch)
+    return None
+
+
+def find_nagi_switch_problem(program: Optional[str]) -> Optional[str]:
+    """Return why nagi-switch does not run on this host, with the cure, or None.
+
+    Args:
+        program: path of nagi-switch, or None if the batch names none.
+    """
+    if not program or shutil.which(program) is None:
+        return f"there is no {program or NAGI_SWITCH}; build it with `make`"
+    try:
+        run_command([program, "--version"])
+    except (OSError, RuntimeError) as error:
+        reason = " ".join(str(error).split())
+        return (
+            f"{NAGI_SWITCH} does not run: {reason}; provision this host with nagi_switch_target: "
+            "nagi, or name one that was built on it as nagi_switch"
+        )
+    return None
+
+
+def list_installed(job: Job) -> dict[Target, SwitchFacts]:
+    """Return the switches that this host could run or reach, by target."""
+    # Only root can test whether bmv2's control can be kept to this host.
+    is_root = os.geteuid() == 0
+    switches: dict[Target, SwitchFacts] = {}
+    programs = read_programs(job.backends)
+    program = programs.nagi_switch or shutil.which(NAGI_SWITCH)
+    if program:
+        switches["nagi"] = SwitchFacts(
+            version=host.read_version(program, "--version"),
+            problem=find_nagi_switch_problem(program),
+        )
+    program = programs.simple_switch or shutil.which(bmv2.NAME)
+    if program:
+        switches["bmv2"] = SwitchFacts(
+            version=host.read_version(program, "--version"),
+            problem=bmv2.find_problem(program, programs.simple_switch_client, not is_root),
+        )
+    if programs.p4runtime is not None:
+        switches["p4runtime"] = p4runtime.describe_switch(programs.p4runtime)
+    return switches
+
+
+def start_switch(
+    job: Job,
+    plan: RunPlan,
+    directory: str,
+    epoch: float,
+    *,
+    live: bool = False,
+) -> RunningSwitch:
+    """Start the switch of this node, which must be a switch.
+
+    Args:
+        job: this host's settings.
+        plan: the run.
+        directory: the run's directory, which gets the switch's files.
+        epoch: the instant 0 of the switch's clock, in seconds since the Unix epoch.
+        live: whether the topology is live, so that any program may use it.
+
+    Raises:
+        RuntimeError: the switch cannot be started.
+    """
+    node = plan.node(job.node)
+    if plan.switch_target == "p4runtime":
+        return RunningP4RuntimeSwitch(job, plan, node, directory, epoch, live)
+    if plan.switch_target == "bmv2":
+        return RunningSimpleSwitch(job, plan, node, directory, live)
+    return RunningNagiSwitch(job, plan, node, directory, epoch, live)

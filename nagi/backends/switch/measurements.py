@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Switches: their rates, and their counts compared with the emulator's record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+from nagi_contracts.impairments.losses.bernoulli import BernoulliLossPlan
+from nagi_contracts.plan import OTHER_DIRECTION, LinkDirection, RunPlan, SwitchTarget
+from nagi_contracts.records import Information
+from nagi_contracts.switches import SwitchAccount, Switches, SwitchPortAccount
+
+from nagi.backends.switch.passages import Passage
+from nagi.records.direction_numbers import get_direction_number
+from nagi.records.packets import DELIVERED, Records, get_fates
+from nagi.verdict.losses import describe_loss_rate
+from nagi.verdict.rates import compare_rate
+from nagi.verdict.values import Value
+
+# What only nagi-switch reports, by the checks that need it: a reason without its subject.
+UNREPORTED_CHECKS = {
+    **dict.fromkeys(
+        ("transit_error_median", "transit_error_p99", "transit_error_max"),
+        "does not tell when packets leave",
+    ),
+    **dict.fromkeys(
+        ("arrival_lateness_p99", "arrival_lateness_max"), "does not tell when packets were seen"
+    ),
+    **dict.fromkeys(
+        ("emulator_drops", "merged_segments", "missing_checksums", "send_failures"),
+        "tells nothing of its interfaces",
+    ),
+    "changes": "does not tell how its ports are set",
+    "records_lost": "keeps no record",
+    "unaccounted": "does not tell what its queues drop",
+    "switch_drops": "tells of no drops but those that edge.p4 counts",
+}
+# The subjects of these reasons.
+TARGET_NAMES: dict[SwitchTarget, str] = {"bmv2": "bmv2", "p4runtime": "P4Runtime"}
+
+
+def measure_passage_rate_error(passage: Passage, rate: int) -> float | None:
+    """Return the relative error of the rate of a switch's port, or None if it cannot be measured.
+
+    Args:
+        passage: The packets that left by the port.
+        rate: The planned rate, in bits/s.
+    """
+    if not len(passage.bits):
+        return None
+    usable = passage.entered_ns > 0
+    return compare_rate(
+        passage.started_ns, passage.ended_ns, passage.bits, usable, passage.seen_ns, rate
+    )
+
+
+def measure_rate_errors(plan: RunPlan, passages: Iterable[Passage]) -> Iterator[Value]:
+    """Yield the error of the rate of each port that shapes a link, in percent."""
+    for passage in passages:
+        if plan.switch_share(passage.direction) is None:
+            continue
+        rate = plan.channel(passage.direction).rate_bps
+        rate_error = None if rate is None else measure_passage_rate_error(passage, rate)
+        if rate_error is not None:
+            subject = (
+                f"switch {passage.node}, {passage.direction.link} {passage.direction.direction}"
+            )
+            yield rate_error * 100, f"{subject}, as seen by the emulator"
+
+
+def count_unaccounted(plan: RunPlan, recorded: Records, switches: Switches) -> list[Value]:
+    """Count packets that only one of the emulator and a switch knows of.
+
+    Returns:
+        One value per direction of each port that counts packets: the difference between the packets
+        that the emulator handed over or received and the switch's own count. One value per switch
+        that runs edge.p4 and counts its drops: packets received and neither sent nor dropped.
+    """
+    is_delivered = get_fates(recorded) == DELIVERED
+    values = []
+    for switch in switches.switches:
+        for port in switch.ports:
+            other = OTHER_DIRECTION[port.direction]
+            handed_over = is_delivered & (
+                recorded["direction"] == get_direction_number(plan, port.link, other)
+            )
+            came_back = recorded["direction"] == get_direction_number(
+                plan, port.link, port.direction
+            )
+            subject = f"switch {switch.node}, {port.link}"
+            for count, count_of_switch, where in (
+                (int(handed_over.sum()), port.received, f"{subject} {other}"),
+                (int(came_back.sum()), port.sent, f"{subject} {port.direction}"),
+            ):
+                if count_of_switch is not None:
+                    values.append((float(abs(count - count_of_switch)), where))
+        missing = _count_missing(switch)
+        if missing is not None:
+            values.append((float(abs(missing)), f"switch {switch.node}"))
+    return values
+
+
+def _count_missing(switch: SwitchAccount) -> int | None:
+    """Return received packets minus those sent, waiting or dropped; None if drops are unknown."""
+    missing = 0
+    for port in switch.ports:
+        if port.counters is None or port.queue_overflows is None:
+            return None
+        missing += port.counters.received - port.counters.sent - port.counters.lost
+        missing -= port.queue_overflows + (port.waiting or 0)
+    missing -= sum(switch.drops.values()) + sum(switch.told.values())
+    return missing + switch.from_controller - switch.link_scope
+
+
+def explain_unmeasurable_checks(switches: Switches) -> dict[str, str]:
+    """Return the reason for each check that cannot be measured at a switch."""
+    reasons: dict[str, list[str]] = {}
+    for switch in switches.switches:
+        subject = f"switch {switch.node}"
+        is_own_program = any(port.counters is None for port in switch.ports)
+        if switch.target in TARGET_NAMES:
+            for check, reason in UNREPORTED_CHECKS.items():
+                reasons.setdefault(check, []).append(
+                    f"{subject}: {TARGET_NAMES[switch.target]} {reason}"
+                )
+        if is_own_program:
+            reasons.setdefault("unaccounted", []).append(
+                f"{subject}: its program is your own, and may drop and copy packets"
+                if all(port.sent is not None for port in switch.ports)
+                else f"{subject}: its program is your own, and nothing counts its frames"
+            )
+            reasons.setdefault("switch_drops", []).append(
+                f"{subject}: what a program of your own drops, it is meant to"
+            )
+    return {check: "; ".join(texts) for check, texts in reasons.items()}
+
+
+def describe_switches(plan: RunPlan, switches: Switches) -> Iterator[Information]:
+    """Yield the drops of each shaped port by cause, and the rate that the switch reports."""
+    for switch in switches.switches:
+        for port in switch.ports:
+            yield from _describe_port(plan, switch, port)
+
+
+def _describe_port(
+    plan: RunPlan, switch: SwitchAccount, port: SwitchPortAccount
+) -> Iterator[Information]:
+    """Yield the drops of a shaped port by cause, and the rate that it reports."""
+    imposed = plan.switch_share(LinkDirection(link=port.link, direction=port.direction))
+    if imposed is None:
+        return
+    subject = f"switch {switch.node}, {port.link} {port.direction}"
+    counts = {
+        "switch_overflows": ("packets that found the queue full", port.queue_overflows),
+        "switch_losses": (
+            "packets that the loss model took"
+            if port.counters
+            else "packets that the program dropped after the queue",
+            port.lost,
+        ),
+        "switch_marks": (
+            "packets given ECN's CE",
+            imposed.mark and port.counters and port.counters.marked,
+        ),
+    }
+    for name, (description, count) in counts.items():
+        if count is not None:
+            yield Information(
+                name=name,
+                description=description,
+                value=count,
+                unit="packets",
+                subject=subject,
+            )
+    if port.backlogged is not None and imposed.rate_bps is not None:
+        rate = port.backlogged.bytes * 8e9 / port.backlogged.length_ns
+        yield Information(
+            name="switch_rate",
+            description="while packets waited, by its own clock; "
+            f"{imposed.rate_bps / 1e6:g} Mb/s was asked for",
+            value=round(rate / 1e6, 6),
+            unit="Mb/s",
+            subject=subject,
+        )
+    loss = imposed.loss
+    if port.counters is None:
+        return
+    if isinstance(loss, BernoulliLossPlan) and loss.probability:
+        probabilities = np.full(
+            port.counters.sent + port.counters.lost, loss.probability, np.float64
+        )
+        yield from describe_loss_rate(probabilities, port.counters.lost, subject)

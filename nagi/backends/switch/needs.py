@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What switches need: nagi-switch, bmv2's switch, or a switch with a P4Runtime server."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import sys
+import sysconfig
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from nagi_contracts import paths
+from nagi_contracts.errors import refuse
+from nagi_contracts.plan import RunPlan, SwitchTarget
+from nagi_contracts.records import compute_sha256
+from nagi_p4.simple_switch_client import find_client_directory
+from nagi_p4.simple_switch_client import find_problem as find_simple_switch_problem
+
+from nagi.backends.interface import Needs
+from nagi.spec.experiment import Experiment
+
+_PYTHON_PACKAGES = ("nagi_p4", "nagi_p4runtime")
+
+
+class SwitchNeeds(Needs):
+    """The needs of nodes that are switches. Without their program, nothing is planned."""
+
+    def is_needed_by(self, experiment: Experiment) -> bool:
+        return bool(experiment.list_nodes("switch"))
+
+    def hash_programs(self, is_local: bool, switch: SwitchTarget) -> dict[str, str | None]:
+        if switch == "nagi":
+            return {"nagi_switch": compute_sha256(_find_nagi_switch())}
+        if switch == "bmv2":  # real hosts have their own
+            return {"simple_switch": compute_sha256(_find_simple_switch()) if is_local else None}
+        return _hash_p4runtime_programs(is_local)
+
+    def list_guest_files(self, plans: Sequence[RunPlan]) -> list[Path]:
+        # bmv2's switches and nagi-p4runtime find their files relative to their own paths.
+        targets = {plan.switch_target for plan in plans if plan.switches()}
+        files: list[Path] = []
+        if "bmv2" in targets:
+            files += _list_bmv2_files("simple_switch")
+        if "p4runtime" in targets:
+            files += _list_bmv2_files("simple_switch_grpc") or _list_python_directories()
+        return files
+
+    def classify_run(self, plan: RunPlan) -> str:
+        return "switches" if plan.switches() else ""
+
+
+def _hash_p4runtime_programs(is_local: bool) -> dict[str, str | None]:
+    """Return the checksums of the P4Runtime server and of the switch on this machine.
+
+    The switch is bmv2's simple_switch_grpc if it is installed, and nagi-switch otherwise.
+    """
+    sources = sorted((paths.P4_CONTROL / "nagi_p4runtime").rglob("*.py"))
+    joined = b"".join(source.read_bytes() for source in sources)
+    server = hashlib.sha256(joined).hexdigest()
+    if not is_local:
+        return {"nagi_p4runtime": server}
+    grpc = shutil.which("simple_switch_grpc")
+    # The switch comes first: the id of a build depends on the order.
+    if grpc is None:
+        return {"nagi_switch": compute_sha256(_find_nagi_switch()), "nagi_p4runtime": server}
+    return {"simple_switch": compute_sha256(Path(grpc)), "nagi_p4runtime": server}
+
+
+def _find_nagi_switch() -> Path:
+    program = paths.executable("nagi-switch")
+    if not program.exists():
+        raise refuse(f"there is no {program}", "build it: `make setup`")
+    return program
+
+
+def _find_simple_switch() -> Path:
+    problem = find_simple_switch_problem(client=find_client_directory())
+    if problem is not None:
+        reason, _, cure = problem.partition("; ")
+        raise refuse(f"--switch bmv2: {reason}", cure)
+    executable = shutil.which("simple_switch")
+    assert executable is not None
+    return Path(executable)
+
+
+def _list_bmv2_files(name: str) -> list[Path]:
+    """Return a program of bmv2, its libraries and Python modules; [] if it is not installed."""
+    executable = shutil.which(name)
+    if executable is None:
+        return []
+    program = Path(executable)
+    modules = find_client_directory()
+    return [
+        program,
+        program.resolve(),
+        program.resolve().parent.parent / "lib",
+        *([] if modules is None else [Path(modules)]),
+    ]
+
+
+def _list_python_directories() -> list[Path]:
+    """Return the directories of this Python and of the packages of nagi-p4runtime."""
+    specs = [find_spec(name) for name in _PYTHON_PACKAGES]
+    packages = [Path(spec.origin).parent for spec in specs if spec is not None and spec.origin]
+    installed = [sys.prefix, sys.base_prefix, sysconfig.get_path("purelib")]
+    return [*map(Path, installed), *packages]
+
+
+part = SwitchNeeds()

@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plan users' own P4 programs for switches: read or compile, check, and embed them in the plan."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from nagi_contracts import paths
+from nagi_contracts.errors import InputError, Problem, excerpt, refuse
+from nagi_contracts.plan import OwnPipelinePlan
+
+from nagi.backends.switch.spec import P4_SUFFIX, OwnProgram
+from nagi.backends.switch.targets import Target
+from nagi.plan.request import PlanRequest
+from nagi.plan.scheme_sources import PLAIN_NAME
+from nagi.plan.trace_files import is_file
+from nagi.spec.yaml_source import KeyPath
+
+COMPILER, COMPILER_VARIABLE = "p4c-bm2-ss", "P4C"
+NAGI_SWITCH = "nagi-switch"
+MAX_PROBLEMS = 5
+MAX_BYTES = 16 << 20  # largest file: every plan of the experiment includes the file
+# nagi's own programs are compiled with the same flags (p4/tests/record.py).
+_FLAGS = ("--std", "p4-16", "--arch", "v1model")
+_AT_LINE = re.compile(
+    r"^(?P<file>[^\s:(][^:(]*)\((?P<line>\d+)\): (?:\[--Werror=[\w-]+\] )?(?:syntax )?error: "
+    r"(?P<message>.*)$",
+    re.M,
+)
+
+
+# Files that nagi-switch is given, and how its messages begin.
+_SETTINGS, _PROGRAM, _ENTRIES = "switch.json", "program.json", "entries.jsonl"
+_COMPLAINT = re.compile(r"(?P<file>[\w.]+)(?::(?P<line>\d+))?: (?P<complaint>.*)", re.S)
+
+
+class Compiled(NamedTuple):
+    """The output of p4c: bmv2's JSON, and P4Info in protobuf's text format."""
+
+    program: str
+    p4info: str | None
+
+
+def plan_own_pipeline(
+    request: PlanRequest, key_path: KeyPath, settings: OwnProgram, target: Target, ports: int
+) -> OwnPipelinePlan:
+    """Return the plan of a user's P4 program for a switch.
+
+    Args:
+        request: The point that is planned.
+        key_path: Key path of the program's settings in the experiment file.
+        settings: The program's settings.
+        target: What executes the program.
+        ports: Number of ports of the switch.
+
+    Raises:
+        InputError: If a file is missing or damaged, or if the switch refuses the program.
+    """
+    path = _find_named_file(request, (*key_path, "program"), settings.program)
+    if path.suffix == P4_SUFFIX:
+        program, p4info = _compile_p4(request, (*key_path, "program"), path)
+    else:
+        program, p4info = _read_text(path), None
+        if settings.p4info is not None:
+            p4info = _read_text(_find_named_file(request, (*key_path, "p4info"), settings.p4info))
+    if p4info is None and target.needs_p4info:
+        raise request.error(
+            (*key_path, "program"),
+            f"{target.title} needs the program's P4Info in addition to its JSON",
+            "add `p4info: FILE`, which p4c makes with --p4runtime-files, or use --switch nagi",
+        )
+    program_json = _minify_json(program, path)
+    entries = None
+    if settings.entries is not None:
+        entries = _read_text(_find_named_file(request, (*key_path, "entries"), settings.entries))
+        _check_entries(entries, request.document.resolve_path(settings.entries))
+    if settings.cpu_port is not None and not target.has_cpu_port:
+        raise request.error(
+            (*key_path, "cpu_port"),
+            f"{target.title}'s CPU port is an interface, which experiments do not create",
+            "remove it, or use --switch nagi",
+        )
+    if target.checks_programs:
+        _check_with_nagi_switch(request, key_path, settings, program, entries, ports)
+    files = {}
+    for number, name in enumerate(settings.files):
+        file = _find_named_file(request, (*key_path, "files", number), name)
+        files[file.name] = _read_text(file)
+    return OwnPipelinePlan(
+        name=path.name,
+        program=program_json,
+        p4info=p4info,
+        entries=entries,
+        cpu_port=settings.cpu_port,
+        controller=settings.controller,
+        files=files,
+    )
+
+
+def hash_text(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _find_named_file(request: PlanRequest, key_path: KeyPath, name: str) -> Path:
+    path = request.document.resolve_path(name)
+    if not is_file(path):
+        raise request.missing_file(key_path, name)
+    return path
+
+
+def _read_text(path: Path) -> str:
+    """Read a file of UTF-8 text.
+
+    Raises:
+        InputError: If the file is too large or no text.
+    """
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise refuse(
+                f"it has more than {MAX_BYTES >> 20} MiB", "give a smaller one", file=str(path)
+            )
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        message = f"byte {error.start} is not UTF-8"
+        raise refuse(message, "give a text file", file=str(path)) from None
+    except OSError as error:
+        raise refuse(f"cannot read it: {error.strerror}", "permit it", file=str(path)) from None
+
+
+def _minify_json(program: str, path: Path) -> str:
+    """Return the JSON of a program in one line without white space.
+
+    Raises:
+        InputError: If p4c did not write the JSON.
+    """
+    try:
+        document = json.loads(program)
+    except ValueError as error:
+        line = getattr(error, "lineno", 0)
+        message = f"it is no JSON: {getattr(error, 'msg', error)}"
+        raise refuse(message, f"name what {COMPILER} made", file=str(path), line=line) from None
+    if not isinstance(document, dict) or not {"pipelines", "parsers"} <= document.keys():
+        message = "it is not what p4c makes for bmv2: it has no `pipelines` and `parsers`"
+        raise refuse(message, f"name what {COMPILER} made", file=str(path))
+    return json.dumps(document, separators=(",", ":"))
+
+
+def _check_entries(text: str, path: Path) -> None:
+    """Check that each line is an operation of a switch.
+
+    Raises:
+        InputError: If a line is no operation.
+    """
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            operation = json.loads(line)
+        except ValueError as error:
+            message = f"it is no JSON: {getattr(error, 'msg', error)}"
+            cure = "write one operation per line (p4/switch/daemon/operations.hpp)"
+            raise refuse(message, cure, file=str(path), line=number) from None
+        if not isinstance(operation, dict) or not isinstance(operation.get("op"), str):
+            cure = 'write it like {"op": "table_add", ...}'
+            raise refuse("it has no `op`", cure, file=str(path), line=number, key="op")
+
+
+def _check_with_nagi_switch(
+    request: PlanRequest,
+    key_path: KeyPath,
+    settings: OwnProgram,
+    program: str,
+    entries: str | None,
+    ports: int,
+) -> None:
+    """Check program, entries and CPU port by running nagi-switch, if it has been built.
+
+    A campaign checks elsewhere that nagi-switch is available.
+
+    Raises:
+        InputError: If nagi-switch refuses one of them.
+    """
+    executable = paths.executable(NAGI_SWITCH)
+    if not executable.exists():
+        return
+    changed_ns = executable.stat().st_mtime_ns
+    refusal = _find_refusal(executable, changed_ns, program, entries, settings.cpu_port, ports)
+    if refusal is None:
+        return
+    message, _, cure = refusal.complaint.partition("; ")
+    cure = cure or "see p4/README.md"
+    if refusal.file == _SETTINGS:
+        raise request.error((*key_path, "cpu_port"), message.removeprefix("cpu_port: "), cure)
+    refused_file = settings.program if refusal.file == _PROGRAM else str(settings.entries)
+    file = str(request.document.resolve_path(refused_file))
+    raise refuse(message, cure, file=file, line=refusal.line)
+
+
+class _Refusal(NamedTuple):
+    """A complaint of nagi-switch about one of its files."""
+
+    file: str
+    line: int  # 0 if nagi-switch names no line
+    complaint: str
+
+
+@cache
+def _find_refusal(
+    executable: Path,
+    _changed_ns: int,
+    program: str,
+    entries: str | None,
+    cpu_port: int | None,
+    ports: int,
+) -> _Refusal | None:
+    """Run nagi-switch on a program; return its complaint, or None if it accepts the program."""
+    settings: dict[str, object] = {
+        "schema_version": 1,
+        "seed": 1,
+        "pipeline": _PROGRAM,
+        "ports": [{"number": number} for number in range(1, ports + 1)],
+    }
+    texts = {_PROGRAM: program}
+    if entries is not None:
+        texts[_ENTRIES] = entries
+        settings["entries"] = _ENTRIES
+    if cpu_port is not None:
+        settings["cpu_port"] = cpu_port
+    with tempfile.TemporaryDirectory(prefix="nagi-p4-") as directory:
+        for name, text in {**texts, _SETTINGS: json.dumps(settings)}.items():
+            (Path(directory) / name).write_text(text, encoding="utf-8")
+        result = subprocess.run(
+            [executable, "simulate", _SETTINGS],
+            cwd=directory,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    if result.returncode == 0:
+        return None
+    output = (result.stderr or result.stdout).strip().removeprefix(f"{NAGI_SWITCH}: ")
+    match = _COMPLAINT.match(output)
+    if match is None or match["file"] not in (*texts, _SETTINGS):
+        return _Refusal(_PROGRAM, 0, output)
+    return _Refusal(match["file"], int(match["line"] or 0), match["complaint"])
+
+
+def _compile_p4(request: PlanRequest, key_path: KeyPath, path: Path) -> Compiled:
+    """Compile a P4 program with p4c.
+
+    Raises:
+        InputError: At `key_path` if there is no p4c, else at the lines that p4c refuses.
+    """
+    compiler = find_compiler()
+    if compiler is None:
+        json_name = path.with_suffix(".json").name
+        raise request.error(
+            key_path,
+            f"there is no {COMPILER} here, which compiles P4",
+            f"set {COMPILER_VARIABLE} to its path; or compile it elsewhere, with `{COMPILER} "
+            f"{' '.join(_FLAGS)} -o {json_name} {path.name}`, and write `program: {json_name}`",
+        )
+    _require_plain_name(path)
+    return _compile_version(compiler, path, path.stat().st_mtime_ns)
+
+
+def find_compiler() -> str | None:
+    """Return the path of p4c for bmv2: from the environment's P4C, else from PATH."""
+    return shutil.which(os.environ.get(COMPILER_VARIABLE) or COMPILER)
+
+
+def _require_plain_name(path: Path) -> None:
+    """Refuse names that have a special meaning to the shell to which p4c passes them."""
+    if PLAIN_NAME.fullmatch(path.name) is None:
+        raise refuse(
+            "p4c does not support such a name",
+            "give it letters, digits, `.`, `_`, `+` and `-` alone",
+            file=str(path),
+        )
+
+
+@cache
+def _compile_version(compiler: str, path: Path, _changed_ns: int) -> Compiled:
+    """Run p4c on one version of a P4 program, which its time of change identifies."""
+    with tempfile.TemporaryDirectory(prefix="nagi-p4-") as directory:
+        json_path = Path(directory) / "out.json"
+        p4info_path = Path(directory) / "out.p4info.txt"  # p4c writes text because of .txt
+        # p4c runs in the program's directory, so that the JSON names files relative to it.
+        result = subprocess.run(
+            [compiler, *_FLAGS, "--p4runtime-files", p4info_path, "-o", json_path, path.name],
+            cwd=path.parent,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if result.returncode != 0 or not json_path.exists():
+            raise InputError(*_parse_problems(result.stderr, path))
+        return Compiled(
+            json_path.read_text(encoding="utf-8"), p4info_path.read_text(encoding="utf-8")
+        )
+
+
+def _parse_problems(messages: str, path: Path) -> list[Problem]:
+    """Parse the messages of p4c into problems with file and line."""
+    cure = "correct it"
+    problems = [
+        Problem(error["message"], cure, str(path.parent / error["file"]), int(error["line"]))
+        for error in list(_AT_LINE.finditer(messages))[:MAX_PROBLEMS]
+    ]
+    if not problems:
+        output = excerpt(" / ".join(messages.strip().splitlines()[:3]))
+        problems.append(Problem(f"it does not compile: {output}", cure, str(path)))
+    return problems

@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Plan switches: their ports, their programs, and what they shape of directions of links."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from nagi_contracts.plan import (
+    DirectionName,
+    DirectionPlan,
+    NodePlan,
+    OwnPipelinePlan,
+    SwitchPlan,
+    SwitchPortPlan,
+)
+
+from nagi.backends.interface import Planner
+from nagi.backends.switch.own_programs import hash_text, plan_own_pipeline
+from nagi.backends.switch.shaping import (
+    UnsupportedShaping,
+    find_sample_interval,
+    get_emulator_share,
+    get_switch_share,
+    hash_edge_program,
+)
+from nagi.backends.switch.spec import OwnProgram, SwitchSettings
+from nagi.backends.switch.targets import TARGETS
+from nagi.plan.request import PlanRequest
+from nagi.plan.seeds import restore_format_0_1
+from nagi.spec.links import DirectionSettings
+
+CONTROLLER_START_S = 2.0  # time to start users' controllers, which nagi does not know
+
+
+class SwitchPlanner(Planner):
+    """The nodes that are switches, and the directions that they shape."""
+
+    def __init__(self, request: PlanRequest) -> None:
+        super().__init__(request)
+        self._target = TARGETS[request.switch]
+        self.nodes = request.experiment.list_nodes("switch")
+
+    @property
+    def start_s(self) -> float:
+        """Seconds that switches and users' controllers need before captures begin."""
+        if not self.nodes:
+            return 0.0
+        programs = [self._get_own_program(node) for node in self.nodes]
+        has_controllers = any(
+            program is not None and program.controller is not None for program in programs
+        )
+        return self._target.start_s + (CONTROLLER_START_S if has_controllers else 0.0)
+
+    def require_settings(
+        self, link: str, direction: DirectionName, settings: DirectionSettings
+    ) -> None:
+        """Raise InputError if a switch shapes a direction with ARQ."""
+        if settings.arq is not None and settings.shaped_by == "switch":
+            raise self._request.error(
+                self._request.locate_setting(link, direction, "arq"),
+                "the emulator's ARQ does not see packets that a switch loses",
+                "remove it, or write `shaped_by: emulator`",
+            )
+
+    def get_emulator_share(
+        self, link: str, direction: DirectionName, plan: DirectionPlan
+    ) -> DirectionPlan:
+        """Return the part of a direction that a switch leaves to the emulator.
+
+        Raises:
+            InputError: If a switch shall shape a direction into which another node sends.
+        """
+        return get_emulator_share(plan) if self._is_shaped(link, direction) else plan
+
+    def plan_node(
+        self,
+        node: str,
+        directions: Mapping[tuple[str, DirectionName], DirectionPlan],
+        packets: Mapping[str, int | None],
+    ) -> SwitchPlan:
+        """Return the plan of a switch: one port per link, and the share that it shapes."""
+        links = [
+            name for name, link in self._request.experiment.links.items() if node in link.between
+        ]
+        own_pipeline = self._plan_own_pipeline(node, len(links))
+        ports = []
+        for number, link in enumerate(links, start=1):
+            direction = self._request.topology.get_direction(link, node)
+            imposes = None
+            if self._is_shaped(link, direction):
+                imposes = self._plan_share(node, link, direction, directions[link, direction])
+            packet = packets[link]
+            rate = imposes.rate_bps if imposes else None
+            if rate is not None and packet is None and self._target.counts_packets:
+                raise self._request.error(
+                    self._request.locate_setting(link, direction, "rate"),
+                    f"{self._target.title} needs the size of packets to shape a rate, and no flow "
+                    "crosses this link",
+                    "use --switch nagi, or write `shaped_by: emulator`",
+                )
+            ports.append(
+                SwitchPortPlan(
+                    number=number,
+                    link=link,
+                    imposes=imposes,
+                    packet_bytes=packet,
+                    sample_every=find_sample_interval(rate, packet)
+                    if rate and packet and own_pipeline is None
+                    else None,
+                )
+            )
+        if own_pipeline is None:
+            return SwitchPlan(sha256=hash_edge_program(), ports=ports)
+        return SwitchPlan(
+            pipeline="own",
+            sha256=hash_text(own_pipeline.program),
+            ports=ports,
+            own=own_pipeline,
+        )
+
+    def list_shares_for_seed(self, nodes: Sequence[NodePlan]) -> list[Any]:
+        """Return the shares of directions that switches shape, as JSON for seeds."""
+        shares = []
+        for node in nodes:
+            for port in node.switch.ports if node.switch else ():
+                if port.imposes is None:
+                    continue
+                share = port.model_dump(mode="json", include={"link", "imposes"})
+                restore_format_0_1(share["imposes"])
+                shares.append([node.name, share])
+        return shares
+
+    def _plan_share(
+        self, node: str, link: str, direction: DirectionName, plan: DirectionPlan
+    ) -> DirectionPlan:
+        """Return the share of a direction that its switch shapes.
+
+        Raises:
+            InputError: If the switch does not support what the direction asks for.
+        """
+        is_own = self._get_own_program(node) is not None
+        try:
+            return get_switch_share(plan, self._target, is_own=is_own)
+        except UnsupportedShaping as error:
+            key_path = self._request.locate_setting(link, direction, error.key)
+            raise self._request.error(key_path, error.message, error.cure) from None
+
+    def _is_shaped(self, link: str, direction: DirectionName) -> bool:
+        """Return whether a switch shapes a direction.
+
+        Raises:
+            InputError: If `shaped_by: switch` is set and the sending node is not a switch.
+        """
+        experiment = self._request.experiment
+        settings = self._request.get_settings(experiment.links[link], direction)
+        if settings.shaped_by != "switch":
+            return False
+        node = self._request.find_sending_node(link, direction)
+        if node not in self.nodes:
+            other: DirectionName = "backward" if direction == "forward" else "forward"
+            raise self._request.error(
+                self._request.locate_setting(link, direction, "shaped_by"),
+                f"direction {direction} leaves {node}, which is a {experiment.get_kind(node)} and "
+                "not a switch",
+                f"write `shaped_by` under `{other}:` alone, or make {node} a switch",
+            )
+        return True
+
+    def _get_own_program(self, node: str) -> OwnProgram | None:
+        """Return the user's P4 program of a switch, or None if it runs edge.p4."""
+        settings = self._request.experiment.nodes[node]
+        return settings.switch if isinstance(settings, SwitchSettings) else None
+
+    def _plan_own_pipeline(self, node: str, ports: int) -> OwnPipelinePlan | None:
+        """Return the user's P4 program of a switch with `ports` ports, or None for edge.p4."""
+        settings = self._get_own_program(node)
+        if settings is None:
+            return None
+        key_path = ("nodes", node, "switch")
+        return self._request.memo.get_or_make(
+            partial(plan_own_pipeline, self._request, key_path, settings, self._target, ports),
+            ("own", node, ports),
+            settings,
+        )
+
+
+part = SwitchPlanner

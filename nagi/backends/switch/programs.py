@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The paths of the programs that make a node a switch."""
+
+from __future__ import annotations
+
+import shutil
+import sysconfig
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from nagi_contracts import paths
+from nagi_contracts.batch import P4RuntimeAccess, P4RuntimePrograms, SwitchPrograms
+from nagi_contracts.errors import BadValue
+from nagi_p4.simple_switch_client import find_client_directory
+from pydantic import ValidationError
+
+from nagi.backends.interface import Json, Programs
+from nagi.labs import guest
+from nagi.labs.shape import Shape
+
+_IN_GUEST = guest.INSIDE / "nagi-switch"
+
+
+class SwitchNodePrograms(Programs):
+    """nagi-switch is shipped to real hosts. They have their own bmv2."""
+
+    def read_variables(self, variables: Mapping[str, Any]) -> Json:
+        access = _read_access(variables.get("nagi_p4runtime"))
+        return {
+            "nagi_switch": variables.get("nagi_switch"),
+            "p4runtime": access and access.model_dump(mode="json", exclude_none=True),
+        }
+
+    def list_local(self, node: str, shape: Shape) -> Json:
+        return _list_programs(paths.executable("nagi-switch")) if node in shape.switches else {}
+
+    def list_in_guest(self, node: str, shape: Shape) -> Json:
+        return _list_programs(_IN_GUEST) if node in shape.switches else {}
+
+    def list_guest_files(self, shape: Shape) -> dict[Path, Path]:
+        return {_IN_GUEST: paths.executable("nagi-switch")} if shape.switches else {}
+
+    def list_remote(self, node: str, shape: Shape, settings: Json, directory: str) -> Json:
+        program = settings["nagi_switch"]
+        if not program and node in shape.switches:
+            program = f"{directory}/nagi-switch"
+        programs = {"nagi_switch": program, "p4runtime": settings["p4runtime"]}
+        return {name: value for name, value in programs.items() if value}
+
+    def list_shipped(self, settings: Json, programs: Json) -> dict[str, str]:
+        if "nagi_switch" not in programs or settings["nagi_switch"]:
+            return {}
+        return {"nagi_switch_source": str(paths.executable("nagi-switch"))}
+
+
+def _list_programs(nagi_switch: Path) -> Json:
+    """Return this machine's programs, with the path of nagi-switch."""
+    programs = SwitchPrograms(
+        nagi_switch=str(nagi_switch),
+        simple_switch=shutil.which("simple_switch"),
+        simple_switch_client=find_client_directory(),
+        p4runtime_here=P4RuntimePrograms(
+            simple_switch_grpc=shutil.which("simple_switch_grpc"),
+            nagi_p4runtime=_find_python_command("nagi-p4runtime"),
+            modules=sysconfig.get_path("purelib"),
+        ),
+    )
+    return programs.model_dump(mode="json", exclude_none=True)
+
+
+def _find_python_command(name: str) -> str | None:
+    """Return the path of a command of this Python's packages, or None."""
+    path = Path(sysconfig.get_path("scripts")) / name
+    return str(path) if path.exists() else None
+
+
+def _read_access(value: Any) -> P4RuntimeAccess | None:
+    """Return how a host reaches its switch by P4Runtime, or None. Raises BadValue."""
+    if not value:
+        return None
+    try:
+        return P4RuntimeAccess.model_validate(value, strict=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(["nagi_p4runtime", *map(str, first["loc"])])
+        cure = 'write it as {address: "10.0.0.9:9559", device_id: 1, ports: {link: number}}'
+        raise BadValue(first["msg"], cure, key) from None
+
+
+part = SwitchNodePrograms()

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Describe what the programs differ in that execute the P4 pipelines of switches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nagi_contracts.plan import SwitchTarget
+
+_START_S = 1.0  # time to start a switch and to fill its tables
+
+
+@dataclass(frozen=True)
+class Target:
+    """What planning needs to know of a switch target."""
+
+    title: str  # its name in messages
+    shapes: bool = True  # whether its ports shape rate, queue, marking and loss
+    counts_packets: bool = False  # whether its rates and queues are in packets, not in bytes
+    needs_p4info: bool = False  # whether it needs the P4Info of a program
+    has_cpu_port: bool = True  # whether packet-in and packet-out need nothing of the experiment
+    checks_programs: bool = False  # whether nagi-switch says what is wrong with a program
+    start_s: float = _START_S  # time to start the switches of a run
+
+
+TARGETS: dict[SwitchTarget, Target] = {
+    "nagi": Target(title="nagi-switch", checks_programs=True),
+    "bmv2": Target(title="bmv2", counts_packets=True, has_cpu_port=False),
+    "p4runtime": Target(
+        title="P4Runtime",
+        shapes=False,
+        needs_p4info=True,
+        start_s=_START_S + 4.0,  # server and client import gRPC
+    ),
+}

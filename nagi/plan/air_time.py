@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Load the module with which gr-nagi computes rate and airtime of modems.
+
+It needs nothing but Python, so that nagi plans with the same code with which gr-nagi transmits.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Protocol, cast
+
+from nagi_contracts import paths
+from nagi_contracts.errors import refuse
+
+
+class AirTime(Protocol):
+    """The functions of air_time.py.
+
+    Each raises ValueError for what the modem cannot do.
+    """
+
+    MAX_SAMPLE_RATE_HZ: int
+
+    def compute_rate_bps(
+        self, modem: str, modulation: str, sample_rate_hz: int, code_rate: str
+    ) -> int: ...
+
+    def compute_overhead_bytes(
+        self, modem: str, modulation: str, sample_rate_hz: int, code_rate: str
+    ) -> int: ...
+
+    def compute_modem_digest(self, modem: str, modulation: str, code_rate: str) -> str: ...
+
+
+@cache
+def load_air_time() -> AirTime:
+    """Load gr-nagi's module air_time.
+
+    Raises:
+        InputError: If there is no such file.
+    """
+    source = paths.AIR_TIME
+    if not source.is_file():
+        raise refuse(f"there is no {source}", "restore it: it belongs to nagi")
+    return cast(AirTime, paths.load_module(source))

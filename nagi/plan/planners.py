@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Give the planner access to the planners of all backends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from nagi_contracts.base import Contract
+
+from nagi import backends
+from nagi.backends.interface import Planner, PlannerFactory, Reach
+from nagi.backends.registry import load_planners
+from nagi.spec.shared_media import SharedMedium
+
+if TYPE_CHECKING:
+    from nagi.plan.request import PlanRequest
+
+
+class Planners:
+    """The planners of all backends for one point, in the order in which they are asked.
+
+    Raises:
+        InputError: If the experiment asks a backend for something that it does not support, or if
+            backends cannot share a run.
+    """
+
+    def __init__(self, request: PlanRequest) -> None:
+        self._planners = {name: factory(request) for name, factory in _load_factories().items()}
+        for planner in self:
+            planner.require_compatible([other for other in self if other is not planner])
+        self._carriers = {
+            link: name for name, planner in self._planners.items() for link in planner.links
+        }
+        self._forwarders = {node: planner for planner in self for node in planner.nodes}
+        self.media = {name: times for planner in self for name, times in planner.media.items()}
+
+    def __iter__(self) -> Iterator[Planner]:
+        return iter(self._planners.values())
+
+    def find_carrier(self, link: str) -> Planner | None:
+        """Return the planner of the backend that carries a link, or None for nagi-link."""
+        backend = self._carriers.get(link)
+        return None if backend is None else self._planners[backend]
+
+    def find_forwarder(self, node: str) -> Planner | None:
+        """Return the planner of the backend by which a node forwards, or None for the kernel."""
+        return self._forwarders.get(node)
+
+    def has_forwarders(self) -> bool:
+        """Return whether some node forwards by a backend."""
+        return bool(self._forwarders)
+
+    def get_part(self, link: str) -> dict[str, Any]:
+        """Return the fields of a link's plan that belong to the backend that carries it."""
+        backend = self._carriers.get(link)
+        if backend is None:
+            return {}
+        part = self._planners[backend].links[link]
+        return {backend: part} if isinstance(part, Contract) else {"parts": {backend: part}}
+
+    def list_outside_seed(self) -> list[str]:
+        """Return the names of the backends whose plans of links do not decide the seed."""
+        return [name for name, planner in self._planners.items() if not planner.decides_seed]
+
+
+def find_reach(medium: SharedMedium) -> Reach:
+    """Return the stations of a medium that receive each other, by the backend that carries it."""
+    reaches = (factory.find_reach(medium) for factory in _load_factories().values())
+    return next(reach for reach in reaches if reach is not None)
+
+
+def _load_factories() -> dict[str, PlannerFactory]:
+    return _load_from(tuple(backends.__path__))
+
+
+@cache
+def _load_from(_directories: tuple[str, ...]) -> dict[str, PlannerFactory]:
+    """Load the planners of the backends in these directories once: finding modules is slow."""
+    return load_planners()

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Derive the seeds of runs from what their packets meet."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from nagi_contracts.plan import DIRECTIONS, LinkPlan
+
+from nagi.plan.ip import IPV4
+
+
+def derive_seed(
+    campaign_seed: int, channels: list[str], node_shares: list[Any], repeat: int
+) -> int:
+    """Derive the seed of a run from its campaign, channel and repeat alone.
+
+    Schemes therefore get the same channel, and repeats get different ones.
+
+    Args:
+        campaign_seed: The seed of the experiment file.
+        channels: Links and media, as JSON.
+        node_shares: The shares of directions that nodes shape.
+        repeat: Number of the repeat.
+
+    Returns:
+        A seed of 63 bits.
+    """
+    inputs = [str(campaign_seed), f"[{', '.join(channels)}]", str(repeat)]
+    if node_shares:
+        inputs.append(json.dumps(node_shares, sort_keys=True))
+    text = f"[{', '.join(inputs)}]"
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1  # fits an int64
+
+
+def write_link_for_seed(link: LinkPlan, backends_outside: Sequence[str]) -> str:
+    """Return a link as JSON, from which seeds are derived.
+
+    Addresses are IPv4's, so that both versions of IP get the same channel.
+
+    Args:
+        link: The plan of the link.
+        backends_outside: Backends whose plans of links are left out, so that their links get the
+            same channel as nagi-link's.
+    """
+    document = link.model_dump(mode="json")
+    parts = document.pop("parts", {})
+    for backend in backends_outside:
+        document.pop(backend, None)
+        parts.pop(backend, None)
+    if parts:
+        document["parts"] = parts
+    for index, end in enumerate(document["ends"], start=1):
+        end["address"] = f"{IPV4.format_link_address(link.id, index)}/{IPV4.link_prefix}"
+    for direction in DIRECTIONS:
+        restore_format_0_1(document[direction])
+    return json.dumps(document, sort_keys=True)
+
+
+def restore_format_0_1(direction: dict[str, Any]) -> None:
+    """Bring a direction into the format of version 0.1.
+
+    Seeds are hashes of that format, so that a campaign keeps its seeds with later versions.
+    """
+    loss, jitter, mark = direction["loss"], direction.get("jitter"), direction.get("mark")
+    for key in ("probability", "packet_loss_rate", "packet_bytes"):
+        loss.setdefault(key, None)
+    if jitter is not None:
+        for key in ("half_width_ns", "deviation_ns", "mean_ns"):
+            jitter.setdefault(key, None)
+    if mark is not None:
+        del mark["packet_bytes"]

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The records of one run, as everybody after the collection takes them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from nagi_contracts.links import Links
+from nagi_contracts.plan import RunPlan
+from nagi_contracts.records import NodeRecord
+from nagi_reports.analysis import require_capture
+
+from nagi.records.packets import Records
+from nagi.records.transmissions import Transmissions
+
+
+@dataclass(frozen=True)
+class RunRecords:
+    """The records of one run, read once.
+
+    Attributes:
+        plan: The plan of the run.
+        directory: The run directory, which has the captures.
+        began_s: When the run began, by the emulator's clock, in seconds since the epoch.
+        nodes: The record of each node, by name.
+        links: The emulator's account of links and media.
+        packets: The emulator's record of packets in the order of sort_records(), or None if the run
+            has not kept all its records.
+        transmissions: The emulator's record of transmissions, if links are radios or have ARQ.
+        parts: Backend -> what its programs recorded.
+        own_clocks: Nodes that do not share the emulator's clock.
+    """
+
+    plan: RunPlan
+    directory: Path
+    began_s: float
+    nodes: Mapping[str, NodeRecord]
+    links: Links
+    packets: Records | None
+    transmissions: Transmissions | None = None
+    parts: Mapping[str, Any] = field(default_factory=dict)
+    own_clocks: Collection[str] = ()
+
+    def find_captures(self) -> dict[tuple[str, str], Path]:
+        """Return the file of each capture, by node and link.
+
+        Raises:
+            InputError: A capture is missing.
+        """
+        return {
+            (capture.node, capture.link): require_capture(
+                self.directory, capture.file, "nobody can check the run again"
+            )
+            for capture in self.plan.captures
+        }

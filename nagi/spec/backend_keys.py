@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Collect the keys of experiment files that belong to backends: nagi/backends/*/spec.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from nagi_contracts.base import Strict
+from pydantic import Field, create_model
+
+from nagi.backends.interface import Key, NodeKind, SectionKey
+from nagi.backends.registry import load_keys
+from nagi.spec.base import Name
+
+ModelT = TypeVar("ModelT", bound=Strict)
+SettingsT = TypeVar("SettingsT", bound=Strict)
+
+_BACKENDS = load_keys()
+
+
+def _collect(attribute: str) -> dict[str, Any]:
+    """Return the keys that all backends list under `attribute` of their `Keys`.
+
+    Raises:
+        ValueError: If two backends have the same key.
+    """
+    collected: dict[str, Any] = {}
+    for backend, keys in _BACKENDS.items():
+        for name, key in getattr(keys, attribute).items():
+            if name in collected:
+                raise ValueError(f"backend {backend}: another backend has {name} of {attribute}")
+            collected[name] = key
+    return collected
+
+
+EMULATORS: dict[str, str] = _collect("emulators")
+LINK_KEYS: dict[str, Key] = _collect("link_keys")
+DIRECTION_KEYS: dict[str, Key] = _collect("direction_keys")
+SECTIONS: dict[str, SectionKey] = _collect("sections")
+NODE_KINDS: dict[str, NodeKind] = _collect("node_kinds")
+UNION_TAGS: dict[str, str] = _collect("union_tags")
+
+
+def make_optional_fields(keys: Mapping[str, Key]) -> dict[str, Any]:
+    """Return a pydantic field for each key; it is None if the key is not given."""
+    return {
+        name: (key.settings | None, Field(None, description=key.description))
+        for name, key in keys.items()
+    }
+
+
+def make_section_fields() -> dict[str, Any]:
+    """Return a pydantic field for each section; it is empty if the section is not given."""
+    return {
+        name: (dict[Name, section.settings], Field({}, description=section.description))  # type: ignore[name-defined]
+        for name, section in SECTIONS.items()
+    }
+
+
+def add_fields(fields: Mapping[str, Any]) -> Callable[[type[ModelT]], type[ModelT]]:
+    """Make a class decorator that adds fields after those of the class.
+
+    A field that the class has already keeps its position.
+    """
+
+    def extend(model: type[ModelT]) -> type[ModelT]:
+        return create_model(
+            model.__name__,
+            __base__=model,
+            __module__=model.__module__,
+            __doc__=model.__doc__,
+            **dict(fields),
+        )
+
+    return extend
+
+
+def get_part(model: Strict, keys: Mapping[str, Key], settings: type[SettingsT]) -> SettingsT | None:
+    """Return what `model` has under the key whose settings are of the class `settings`."""
+    value: SettingsT | None = getattr(model, find_key(keys, settings))
+    return value
+
+
+def find_key(keys: Mapping[str, Key | SectionKey], settings: type[Strict]) -> str:
+    """Return the key whose settings are of the class `settings`."""
+    return {key.settings: name for name, key in keys.items()}[settings]

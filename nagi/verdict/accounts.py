@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values of checks from the accounts of the emulator and of nodes, which say them as numbers."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from nagi_contracts.links import DirectionAccount, Lateness, PortAccount, StationAccount
+
+from nagi.records.run import RunRecords
+from nagi.verdict.values import Evidence, Value
+
+Values = defaultdict[str, list[Value]]  # check -> values
+
+
+def measure_accounts(run: RunRecords) -> Evidence:
+    """Return what the emulator says of its links, and what each node recorded."""
+    values: Values = defaultdict(list)
+    links = run.links
+    values["records_lost"].append((links.records_lost, links.executable))
+    for link in links.links:
+        for name, direction in (("forward", link.forward), ("backward", link.backward)):
+            subject = f"{link.name} {name}"
+            add_packets(values, direction, subject)
+            values["changes"].append((len(direction.changes), subject))
+        for port in (link.a, link.b):
+            add_interface(values, port, port.interface)
+    for node in run.nodes.values():
+        values["agent_lateness"].append((node.late_s, node.node))
+        if node.memory_pressures is not None:
+            values["memory_pressures"].append((node.memory_pressures, node.node))
+        for capture in node.captures:
+            missing = capture.dropped + max(0, capture.received - capture.captured)
+            values["capture_drops"].append((missing, capture.file))
+        for interface, on in node.offloads.items():
+            values["offloads"].append((len(on), f"{node.node} {interface}: {', '.join(on)}"))
+    return Evidence(
+        values=values,
+        reasons=[] if links.complete else ["the emulator did not end in order"],
+    )
+
+
+def add_packets(values: Values, account: DirectionAccount | StationAccount, subject: str) -> None:
+    """Add how late the packets of a direction or station were, and how many are unaccounted for."""
+    add_transit_error(values, account.transit_error_ns, subject)
+    packets = account.packets
+    if packets.offered:
+        add_arrival_lateness(values, account.arrival_lateness_ns, subject)
+    values["unaccounted"].append((abs(packets.offered - packets.accounted), subject))
+
+
+def add_transit_error(values: Values, error: Lateness, subject: str) -> None:
+    """Add how much later than due packets were sent."""
+    if error.count:
+        values["transit_error_median"].append((error.median / 1e6, subject))
+        values["transit_error_p99"].append((error.p99 / 1e6, subject))
+        values["transit_error_max"].append((error.max / 1e6, subject))
+
+
+def add_arrival_lateness(values: Values, late: Lateness, subject: str) -> None:
+    """Add how much later than they came packets were seen."""
+    values["arrival_lateness_p99"].append((late.p99 / 1e6, subject))
+    values["arrival_lateness_max"].append((late.max / 1e6, subject))
+
+
+def add_interface(values: Values, port: PortAccount, subject: str) -> None:
+    """Add what an interface lost, or took otherwise than it should have."""
+    values["emulator_drops"].append((port.socket_drops, subject))
+    values["merged_segments"].append((port.oversized, subject))
+    values["missing_checksums"].append((port.checksum_missing, subject))
+    values["send_failures"].append((port.send_failures, subject))

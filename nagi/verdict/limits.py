@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The limits of the certificate's checks: those of every run, and those of each backend."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from nagi_contracts.plan import RunPlan
+
+from nagi.backends.registry import load_verifiers
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The largest value that a check permits.
+
+    `virtual`, if given, applies to runs in virtual time. Runs may miss limits with `timing` because
+    the machine was too busy. Checks that only some runs have are listed by `order`, smallest first.
+    Those with the same order are listed in the order of their backends.
+    """
+
+    maximum: float
+    unit: str
+    description: str
+    timing: bool = False
+    virtual: float | None = None
+    order: int = 9  # after the checks of nagi's own backends
+
+    def maximum_for(self, virtual_time: bool) -> float:
+        """Return the limit for virtual or real time."""
+        return self.maximum if self.virtual is None or not virtual_time else self.virtual
+
+
+# Timing limits suit paths of tens of milliseconds: 1 ms is 1 % of the papers' 100 ms round trip. In
+# virtual time nothing is late. There, reading the clock takes 256 ns, and a program reads it
+# several times per packet.
+LIMITS: dict[str, Limit] = {
+    "transit_error_median": Limit(
+        0.1, "ms", "packets sent later than due, median", timing=True, virtual=0.01
+    ),
+    "transit_error_p99": Limit(
+        1.0, "ms", "packets sent later than due, 99th percentile", timing=True, virtual=0.02
+    ),
+    "transit_error_max": Limit(
+        25.0, "ms", "packets sent later than due, the latest", timing=True, virtual=0.05
+    ),
+    "capture_transit_median": Limit(
+        0.2,
+        "ms",
+        "time between captures against what the links should take, median",
+        timing=True,
+        virtual=0.02,
+    ),
+    "capture_transit_p99": Limit(
+        2.0,
+        "ms",
+        "time between captures against what the links should take, 99th percentile",
+        timing=True,
+        virtual=0.05,
+    ),
+    "capture_transit_max": Limit(
+        25.0,
+        "ms",
+        "time between captures against what the links should take, the worst packet",
+        timing=True,
+        virtual=0.1,
+    ),
+    "capture_unmatched": Limit(1.0, "%", "packets received that the emulator has no record of"),
+    "rate_error": Limit(
+        0.1, "%", "rate while packets wait against the rate asked for", timing=True, virtual=0.01
+    ),
+    "goodput_surplus": Limit(
+        0, "bytes", "payload received beyond what the path can carry, so that AGI is impossible"
+    ),
+    "replay_differences": Limit(
+        0, "packets", "packets that did not fare as the model says of the recorded arrivals"
+    ),
+    "changes": Limit(0, "changes", "links changed while they ran"),
+    "records_lost": Limit(0, "records", "packets and drops missing in the emulator's record"),
+    "arrival_lateness_p99": Limit(
+        0.5, "ms", "packets seen later than they came, 99th percentile", timing=True, virtual=0.001
+    ),
+    "arrival_lateness_max": Limit(
+        25.0, "ms", "packets seen later than they came, the latest", timing=True, virtual=0.001
+    ),
+    "unaccounted": Limit(0, "packets", "packets neither delivered, dropped nor under way"),
+    "emulator_drops": Limit(0, "packets", "packets lost on the way into the emulator", timing=True),
+    "merged_segments": Limit(
+        0, "packets", "frames longer than the MTU: an offload merges segments"
+    ),
+    # nagi-link completes the checksums, so these packets arrived. But an offload was on at a host,
+    # and that host's captures differ from the emulator's record.
+    "missing_checksums": Limit(
+        0, "packets", "packets whose host left the checksum to hardware: an offload was on there"
+    ),
+    "send_failures": Limit(0, "packets", "packets the kernel would not take from the emulator"),
+    "capture_drops": Limit(0, "packets", "packets missing in a capture", timing=True),
+    "offloads": Limit(0, "offloads", "harmful offloads on at a host"),
+    "memory_pressures": Limit(
+        0, "times", "times that a host's TCP ran short of memory, and may have discarded segments"
+    ),
+    "agent_lateness": Limit(
+        0.1,
+        "s",
+        "by how much an agent missed the beginning of a phase",
+        timing=True,
+        virtual=0.001,
+    ),
+    # A host may add as much to the round trip as an emulator may. See host_response.py.
+    "host_response_median": Limit(
+        0.2,
+        "ms",
+        "ACKs and data sent later than the host's TCP permits, median",
+        timing=True,
+        virtual=0.01,
+    ),
+    "host_response_p99": Limit(
+        1.0,
+        "ms",
+        "ACKs and data sent later than the host's TCP permits, p99",
+        timing=True,
+        virtual=0.05,
+    ),
+    "host_response_max": Limit(
+        25.0,
+        "ms",
+        "ACKs and data sent later than the host's TCP permits, most",
+        timing=True,
+        virtual=0.1,
+    ),
+}
+
+
+# Additional checks of runs with a scheme that both ends of a connection have to run.
+BOTH_ENDS_LIMITS: dict[str, Limit] = {
+    "scheme_fallbacks": Limit(
+        0,
+        "connections",
+        "connections that ran as reno, as the other end did not run their scheme",
+        order=1,
+    ),
+}
+
+
+def get_limits(plan: RunPlan) -> dict[str, Limit]:
+    """Return the limits of the checks that runs of `plan` have, in their order."""
+    additional: dict[str, Limit] = {}
+    for verifier in load_verifiers().values():
+        additional |= verifier.get_limits(plan)
+    if any(flow.receiver_control == flow.congestion_control for flow in plan.flows):
+        additional |= BOTH_ENDS_LIMITS
+    return LIMITS | dict(sorted(additional.items(), key=lambda item: item[1].order))
+
+
+def list_limits() -> dict[str, Mapping[str, Limit]]:
+    """Return all limits, by the runs that have these checks: headings of the manual."""
+    groups: dict[str, Mapping[str, Limit]] = {"Every run": LIMITS}
+    for verifier in load_verifiers().values():
+        groups |= verifier.limits
+    return groups | {"Runs with a scheme that both ends run": BOTH_ENDS_LIMITS}
+
+
+def get_max_lateness_ns(virtual_time: bool) -> int:
+    """Return how much later than due a capture of a valid run may have a packet.
+
+    This is the sum of the delays permitted in the emulator, and between the emulator and the
+    capture.
+    """
+    limits = (LIMITS["transit_error_max"], LIMITS["capture_transit_max"])
+    return round(sum(limit.maximum_for(virtual_time) for limit in limits) * 1e6)
