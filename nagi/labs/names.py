@@ -3,4 +3,8 @@
 
 from __future__ import annotations
 
-VIRTUAL, NETNS, PHYSICAL = "virtual", "netns", "physical"
+from typing import Final
+
+VIRTUAL: Final = "virtual"
+NETNS: Final = "netns"
+PHYSICAL: Final = "physical"
