@@ -13,11 +13,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import roles
-from nagi.cli.main import make_app
+from nagi.cli.main import make_whole_command
 from nagi.verdict.limits import list_limits
 from nagi_contracts import paths, units
 from tables import format_value, make_table
-from typer.main import get_command
 
 NATIVE = ("nagi-link", "nagi-switch", "nagi-tcp", "nagi-traffic")
 _SUBCOMMAND = re.compile(r"^  ([a-z]+[a-z-]*) ", re.M)  # in CLI11's help
@@ -42,7 +41,7 @@ def describe_commands() -> str:
         _GENERATED.format(source="the programs themselves"),
         "Exit status of `nagi`: 0 done; 1 some runs failed or are invalid; 2 the input was "
         "refused; 130 interrupted.\n",
-        *_describe_command(get_command(make_app()), "nagi"),
+        *_describe_command(make_whole_command(), "nagi"),
     ]
     for name in NATIVE:
         out += [f"## {name}\n", f"```text\n{_read_help(name)}\n```\n"]

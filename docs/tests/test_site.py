@@ -11,10 +11,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from nagi.cli.main import make_app
+from nagi.cli.main import make_whole_command
 from nagi.verdict.limits import list_limits
 from nagi_contracts import paths
-from typer.main import get_command
 
 pytest.importorskip("mkdocs", reason="`make docs` installs what builds the site")
 
@@ -66,7 +65,7 @@ def test_pages_load_nothing_from_elsewhere(site: Path) -> None:
 
 def test_the_reference_has_every_command_and_option(site: Path) -> None:
     text = read_text(site, "reference/commands.html")
-    commands = [("nagi", get_command(make_app()))]
+    commands = [("nagi", make_whole_command())]
     for name, command in commands:  # grows by the commands of each
         section = text.split(f"\n{name}\N{PILCROW SIGN}", 1)[1].split("\N{PILCROW SIGN}", 1)[0]
         for parameter in command.params:

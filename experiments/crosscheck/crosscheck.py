@@ -25,7 +25,7 @@ from typing import Any
 import pandas as pd
 from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
-from nagi.terminal.options import parse_axis_values
+from nagi.terminal.option_values import parse_axis_values
 from nagi_contracts.errors import InputError, refuse
 from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import Campaign

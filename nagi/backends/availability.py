@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from nagi_contracts.inspection import ProgramFacts
+if TYPE_CHECKING:
+    from nagi_contracts.inspection import ProgramFacts
 
 
 @dataclass(frozen=True)

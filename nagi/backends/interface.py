@@ -12,6 +12,7 @@ in that room. The pipeline iterates over the backends (registry.py) and knows no
 | `needs.py` | `nagi.campaign`, `nagi.terminal`, `nagi.cli` | `Needs` |
 | `evidence.py` | `nagi.verdict`, `nagi.campaign` | `Verifier` |
 | `doctor.py` | `nagi.doctor` | `Stage` |
+| `examination.py` | `nagi.cli`, `nagi.commands` | `Examination` |
 | `chapter.py` | reports | `Chapter` in reports/nagi_reports/chapters/backends.py |
 | `programs.py` | `nagi.labs` | `Programs` |
 | `host.py` | the agent on a host | `HostPart` in hosts/agent/nagi_agent/backends.py |
@@ -401,7 +402,10 @@ class Verifier(Protocol):
 
 
 class Examination(Protocol):
-    """What `nagi doctor NAME` examines on this machine, step by step."""
+    """What `nagi doctor NAME` examines on this machine, step by step (examination.py).
+
+    The command line imports it for the options. The imports that the work needs stand in `examine`.
+    """
 
     subject: str  # for the help: what is checked
     where: str  # a clause for messages: the machine on which to examine it
@@ -417,7 +421,6 @@ class Stage(Protocol):
     name: str  # in findings
     order: int = 100  # among the stages of backends
     titles: Mapping[str, str] = {}  # stage, or step of the examination -> title unless equal
-    examination: Examination | None = None  # of `nagi doctor NAME`, if there is such a command
 
     def collect_needs(self, plans: Sequence[RunPlan]) -> tuple[Any, ...]:
         """Return what runs need of hosts, for `ExperimentNeeds.parts`."""

@@ -13,7 +13,15 @@ from nagi.backends.names import load_parts
 if TYPE_CHECKING:
     from nagi_reports.chapters.backends import Chapter
 
-    from nagi.backends.interface import Keys, Needs, PlannerFactory, Programs, Stage, Verifier
+    from nagi.backends.interface import (
+        Examination,
+        Keys,
+        Needs,
+        PlannerFactory,
+        Programs,
+        Stage,
+        Verifier,
+    )
 
 
 def load_keys() -> dict[str, Keys]:
@@ -38,6 +46,10 @@ def load_verifiers() -> dict[str, Verifier]:
 
 def load_stages() -> dict[str, Stage]:
     return load_parts("doctor")
+
+
+def load_examinations() -> dict[str, Examination]:
+    return load_parts("examination")
 
 
 def load_chapters() -> dict[str, Chapter]:

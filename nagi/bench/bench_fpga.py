@@ -22,7 +22,7 @@ from time import process_time
 
 from nagi.backends.fpga import needs
 from nagi.campaign.build import identify_build
-from nagi.labs import virtual
+from nagi.labs.names import VIRTUAL
 from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
 from nagi_contracts.errors import refuse
@@ -69,7 +69,7 @@ class Measured:
 
 def measure(directory: Path, spec: Path) -> dict[tuple[str, int], Measured]:
     """Measure each emulator at each rate, in Mb/s."""
-    build = identify_build(virtual.NAME, ["fpga"])
+    build = identify_build(VIRTUAL, ["fpga"])
     found = {}
     for point in read_experiment(spec, None):
         (plan,) = (each.with_ids(build.id) for each in plan_runs(point, None))

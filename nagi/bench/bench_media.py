@@ -28,7 +28,8 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "link-emulator" / "bench"))
 import numpy as np
 from bench_report import Row, describe_machine, judge, report_results
 from nagi.campaign.build import identify_build
-from nagi.labs import guest, virtual
+from nagi.labs import guest
+from nagi.labs.names import VIRTUAL
 from nagi.plan.planner import plan_runs
 from nagi.records.packets import RECORD, write_records
 from nagi.spec.points import read_experiment
@@ -90,7 +91,7 @@ report: {{x: scheme}}
 
 
 def virtual_speed(directory: Path, spec: Path) -> Row:
-    build = identify_build(virtual.NAME)
+    build = identify_build(VIRTUAL)
     (point,) = read_experiment(spec, None)
     (plan,) = (each.with_ids(build.id) for each in plan_runs(point, None))
     run = run_once(directory, plan, build)

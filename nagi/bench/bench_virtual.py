@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 from nagi.campaign.build import identify_build
-from nagi.labs import virtual
+from nagi.labs.names import VIRTUAL
 from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
 from rounds import Benchmark, Row, Run, judge, run_once
@@ -45,7 +45,7 @@ so what others do there shows."""
 
 def measure(directory: Path, spec: Path) -> dict[int, Run]:
     """Measure the emulator at each rate, in Mb/s."""
-    build = identify_build(virtual.NAME)
+    build = identify_build(VIRTUAL)
     found = {}
     for point in read_experiment(spec, None):
         (plan,) = (each.with_ids(build.id) for each in plan_runs(point, None))

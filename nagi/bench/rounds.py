@@ -23,6 +23,7 @@ from bench_report import describe_machine, report_results
 from bench_report import judge as judge
 from nagi.campaign.collection import collect
 from nagi.labs import guest, virtual
+from nagi.labs.names import VIRTUAL
 from nagi.labs.shape import Shape
 from nagi_contracts.errors import InputError
 from nagi_contracts.plan import RunPlan
@@ -53,7 +54,7 @@ def run_once(directory: Path, plan: RunPlan, build: Build) -> Run:
     over = time.perf_counter()
     if failures:
         raise RuntimeError("; ".join(failures.values()))
-    said = collect(records, runs, plan, "cell0", virtual.NAME, build)
+    said = collect(records, runs, plan, "cell0", VIRTUAL, build)
     ended = time.perf_counter()
     return Run(plan.timeline.end_s, over - started, ended - over, said.status == "valid")
 

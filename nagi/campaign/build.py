@@ -16,7 +16,8 @@ from nagi_contracts.plan import SwitchTarget, digest
 from nagi_contracts.records import Build, compute_sha256
 
 from nagi.backends.registry import load_needs
-from nagi.labs import guest_kernel, physical, virtual
+from nagi.labs import guest_kernel
+from nagi.labs.names import PHYSICAL, VIRTUAL
 from nagi.plan import scheme_objects
 from nagi.plan.applications import find_nagi_traffic
 
@@ -40,7 +41,7 @@ def identify_build(
     """
     common, optional = _hash_programs(lab, backends, switch)
     guest = None
-    if lab == virtual.NAME:
+    if lab == VIRTUAL:
         kernel = guest_kernel.require_installed()
         guest = digest(
             [kernel.linux, kernel.modules, compute_sha256(guest_kernel.find_preloaded_library())]
@@ -68,7 +69,7 @@ def _hash_programs(
     lab: str, backends: Collection[str], switch: SwitchTarget
 ) -> tuple[dict[str, str], dict[str, str | None]]:
     """Return the checksums that every build has, and those that depend on lab and experiment."""
-    is_local = lab != physical.NAME
+    is_local = lab != PHYSICAL
     common: dict[str, str | None] = {}
     optional: dict[str, str | None] = {}
     parts = load_needs()

@@ -17,6 +17,7 @@ import fcntl
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nagi_contracts.base import refuse_links
 from nagi_contracts.errors import refuse
@@ -24,7 +25,9 @@ from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import Campaign, CampaignRun
 
 from nagi.campaign.run_directory import needs_run, read_verdict
-from nagi.campaign.selection import Selection
+
+if TYPE_CHECKING:
+    from nagi.campaign.selection import Selection
 
 
 class CampaignDirectory:

@@ -42,9 +42,10 @@ from __future__ import annotations
 import math
 import shutil
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from nagi_contracts.errors import refuse
 from nagi_contracts.media import FRAMING_BYTES, MediumPlan
@@ -53,9 +54,9 @@ from nagi_contracts.records import Keep
 from nagi_contracts.units import format_bytes, format_count
 
 from nagi.campaign import pace
-from nagi.campaign.runner import BATCH_S
-from nagi.labs import virtual
+from nagi.campaign.batches import BATCH_S
 from nagi.labs.lab import BETWEEN_RUNS_S
+from nagi.labs.names import VIRTUAL
 from nagi.plan.flow_paths import IN_TURN
 
 ETHERNET_BYTES = 14
@@ -74,6 +75,9 @@ MORE_DISK = (
     "give another place with --out, run a part with --only, or keep less with `keep: {captures: "
     "none, packets: drop}` in the experiment"
 )
+
+
+_Estimate = TypeVar("_Estimate")
 
 
 @dataclass(frozen=True)
@@ -170,9 +174,9 @@ def estimate_disk(
         return Disk()
     paces = paces or pace.read_paces()
     ratio = paces.find_disk_ratio(plans[0])
-    sizes = [estimate_size(plan, keep) for plan in plans]
+    sizes = _map_points(lambda plan: estimate_size(plan, keep), plans)
     runs_per_cell = 2
-    if lab != virtual.NAME:
+    if lab != VIRTUAL:
         runs_per_cell = max(math.ceil(BATCH_S / estimate_seconds(plan)) for plan in plans)
     largest = sorted((size.raw for size in sizes), reverse=True)[: jobs * runs_per_cell]
     return Disk(round(sum(size.kept for size in sizes) * ratio), round(sum(largest) * ratio))
@@ -201,7 +205,7 @@ def make_time_estimator(lab: str, paces: pace.Paces | None = None) -> Callable[[
         lab: the name of the lab
         paces: the paces of earlier campaigns; by default, those that this machine stores
     """
-    if lab != virtual.NAME:
+    if lab != VIRTUAL:
         return estimate_seconds
     paces = paces or pace.read_paces()
     return lambda plan: estimate_virtual_seconds(plan) * paces.find_time_ratio(plan)
@@ -221,13 +225,29 @@ def estimate_time(
     if not plans:
         return 0.0
     paces = paces or pace.read_paces()
-    seconds = list(map(make_time_estimator(lab, paces), plans))
+    seconds = _map_points(make_time_estimator(lab, paces), plans)
     runs_s = max(sum(seconds) / jobs, *seconds)
-    if lab != virtual.NAME:
+    if lab != VIRTUAL:
         return runs_s
     nodes = max(len(plan.nodes) for plan in plans)
     around_s = VIRTUAL_CAMPAIGN_S + VIRTUAL_NODE_SETUP_S * nodes
     return runs_s + around_s * paces.find_time_ratio(plans[0])
+
+
+def _map_points(
+    estimate: Callable[[RunPlan], _Estimate], plans: Iterable[RunPlan]
+) -> list[_Estimate]:
+    """Return an estimate for each plan, computed once per point.
+
+    Repeats of a point differ in their seeds only. Plans without ids are computed one by one.
+    """
+    estimates: dict[str, _Estimate] = {}
+    values = []
+    for plan in plans:
+        if not plan.point_id or plan.point_id not in estimates:
+            estimates[plan.point_id] = estimate(plan)
+        values.append(estimates[plan.point_id])
+    return values
 
 
 def read_free_disk(out: Path) -> int:

@@ -17,8 +17,9 @@ from nagi_reports import analysis
 
 from nagi.campaign.collection import collect, find_finished_cell
 from nagi.campaign.retention import retain
+from nagi.labs.names import VIRTUAL
 from nagi.labs.shape import Shape
-from nagi.labs.virtual import NAME, GuestParts, VirtualLab
+from nagi.labs.virtual import GuestParts, VirtualLab
 
 
 def analyse_and_retain(run: Path, keep: Keep) -> None:
@@ -59,7 +60,7 @@ def run_one(
     cell = find_finished_cell(records, runs, plan)
     if cell is None:
         return reasons.get(plan.run_id, "an agent left no record")
-    verdict = collect(records, runs, plan, cell, NAME, build)
+    verdict = collect(records, runs, plan, cell, VIRTUAL, build)
     run = runs / plan.run_id
     if verdict.status != "failed":
         analyse_and_retain(run, keep)

@@ -14,23 +14,20 @@ from nagi_contracts.errors import refuse
 from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import Build, Verdict
 
+from nagi.campaign.batches import BATCH_S, RUNS_PER_BATCH, choose_batch
 from nagi.campaign.collection import collect, find_finished_cell, record_failure, remove_collected
 from nagi.campaign.cost import Cost
 from nagi.campaign.directory import CampaignDirectory
 from nagi.campaign.run_directory import count_invalid_attempts, read_verdict
 from nagi.campaign.selection import Selection
 from nagi.labs.errors import Gone, LabError, Unfit
-from nagi.labs.lab import BETWEEN_RUNS_S, Lab, Labs
+from nagi.labs.lab import Lab, Labs
 from nagi.labs.shape import Shape
 from nagi.labs.virtual import make_console_path
 from nagi.verdict.certificate import is_late
 
 _MAX_FAILED_LABS = 3
 _LATE_RUNS = 3  # fewer late runs may be chance, and do not show that the machine is too busy
-# The runs of one batch of a cell in real time, so that the time to ship batches is a small part.
-BATCH_S = 75.0
-# Per cell. In virtual time nothing is shipped, but all cells wait for the last run of a batch.
-RUNS_PER_BATCH = 8
 _POLL_INTERVAL_S = 0.2
 
 
@@ -337,27 +334,3 @@ class Runner:
     def _has_begun(self, plan: RunPlan) -> bool:
         """Return whether an agent has begun a run that has not ended."""
         return any(self._directory.records.glob(f"*/{plan.run_id}"))
-
-
-def choose_batch(
-    pending: list[RunPlan], cells: list[str], min_duration_s: float = BATCH_S
-) -> dict[str, list[RunPlan]]:
-    """Return the next runs for each cell.
-
-    Each plan goes to the cell with the shortest batch, until all batches are long enough. Each cell
-    gets at least one run, as long as there are runs.
-
-    Args:
-        pending: the pending plans, in their order
-        cells: the names of the cells
-        min_duration_s: the minimum duration of each cell's batch, in seconds
-    """
-    batch: dict[str, list[RunPlan]] = {cell: [] for cell in cells}
-    seconds = dict.fromkeys(cells, 0.0)
-    for plan in pending:
-        cell = min(cells, key=lambda name: seconds[name])
-        if batch[cell] and seconds[cell] >= min_duration_s:
-            break
-        batch[cell].append(plan)
-        seconds[cell] += plan.timeline.end_s + BETWEEN_RUNS_S
-    return batch

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command nagi.
 
-Each subcommand is a module of this package, imported only when it is called, because some take a
-second.
+Each subcommand is declared by a module of this package, which is imported when the subcommand is
+called or its options are completed. A list of all subcommands needs none of these modules.
 
 Exit status: 0 done, 1 some runs failed or are invalid, 2 the input was refused, 130 interrupted.
 """
@@ -14,13 +14,14 @@ import inspect
 import io
 import os
 import sys
-from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from nagi_contracts.errors import InputError, refuse
+from typer.core import TyperGroup
+from typer.main import get_command, get_group
 
 from nagi.labs.errors import Interrupted, LabError
 from nagi.terminal.console import complain
@@ -34,32 +35,148 @@ class _Command(NamedTuple):
     panel: str
     module: str
     name: str
+    summary: str  # the first paragraph of its docstring
     ignores_unknown_options: bool = False
 
 
-_COMMANDS = {
-    "new": _Command(_EXPERIMENTS, "new", "write_new"),
-    "plan": _Command(_EXPERIMENTS, "plan", "plan"),
-    "run": _Command(_EXPERIMENTS, "run", "run"),
-    "schemes": _Command(_EXPERIMENTS, "scheme", "list_schemes"),
-    "trace": _Command(_EXPERIMENTS, "trace", "convert_trace"),
-    "show": _Command(_RESULTS, "show", "show"),
-    "view": _Command(_RESULTS, "view", "view"),
-    "analyze": _Command(_RESULTS, "results", "analyze"),
-    "report": _Command(_RESULTS, "results", "write_report"),
-    "compare": _Command(_RESULTS, "results", "compare"),
-    "bundle": _Command(_RESULTS, "results", "make_bundle"),
-    "publish": _Command(_RESULTS, "results", "publish"),
-    "verify": _Command(_RESULTS, "results", "verify"),
-    "prune": _Command(_RESULTS, "prune", "prune"),
-    "metrics": _Command(_RESULTS, "metrics", "print_metrics"),
-    "doctor": _Command(_LABS, "lab", "examine"),
-    "up": _Command(_LABS, "lab", "bring_up"),
-    "shell": _Command(_LABS, "lab", "open_shell", ignores_unknown_options=True),
-    "down": _Command(_LABS, "lab", "take_down"),
-    "lab": _Command(_LABS, "provision", "app"),
-    "setup": _Command(_LABS, "setup", "app"),
+COMMANDS = {
+    "new": _Command(
+        _EXPERIMENTS,
+        "new",
+        "write_new",
+        "Write a commented experiment file to begin with, or a TCP scheme of your own.",
+    ),
+    "plan": _Command(
+        _EXPERIMENTS,
+        "plan",
+        "plan",
+        "Show what would be run, the time and disk it takes and what the lab lacks; run nothing.",
+    ),
+    "run": _Command(
+        _EXPERIMENTS,
+        "run",
+        "run",
+        "Run an experiment, print its results and write a report; the same command continues it.",
+    ),
+    "schemes": _Command(
+        _EXPERIMENTS,
+        "scheme",
+        "list_schemes",
+        "List TCP schemes with their parameters, and why the lab cannot run some.",
+    ),
+    "trace": _Command(
+        _EXPERIMENTS,
+        "trace",
+        "convert_trace",
+        "Convert a trace file to JSON for the configuration of nagi-link.",
+    ),
+    "show": _Command(
+        _RESULTS,
+        "show",
+        "show",
+        "Print state and results of a campaign, or everything about one run; change nothing.",
+    ),
+    "view": _Command(
+        _RESULTS,
+        "view",
+        "view",
+        "Write the explorer, a page that shows a campaign and its runs, and open it in a browser.",
+    ),
+    "analyze": _Command(
+        _RESULTS,
+        "results",
+        "analyze",
+        "Compute all metrics again from the captures, print them and write the report.",
+    ),
+    "report": _Command(
+        _RESULTS,
+        "results",
+        "write_report",
+        "Write the report of a campaign again, as PDF or HTML.",
+    ),
+    "compare": _Command(
+        _RESULTS,
+        "results",
+        "compare",
+        "Compare two campaigns in pairs of runs with the same point and seed.",
+    ),
+    "bundle": _Command(
+        _RESULTS,
+        "results",
+        "make_bundle",
+        "Pack a campaign into one archive with checksums, for publication.",
+    ),
+    "publish": _Command(
+        _RESULTS,
+        "results",
+        "publish",
+        "Write the results of a campaign for a repository, and the files of its release.",
+    ),
+    "verify": _Command(
+        _RESULTS,
+        "results",
+        "verify",
+        "Compare runs that were repeated with published ones, byte by byte and value by value.",
+    ),
+    "prune": _Command(
+        _RESULTS,
+        "prune",
+        "prune",
+        "List the runs that are no longer part of the campaign, and remove them.",
+    ),
+    "metrics": _Command(
+        _RESULTS,
+        "metrics",
+        "print_metrics",
+        "Print what TCP and UDP connections did, from captures of nagi or any other tool.",
+    ),
+    "doctor": _Command(
+        _LABS,
+        "doctor",
+        "examine",
+        "Check whether this machine, or the hosts of an inventory, are fit for runs.",
+    ),
+    "up": _Command(
+        _LABS,
+        "lab",
+        "bring_up",
+        "Set up an experiment's topology and keep it up, for your own programs.",
+    ),
+    "shell": _Command(
+        _LABS,
+        "lab",
+        "open_shell",
+        "Open a shell on a node of the topology that is up, or run a command there.",
+        ignores_unknown_options=True,
+    ),
+    "down": _Command(
+        _LABS,
+        "lab",
+        "take_down",
+        "Take down the topology that is up, or release the hosts of an inventory.",
+    ),
+    "lab": _Command(
+        _LABS,
+        "provision",
+        "app",
+        "Prepare the hosts of an inventory with Ansible, and restore them.",
+    ),
+    "setup": _Command(
+        _LABS,
+        "setup",
+        "app",
+        "Build what a lab needs in addition to nagi.",
+    ),
 }
+
+
+class _Group(TyperGroup):
+    """The command with summaries of its subcommands, in place of which it calls the subcommands."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """Return name, subcommand and further arguments, to call or to complete the subcommand."""
+        name, _, further = super().resolve_command(ctx, args)
+        return name, name and _import_command(name), further
 
 
 def _print_version(is_given: bool) -> None:
@@ -79,9 +196,10 @@ def _take_options(
     pass
 
 
-def make_app(names: Iterable[str] = _COMMANDS) -> typer.Typer:
-    """Make the command with these subcommands."""
+def make_app() -> typer.Typer:
+    """Make the command, which imports a subcommand when it is called."""
     app = typer.Typer(
+        cls=_Group,
         no_args_is_help=True,
         add_completion=True,
         pretty_exceptions_enable=False,
@@ -93,30 +211,43 @@ def make_app(names: Iterable[str] = _COMMANDS) -> typer.Typer:
         "_bps, _bytes), and null is what is not known.",
     )
     app.callback()(_take_options)
-    for name in names:
-        panel, module, member, ignores = _COMMANDS[name]
-        command = getattr(import_module(f"nagi.cli.{module}"), member)
-        if isinstance(command, typer.Typer):
-            app.add_typer(command, name=name, rich_help_panel=panel)
-        else:
-            # The first paragraph is the summary. The others are shown below the options.
-            paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
-            summary, *paragraphs_below = (" ".join(paragraph.split()) for paragraph in paragraphs)
-            app.command(
-                name,
-                context_settings={"ignore_unknown_options": ignores},
-                help=summary,
-                epilog="\n\n".join(paragraphs_below),
-                rich_help_panel=panel,
-            )(command)
+    for name, command in COMMANDS.items():
+        app.command(name, help=command.summary, rich_help_panel=command.panel)(_stand_in)
     return app
 
 
-def _list_needed_commands(arguments: list[str]) -> Iterable[str]:
-    """Return the subcommands that a command line needs: one, or all to list or complete them."""
-    if arguments[:1] == ["--version"]:
-        return ()
-    return arguments[:1] if arguments and arguments[0] in _COMMANDS else _COMMANDS
+def make_whole_command() -> TyperGroup:
+    """Make the command with all subcommands and their options, to describe them."""
+    command = get_command(make_app())
+    assert isinstance(command, _Group)
+    command.commands = {name: _import_command(name) for name in COMMANDS}
+    return command
+
+
+def _stand_in() -> None:
+    """Do nothing. This function is listed in place of a subcommand that is not imported yet."""
+
+
+def _import_command(name: str) -> Any:
+    """Import a subcommand. Its docstring has the help."""
+    command = COMMANDS[name]
+    member = getattr(import_module(f"nagi.cli.{command.module}"), command.name)
+    app = typer.Typer(rich_markup_mode="rich")
+    app.callback()(_take_options)  # without it a single command would not have a name
+    if isinstance(member, typer.Typer):
+        app.add_typer(member, name=name, rich_help_panel=command.panel)
+    else:
+        # The first paragraph is the summary. The others are shown below the options.
+        paragraphs = inspect.cleandoc(member.__doc__ or "").split("\n\n")
+        summary, *paragraphs_below = (" ".join(paragraph.split()) for paragraph in paragraphs)
+        app.command(
+            name,
+            context_settings={"ignore_unknown_options": command.ignores_unknown_options},
+            help=summary,
+            epilog="\n\n".join(paragraphs_below),
+            rich_help_panel=command.panel,
+        )(member)
+    return get_group(app).commands[name]
 
 
 # Errors that depend on the path of a file, not on the program.
@@ -170,7 +301,7 @@ def main() -> None:
     _replace_unprintable()
     try:
         _require_usable_paths()
-        status = make_app(_list_needed_commands(sys.argv[1:]))(standalone_mode=False)
+        status = make_app()(standalone_mode=False)
     except InputError as error:
         for problem in error.problems:
             complain(str(problem))

@@ -14,7 +14,6 @@ import typer
 from nagi_contracts.errors import refuse
 
 from nagi.plan.scheme_sources import NAME_CURE, NAME_PATTERN
-from nagi.spec.base import EXPERIMENT_NAME
 from nagi.terminal.console import write_line
 
 TEMPLATES = {
@@ -64,6 +63,8 @@ def write_new(
     ] = None,
 ) -> None:
     """Write a commented experiment file to begin with, or a TCP scheme of your own."""
+    from nagi.spec.base import EXPERIMENT_NAME
+
     if scheme:
         _check_scheme(name, template)
     elif re.fullmatch(EXPERIMENT_NAME, name) is None:

@@ -3,44 +3,23 @@
 
 from __future__ import annotations
 
-import dataclasses
-import sys
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
-from nagi_contracts.errors import refuse, suggest
-from nagi_contracts.units import format_count
-from rich.table import Table
-from rich.text import Text
 
-from nagi.labs.ansible_variables import to_yaml
-from nagi.labs.cells import read_cells
-from nagi.labs.errors import Interrupted
-from nagi.labs.provisioning import (
-    HostOutcome,
-    HostStatus,
-    Outcome,
-    format_command,
-    list_roles,
-    make_playbook_command,
-    run_playbook,
-    select_hosts,
-)
-from nagi.scratch import make_scratch
-from nagi.terminal.console import (
-    Json,
-    complain,
-    error_console,
-    get_text_console,
-    write_json,
-    write_line,
-)
-from nagi.terminal.progress import InterruptFlag
+from nagi.terminal.console import Json
 
 app = typer.Typer(
     no_args_is_help=True, help="Prepare the hosts of an inventory with Ansible, and restore them."
 )
+
+
+def _complete_role(incomplete: str) -> list[str]:
+    from nagi.labs.provisioning import list_roles
+
+    return [role for role in list_roles() if role.startswith(incomplete)]
+
 
 Hosts = Annotated[
     Path,
@@ -60,21 +39,13 @@ Tags = Annotated[
         "--tags",
         metavar="ROLE",
         help="Only what this role does; may be given several times",
-        autocompletion=lambda incomplete: [r for r in list_roles() if r.startswith(incomplete)],
+        autocompletion=_complete_role,
     ),
 ]
 AskBecomePass = Annotated[
     bool,
     typer.Option("-K", "--ask-become-pass", help="Ask for the password by which users become root"),
 ]
-
-_STYLES: dict[HostStatus, str] = {
-    "ok": "green",
-    "stopped": "yellow",
-    "refused": "bold red",
-    "failed": "bold red",
-    "unreachable": "bold red",
-}
 
 
 @app.command()
@@ -128,26 +99,21 @@ def bootstrap(
     json_: Json = False,
 ) -> None:
     """Give this machine access to hosts by an SSH key."""
-    hosts = _select_hosts(inventory, limit)
-    variables = {
-        "nagi_login": user,
-        "nagi_account": account,
-        "nagi_sudo": sudo or None,
-        "nagi_access_key": key and str(key.expanduser().absolute()),
-        "nagi_access": "absent" if remove else None,
-    }
-    extra_variables = {name: value for name, value in variables.items() if value is not None}
-    options = [
-        *(["--ask-pass"] if ask_pass else []),
-        *(["--become-method", become_method] if become_method else []),
-        *(["--ssh-extra-args=-oStrictHostKeyChecking=accept-new"] if accept_new else []),
-        *(["-e", to_yaml(extra_variables, in_one_line=True).strip()] if extra_variables else []),
-        *_make_options(limit, hosts, None, ask_become_pass),
-    ]
-    outcome = _run_playbook("bootstrap", inventory, hosts, options, json_)
-    next_step = "" if remove else f"next: nagi lab check -i {inventory}"
-    _print_and_exit(
-        outcome, json_, "without this access" if remove else "reached by the key", next_step
+    from nagi.commands import provision
+
+    provision.bootstrap(
+        inventory,
+        user,
+        account,
+        key,
+        become_method,
+        sudo=sudo,
+        accept_new=accept_new,
+        remove=remove,
+        limit=limit,
+        ask_pass=ask_pass,
+        ask_become_pass=ask_become_pass,
+        json_=json_,
     )
 
 
@@ -160,10 +126,9 @@ def provision(
     json_: Json = False,
 ) -> None:
     """Install and set up on hosts what runs need. A second time changes nothing."""
-    hosts = _select_hosts(inventory, limit)
-    options = _make_options(limit, hosts, tags, ask_become_pass)
-    outcome = _run_playbook("provision", inventory, hosts, options, json_)
-    _print_and_exit(outcome, json_, "provisioned", f"next: nagi doctor -i {inventory}")
+    from nagi.commands import provision
+
+    provision.provision(inventory, limit, tags, ask_become_pass, json_)
 
 
 @app.command()
@@ -175,12 +140,9 @@ def check(
     json_: Json = False,
 ) -> None:
     """Show what `nagi lab provision` would change, without changing anything."""
-    hosts = _select_hosts(inventory, limit)
-    options = ["--check", "--diff", *_make_options(limit, hosts, tags, ask_become_pass)]
-    outcome = _run_playbook("provision", inventory, hosts, options, json_)
-    has_changes = any(host.changed for host in outcome.hosts.values())
-    next_step = f"next: nagi lab provision -i {inventory}" if has_changes else ""
-    _print_and_exit(outcome, json_, "checked", next_step, is_check=True)
+    from nagi.commands import provision
+
+    provision.check(inventory, limit, tags, ask_become_pass, json_)
 
 
 @app.command()
@@ -192,117 +154,6 @@ def deprovision(
     json_: Json = False,
 ) -> None:
     """Remove from hosts what nagi installed, and restore what it changed."""
-    hosts = _select_hosts(inventory, limit)
-    if not yes:
-        _confirm(f"remove what nagi installed on {', '.join(hosts)}, and put back what it changed?")
-    options = _make_options(limit, hosts, None, ask_become_pass)
-    outcome = _run_playbook("deprovision", inventory, hosts, options, json_)
-    _print_and_exit(outcome, json_, "as they were before nagi")
+    from nagi.commands import provision
 
-
-def _select_hosts(inventory: Path, limit: list[str] | None) -> list[str]:
-    """Return the hosts that --limit selects, by default all.
-
-    Raises:
-        InputError: The inventory is wrong, or has no such host.
-    """
-    return select_hosts(read_cells(inventory), limit or (), inventory)
-
-
-def _make_options(
-    limit: list[str] | None, hosts: list[str], tags: list[str] | None, ask_become_pass: bool
-) -> list[str]:
-    """Return the options of ansible-playbook.
-
-    Raises:
-        InputError: There is no such role.
-    """
-    for tag in tags or ():
-        if tag not in list_roles():
-            raise refuse(f"--tags {tag}: there is no such role", suggest(tag, list_roles()))
-    return [
-        *(["--limit", ",".join(hosts)] if limit else []),
-        *(["--tags", ",".join(tags)] if tags else []),
-        *(["--ask-become-pass"] if ask_become_pass else []),
-    ]
-
-
-def _confirm(question: str) -> None:
-    """Ask a question on the terminal, and exit unless the answer is yes.
-
-    Raises:
-        InputError: There is no terminal.
-    """
-    if not sys.stdin.isatty():
-        raise refuse("cannot ask: standard input is not a terminal", "give --yes")
-    if not typer.confirm(question, err=True):
-        raise typer.Exit(0)
-
-
-def _run_playbook(
-    playbook: str, inventory: Path, hosts: list[str], options: list[str], json_: bool
-) -> Outcome:
-    """Print the command of a playbook, and run it.
-
-    With --json, Ansible's output goes to standard error.
-    """
-    stop = InterruptFlag()
-    command = make_playbook_command(playbook, inventory, *options)
-    write_line(f"$ {format_command(command)}", get_text_console(json_))
-    with make_scratch() as directory:
-        try:
-            output = sys.stderr if json_ else None
-            return run_playbook(command, hosts, directory, stop, output)
-        except Interrupted:
-            error_console.print("stopped; the same command continues")
-            raise typer.Exit(130) from None
-
-
-def _print_and_exit(
-    outcome: Outcome, json_: bool, done: str, next_step: str = "", *, is_check: bool = False
-) -> NoReturn:
-    """Print the outcome of each host and the next step, or all as JSON; exit."""
-    if json_:
-        hosts = [{"host": name, **dataclasses.asdict(host)} for name, host in outcome.hosts.items()]
-        write_json({"ok": outcome.ok, "error": outcome.error or None, "hosts": hosts})
-    else:
-        console = get_text_console(json_)
-        console.print(_make_table(outcome, is_check))
-        console.print()
-        failed = [host for host in outcome.hosts.values() if host.status != "ok"]
-        if failed:
-            summary = f"not done on {len(failed)} of {format_count(len(outcome.hosts), 'host')}"
-        else:
-            summary = f"{format_count(len(outcome.hosts), 'host')} {done}"
-        console.print(Text(summary, _STYLES["ok" if outcome.ok else "failed"]))
-        if outcome.ok and next_step:
-            write_line(next_step)
-    if outcome.error:
-        complain(outcome.error)
-    raise typer.Exit(0 if outcome.ok else 1)
-
-
-def _make_table(outcome: Outcome, is_check: bool) -> Table:
-    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("host", no_wrap=True)
-    table.add_column("status", no_wrap=True)
-    table.add_column("what", overflow="fold")
-    for name, host in outcome.hosts.items():
-        table.add_row(
-            name, Text(host.status, _STYLES[host.status]), _describe_outcome(host, is_check)
-        )
-    return table
-
-
-def _describe_outcome(host: HostOutcome, is_check: bool) -> Text:
-    changes = format_count(len(host.changed), "change")
-    if is_check:
-        changes = f"{changes} to make"
-    if not host.changed:
-        changes = "" if host.status != "ok" else "nothing to change"
-    text = Text("; ".join(filter(None, (host.what, changes))))
-    for kept_item in host.kept:
-        text.append("\nstays: ", "dim").append(kept_item)
-    if host.cure:
-        text.append("\ncure: ", "dim").append(host.cure)
-    return text
+    provision.deprovision(inventory, limit, ask_become_pass, yes=yes, json_=json_)

@@ -9,8 +9,6 @@ from typing import Annotated
 import typer
 from nagi_contracts.errors import refuse
 
-from nagi.labs import guest_kernel
-
 app = typer.Typer(no_args_is_help=True, help="Build what a lab needs in addition to nagi.")
 
 
@@ -29,6 +27,8 @@ def build_virtual_lab(
     ] = None,
 ) -> None:
     """Build the virtual lab's guest kernel, with the TCP schemes as its modules."""
+    from nagi.labs import guest_kernel
+
     if mirror is not None and tree is not None:
         raise refuse("--mirror and --tree contradict each other", "give one of them")
     typer.echo(guest_kernel.set_up(tree, mirror))

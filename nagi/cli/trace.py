@@ -9,7 +9,17 @@ from typing import Annotated, cast, get_args
 import typer
 from nagi_contracts.errors import refuse
 
-from nagi.spec.traces import Format, Quantity, read_trace
+
+def _complete_format() -> list[str]:
+    from nagi.spec.traces import Format
+
+    return list(get_args(Format))
+
+
+def _complete_quantity() -> list[str]:
+    from nagi.spec.traces import Quantity
+
+    return list(get_args(Quantity))
 
 
 def convert_trace(
@@ -20,7 +30,7 @@ def convert_trace(
             "--format",
             metavar="FORMAT",
             help="mahimahi, steps or loss",
-            autocompletion=lambda: list(get_args(Format)),
+            autocompletion=_complete_format,
         ),
     ] = "mahimahi",
     quantity: Annotated[
@@ -28,11 +38,13 @@ def convert_trace(
         typer.Option(
             metavar="QUANTITY",
             help="With steps: rate, delay or snr",
-            autocompletion=lambda: list(get_args(Quantity)),
+            autocompletion=_complete_quantity,
         ),
     ] = "rate",
 ) -> None:
     """Convert a trace file to JSON for the configuration of nagi-link."""
+    from nagi.spec.traces import Format, Quantity, read_trace
+
     for name, value, values in (
         ("format", format_, get_args(Format)),
         ("quantity", quantity, get_args(Quantity)),

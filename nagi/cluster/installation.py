@@ -20,7 +20,7 @@ from nagi_contracts.plan import SwitchTarget
 from nagi_contracts.records import compute_sha256
 
 from nagi.campaign.build import hash_programs
-from nagi.labs.virtual import NAME
+from nagi.labs.names import VIRTUAL
 
 _PACKAGES = ("nagi", "nagi_captures", "nagi_contracts", "nagi_p4", "nagi_reports")
 # Packages of other projects that write results or transfer them.
@@ -65,7 +65,7 @@ class Installation:
         }
         if not requirements.guests:
             return cls(parts, {})
-        checksums = hash_programs(NAME, requirements.backends, requirements.switch)
+        checksums = hash_programs(VIRTUAL, requirements.backends, requirements.switch)
         parts |= {name.replace("_", "-"): sha256 for name, sha256 in checksums.items()}
         executables = {name: shutil.which(name) for name in _GUEST_PROGRAMS}
         machine = {

@@ -21,8 +21,9 @@ from nagi.cluster.content import hash_files, list_files, pack, unpack, unpack_in
 from nagi.cluster.pool import Cluster
 from nagi.cluster.scheduler_client import Task
 from nagi.cluster.worker_registry import GuestFiles
-from nagi.labs import guest, guest_kernel, guest_modules, virtual
+from nagi.labs import guest, guest_kernel, guest_modules
 from nagi.labs.errors import LabError
+from nagi.labs.names import VIRTUAL
 from nagi.labs.shape import Shape
 
 
@@ -93,7 +94,7 @@ class ClusterLab:
 class ClusterLabs:
     """Opens the lab of a cluster. Labs for all shapes are the same lab."""
 
-    name = virtual.NAME
+    name = VIRTUAL
 
     def __init__(self, cluster: Cluster, records: Path, build: Build, keep: Keep) -> None:
         self._lab = ClusterLab(cluster, records, build, keep)

@@ -14,7 +14,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import ansible_runner
 from nagi_contracts import paths
 
 from nagi.labs.ansible_variables import to_yaml
@@ -104,6 +103,8 @@ class Playbooks:
                     )
                 )
             return True
+
+        import ansible_runner  # takes long to import, and most commands run no playbook
 
         variables_file = self._directory / "variables.yml"
         variables_file.write_text(to_yaml(variables))

@@ -20,6 +20,7 @@ from nagi.labs import keeper
 from nagi.labs.cells import list_inventory
 from nagi.labs.host_pool import HostPool, Survey
 from nagi.labs.lab import HostPlacement
+from nagi.labs.names import NETNS, PHYSICAL
 from nagi.labs.netns import NetnsLab
 from nagi.labs.physical import PhysicalLab
 from nagi.labs.shape import Shape
@@ -69,7 +70,7 @@ class LiveLab:
                 interrupted,
             )
             live = Live(
-                lab="netns",
+                lab=NETNS,
                 experiment=plan.experiment.name,
                 point=plan.point,
                 directory=str(directory),
@@ -110,7 +111,7 @@ class LiveLab:
         )
         expires_s = time.time() + lease_s
         live = Live(
-            lab="physical",
+            lab=PHYSICAL,
             experiment=plan.experiment.name,
             point=plan.point,
             directory=str(directory),
@@ -140,7 +141,7 @@ class LiveLab:
             LabError: hosts could not be released; they restore themselves when the lease ends
         """
         live = self.get()
-        if live.lab == "netns":
+        if live.lab == NETNS:
             assert live.keeper is not None
             keeper.end_keeper(live.keeper)
         else:
@@ -183,7 +184,7 @@ def make_shell_command(live: Live, node: str, command: list[str]) -> list[str]:
     if node not in nodes:
         raise refuse(f"there is no node {node}", f"nodes: {', '.join(nodes)}")
     host = nodes[node].host
-    if live.lab == "netns":
+    if live.lab == NETNS:
         shell = command or [os.environ.get("SHELL", "/bin/sh")]
         enter = [
             "nsenter",
@@ -237,7 +238,7 @@ def _list_nodes(plan: RunPlan, placements: list[HostPlacement]) -> list[LiveNode
 
 def _is_alive(live: Live) -> bool:
     """Return whether a topology exists: its keeper runs, or its lease has not ended."""
-    if live.lab == "netns":
+    if live.lab == NETNS:
         assert live.keeper is not None
         return keeper.read_start_ticks(live.keeper) == live.keeper_started
     assert live.expires_s is not None

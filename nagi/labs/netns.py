@@ -20,11 +20,11 @@ from nagi.labs.ansible_runs import Playbooks
 from nagi.labs.inventory import make_netns_inventory, make_netns_placements
 from nagi.labs.keeper import Keeper
 from nagi.labs.lab import Batches, LocalLabs, list_plan_objects, make_agent
+from nagi.labs.names import NETNS
 from nagi.labs.programs import list_local_programs
 from nagi.labs.shape import Shape
 from nagi.plan import schemes
 
-NAME = "netns"
 # All agents must start between the choice of the first run's instant and this instant. That took
 # 0.13 s per host on two processors.
 _LEAD_S = 1.5
@@ -99,7 +99,7 @@ class NetnsLab:
 class NetnsLabs(LocalLabs):
     """Makes netns labs, each with its own keeper."""
 
-    name = NAME
+    name = NETNS
 
     @contextmanager
     def open(self, shape: Shape, plans: list[RunPlan], jobs: int) -> Iterator[NetnsLab]:

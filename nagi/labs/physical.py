@@ -14,9 +14,8 @@ from nagi_contracts.plan import RunPlan
 from nagi.labs.cells import Cell
 from nagi.labs.errors import LabError, Unfit
 from nagi.labs.host_pool import LEASE_S, HostPool, Survey
+from nagi.labs.names import PHYSICAL
 from nagi.labs.shape import Shape
-
-NAME = "physical"
 
 
 class PhysicalLab:
@@ -59,7 +58,7 @@ class PhysicalLab:
 class PhysicalLabs:
     """Makes labs of the cells of an inventory. Their hosts are reserved during the `with` block."""
 
-    name = NAME
+    name = PHYSICAL
 
     def __init__(
         self,

@@ -47,10 +47,10 @@ from nagi.labs.inventory import (
     make_netns_placements,
 )
 from nagi.labs.lab import LocalLabs, make_agent, schedule
+from nagi.labs.names import VIRTUAL
 from nagi.labs.programs import list_guest_mounts, list_guest_programs
 from nagi.labs.shape import Shape
 
-NAME = "virtual"
 # By the guest's clock, from boot to the begin of the first run. The guest skips idle time.
 _LEAD_S = 30.0
 _CHECK_LIMIT_S = 60.0
@@ -330,7 +330,7 @@ class VirtualLab:
 class VirtualLabs(LocalLabs):
     """Makes virtual labs."""
 
-    name = NAME
+    name = VIRTUAL
 
     def __init__(
         self,

@@ -6,11 +6,14 @@ from __future__ import annotations
 import json
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
 from nagi_contracts.errors import InputError, format_value, refuse, suggest
 from nagi_contracts.impairments.planning import RecordedOutcomes
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 MAX_TRANSMISSIONS = 2_000_000  # they are held in memory
 MAGIC = b"PAR1"
@@ -53,7 +56,9 @@ def _read_version(
     traffic_ns: int | None,
 ) -> RecordedOutcomes:
     """Read one version of a record, as `read_outcomes` does."""
-    import pandas as pd  # takes long to import
+    # These take long to import.
+    import numpy as np
+    import pandas as pd
 
     try:
         table = pd.read_parquet(path, columns=list(_COLUMNS))
@@ -126,6 +131,8 @@ def _require_all_numbers(path: Path, numbers: npt.NDArray[np.int64]) -> None:
     Raises:
         InputError: If one is missing, as the file is then a part of a record.
     """
+    import numpy as np
+
     missing = np.flatnonzero(numbers != np.arange(len(numbers)))
     if len(missing):
         raise _make_error(

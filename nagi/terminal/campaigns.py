@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import os
 import shlex
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
+from threading import Thread
 
 from nagi_contracts import noise
 from nagi_contracts.errors import refuse
@@ -66,6 +69,19 @@ def find_campaign(directory: Path) -> CampaignDirectory:
     if not campaign_directory.campaign_file.exists():
         raise refuse("no campaign here", "give the --out of `nagi run`", file=str(directory))
     return campaign_directory
+
+
+def import_report_in_background() -> None:
+    """Import the modules that write reports, while guests of the virtual lab run.
+
+    Runs in real time would be disturbed by this.
+    """
+
+    def import_report() -> None:
+        with suppress(ImportError):  # raised again where the report is written
+            import_module("nagi_reports.report")
+
+    Thread(target=import_report).start()
 
 
 def print_conclusion(directory: CampaignDirectory, campaign: Campaign, json_: bool) -> None:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from nagi_contracts.errors import refuse
 
-from nagi.labs import guest_kernel, virtual
+from nagi.labs import guest_kernel
+from nagi.labs.names import VIRTUAL
 from nagi.terminal.console import complain
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def require_virtual(lab: str | None, inventory: Path | None, jobs: int | None) -
     Raises:
         InputError: Another option contradicts --dask, or this machine has no kernel for guests.
     """
-    if lab not in (None, virtual.NAME):
+    if lab not in (None, VIRTUAL):
         raise refuse(
             f"--dask is for runs in the virtual lab, and --lab {lab} is another",
             "leave out one of the two",

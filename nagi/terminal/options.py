@@ -1,25 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options that several commands share, with their completion, and the parsing of their values."""
+"""Options that several commands share, with their completion.
+
+Contracts and experiment files take long to import. Only a completion that reads them imports them.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, cast, get_args
+from typing import Annotated, Any, get_args
 
 import typer
-from nagi_contracts.errors import InputError, refuse
-from nagi_contracts.plan import SwitchTarget
-from nagi_contracts.results import list_metrics
+from nagi_contracts.errors import InputError
 
-from nagi.campaign.selection import has_switches
-from nagi.labs import cells, netns, physical, virtual
-from nagi.spec.points import Point
-from nagi.spec.yaml_source import read_yaml
+from nagi.labs.names import NETNS, PHYSICAL, VIRTUAL
 
 LABS = {
-    virtual.NAME: "guests on this machine, in virtual time",
-    netns.NAME: "this machine's kernel, in real time, as root",
-    physical.NAME: "the hosts of an inventory",
+    VIRTUAL: "guests on this machine, in virtual time",
+    NETNS: "this machine's kernel, in real time, as root",
+    PHYSICAL: "the hosts of an inventory",
 }
 # Headings of groups of options.
 WHAT, WHERE, RESULTS = "What is run", "Where it is run", "Results"
@@ -49,10 +47,14 @@ def _complete_lab(incomplete: str) -> list[tuple[str, str]]:
 
 
 def _complete_switch(incomplete: str) -> list[str]:
+    from nagi_contracts.plan import SwitchTarget
+
     return [name for name in get_args(SwitchTarget) if name.startswith(incomplete)]
 
 
 def _complete_metric(incomplete: str) -> list[str]:
+    from nagi_contracts.results import list_metrics
+
     return [name for name in list_metrics() if name.startswith(incomplete)]
 
 
@@ -82,6 +84,8 @@ def get_first_argument(ctx: typer.Context, name: str) -> Path | None:
 
 def _read_mapping(ctx: typer.Context, key: str) -> dict[str, Any]:
     """Return a mapping of the experiment file on the command line; empty without one."""
+    from nagi.spec.yaml_source import read_yaml
+
     spec = get_first_argument(ctx, "spec")
     try:
         mapping = read_yaml(spec).data.get(key) if spec is not None else None
@@ -170,61 +174,3 @@ Metric = Annotated[
         autocompletion=_complete_metric,
     ),
 ]
-
-
-def choose_variant(quick: bool, variant: str | None) -> str | None:
-    """Return the variant that options name, or None.
-
-    Raises:
-        InputError: Options contradict each other.
-    """
-    if quick and variant not in (None, "quick"):
-        raise refuse("--quick and --variant contradict each other", "give one of them")
-    return "quick" if quick else variant
-
-
-def choose_switch(name: str, points: list[Point]) -> SwitchTarget | None:
-    """Return the target of switches, or None if no point has switches.
-
-    Raises:
-        InputError: There is no target `name`.
-    """
-    if name not in get_args(SwitchTarget):
-        targets = ", ".join(get_args(SwitchTarget))
-        raise refuse(f"--switch {name}: there is no such switch", f"one of: {targets}")
-    if not has_switches(points):
-        return None
-    return cast(SwitchTarget, name)
-
-
-def parse_axis_values(only: list[str] | None) -> dict[str, list[str]]:
-    """Parse --only: return the chosen values of each axis.
-
-    Raises:
-        InputError: A text is not AXIS=VALUE.
-    """
-    values: dict[str, list[str]] = {}
-    for text in only or []:
-        axis, separator, value = text.partition("=")
-        if not separator:
-            raise refuse(f"--only {text}: not AXIS=VALUE", "write --only scheme=newreno")
-        values.setdefault(axis, []).append(value)
-    return values
-
-
-def choose_lab_name(lab: str | None, inventory: Path | None) -> str:
-    """Return the lab that options name: by default physical with an inventory, else virtual.
-
-    Raises:
-        InputError: There is no such lab, or it does not go with the inventory.
-    """
-    name = lab or (physical.NAME if inventory else virtual.NAME)
-    if name not in LABS:
-        raise refuse(f"--lab {name}: there is no such lab", f"one of: {', '.join(LABS)}")
-    if name == physical.NAME and inventory is None:
-        raise refuse(
-            "--lab physical needs an inventory", f"give it with -i, as {cells.EXAMPLE} has it"
-        )
-    if name != physical.NAME and inventory is not None:
-        raise refuse(f"the {name} lab has no inventory", "leave -i out, or --lab")
-    return name

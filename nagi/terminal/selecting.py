@@ -22,12 +22,17 @@ from nagi.campaign.selection import (
     require_lab,
     select_runs,
 )
-from nagi.labs import netns, physical, virtual
 from nagi.labs.guest import require_guest_support
+from nagi.labs.names import NETNS, PHYSICAL, VIRTUAL
 from nagi.scratch import make_scratch
 from nagi.spec.points import Point, read_experiment
 from nagi.terminal.console import complain, error_console, write_line
-from nagi.terminal.options import choose_lab_name, choose_switch, choose_variant, parse_axis_values
+from nagi.terminal.option_values import (
+    choose_lab_name,
+    choose_switch,
+    choose_variant,
+    parse_axis_values,
+)
 from nagi.terminal.site import Site, make_netns_site, make_physical_site, make_virtual_site
 
 
@@ -117,7 +122,7 @@ def choose_lab(
         InputError: Options contradict each other, or no lab can be used.
     """
     name = choose_lab_name(lab, inventory)
-    if lab is not None or name != virtual.NAME:
+    if lab is not None or name != VIRTUAL:
         return LabChoice(name)
     try:
         require_able()
@@ -128,7 +133,7 @@ def choose_lab(
                 f"the virtual lab cannot be used: {problem.what}",
                 f"{problem.cure}; or run the same command with sudo, for the netns lab",
             ) from None
-        return LabChoice(netns.NAME, f"{problem.what}; {problem.cure}")
+        return LabChoice(NETNS, f"{problem.what}; {problem.cure}")
     return LabChoice(name)
 
 
@@ -154,7 +159,7 @@ def require_same_lab(directory: CampaignDirectory, choice: LabChoice) -> None:
     earlier_lab = _read_campaign_json(directory).get("lab")
     if earlier_lab in (None, choice.name) or not any(directory.runs.glob("*/verdict.json")):
         return
-    option = "-i INVENTORY" if earlier_lab == physical.NAME else f"--lab {earlier_lab}"
+    option = "-i INVENTORY" if earlier_lab == PHYSICAL else f"--lab {earlier_lab}"
     raise refuse(
         f"the runs in this directory are of the {earlier_lab} lab, and this would be the "
         f"{choice.name} lab",
@@ -221,9 +226,9 @@ def open_site(
     Raises:
         InputError: The inventory or its hosts cannot be used.
     """
-    if lab == virtual.NAME:
+    if lab == VIRTUAL:
         return make_virtual_site(interrupted)
-    if lab == netns.NAME or inventory is None:
+    if lab == NETNS or inventory is None:
         return make_netns_site(interrupted)
     directory = cleanup.enter_context(make_scratch())
     write_line(f"checking the hosts of {inventory}", error_console)

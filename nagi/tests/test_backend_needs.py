@@ -15,7 +15,7 @@ from nagi.campaign import pace
 from nagi.campaign.build import hash_programs, identify_build
 from nagi.campaign.selection import find_backends, require_lab, select_runs
 from nagi.cli.main import make_app
-from nagi.cli.run import leave_out
+from nagi.commands.run import leave_out
 from nagi.doctor import ExperimentNeeds, list_stages
 from nagi.labs.guest_programs import list_visible_programs
 from nagi.spec.points import Point, read_experiment

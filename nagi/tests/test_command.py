@@ -15,8 +15,8 @@ import pytest
 from forked import nagi
 from kernels import needs_our_schemes
 from nagi.campaign.runner import TooNoisy
-from nagi.cli.main import make_app
-from nagi.cli.run import describe_noise, stops_if_noisy
+from nagi.cli.main import COMMANDS, make_app
+from nagi.commands.run import describe_noise, stops_if_noisy
 from nagi_contracts.paths import ROOT, SCHEMAS, executable
 from nagi_contracts.records import Explanation, Verdict
 from own_schemes import OWN_SCHEME, compile_scheme
@@ -197,9 +197,6 @@ def test_help_and_version():
     assert nagi("--version").stdout.startswith("nagi 0.")
     assert "--skip-unavailable" in nagi("run", "--help").stdout
     assert nagi("no-such-command").returncode == 2
-
-
-COMMANDS = [entry.name for entry in make_app().registered_commands]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -11,7 +11,7 @@ from nagi.backends.fpga.plan import SIMULATED
 from nagi.campaign.build import identify_build
 from nagi.campaign.selection import find_backends, select_runs
 from nagi.cli.main import make_app
-from nagi.cli.run import leave_out
+from nagi.commands.run import leave_out
 from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
 from nagi.terminal.site import choose_jobs

@@ -9,7 +9,6 @@ import io
 import json
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -29,7 +28,7 @@ SENDER, RECEIVER = RUN / "client.radio.pcap", RUN / "server.core.pcap"
 def run_metrics(*arguments, status=0, **options):
     """Return the output of the command, or its error."""
     argv = ["metrics", *map(str, arguments)]
-    result = CliRunner().invoke(make_app(["metrics"]), argv, env={"COLUMNS": "120"}, **options)
+    result = CliRunner().invoke(make_app(), argv, env={"COLUMNS": "120"}, **options)
     if isinstance(result.exception, InputError):
         assert status == 2
         return str(result.exception)
@@ -227,18 +226,6 @@ def test_a_damaged_pcapng_without_any_connection_is_said(tmp_path):
     assert "packet 1 is of interface 0, which is not described" in run_metrics(path, status=2)
 
 
-def test_the_command_does_without_pandas():
-    code = (
-        "import sys; from nagi.cli.main import make_app; make_app(['metrics']); "
-        "print([name for name in ('numpy', 'pandas', 'ansible_runner', 'pydantic') "
-        "if name in sys.modules])"
-    )
-    process = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-    assert process.stdout.strip() == "[]"
-
-
 def write_many_connections(path, *, until: int):
     """Write 500 connections of 100 bytes each.
 
@@ -267,7 +254,7 @@ def test_all_rows_of_many_connections_are_printed(tmp_path):
 
 def test_warnings_about_many_connections_are_bounded(tmp_path):
     capture = write_many_connections(tmp_path / "many.pcap", until=100_001)
-    process = CliRunner().invoke(make_app(["metrics"]), ["metrics", str(capture), "--csv"])
+    process = CliRunner().invoke(make_app(), ["metrics", str(capture), "--csv"])
     assert process.exit_code == 0
     assert process.stderr.count("were acknowledged that the capture does not have") == 10
     assert "so it is of 470 more directions; their goodput is not known" in process.stderr

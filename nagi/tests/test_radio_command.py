@@ -19,7 +19,7 @@ from nagi.campaign.build import identify_build
 from nagi.campaign.estimate import estimate_size
 from nagi.campaign.selection import find_backends, select_runs
 from nagi.cli.main import make_app
-from nagi.cli.run import leave_out
+from nagi.commands.run import leave_out
 from nagi.labs.host_pool import Survey
 from nagi.terminal.site import check_on_hosts, choose_jobs
 from nagi_contracts.doctor import Doctor

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from nagi.campaign.estimate import Disk
 from nagi.campaign.retention import retain
-from nagi.cli.plan import Estimate
+from nagi.commands.plan import Estimate
 from nagi_contracts.paths import SCHEMAS
 from nagi_contracts.records import Campaign, Keep
 from nagi_contracts.results import Metrics

@@ -17,7 +17,7 @@ from nagi.labs.shape import Shape
 from nagi.plan.planner import plan_runs
 from nagi.records.run import RunRecords
 from nagi.spec.points import read_experiment
-from nagi.terminal.options import choose_switch
+from nagi.terminal.option_values import choose_switch
 from nagi.verdict.certificate import certify
 from nagi.verdict.limits import LIMITS
 from nagi.verdict.measure import measure_run

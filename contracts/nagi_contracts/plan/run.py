@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, ClassVar, Literal
 
@@ -84,7 +85,7 @@ class RunPlan(Contract):
 
         Args:
             build: The id of the build.
-            memo: Keeps the JSON of nodes, links and media that several plans share.
+            memo: Keeps the JSON of parts that several plans share, such as nodes and links.
         """
         texts = self._as_json(memo or Memo())
         left_out = ("repeat", "seed", "switch_target")
@@ -94,8 +95,12 @@ class RunPlan(Contract):
 
     def _as_json(self, memo: Memo) -> dict[str, str]:
         """Return the canonical JSON of each field except the ids."""
-        shared: dict[str, list[NodePlan] | list[LinkPlan] | list[MediumPlan]]
-        shared = {"nodes": self.nodes, "links": self.links}
+        shared: dict[str, Sequence[Contract]] = {
+            "nodes": self.nodes,
+            "links": self.links,
+            "flows": self.flows,
+            "captures": self.captures,
+        }
         if self.media:
             shared["media"] = self.media
         others = self.model_dump(mode="json", exclude={"run_id", "point_id", *shared})

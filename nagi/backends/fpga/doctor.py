@@ -3,20 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Annotated, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
-import typer
 from nagi_contracts.doctor import Doctor
 from nagi_contracts.errors import refuse, suggest
-from nagi_contracts.paths import fpga_images
 from nagi_contracts.plan import RunPlan
 from nagi_fpga import stages
-from nagi_fpga.kinds import DEFAULT, DEFAULT_ADDRESS, KINDS
+from nagi_fpga.kinds import KINDS
 from nagi_fpga.loading import BoardLocation
 
 from nagi.backends.fpga import needs
-from nagi.backends.interface import Examination, Stage
+from nagi.backends.interface import Stage
 from nagi.doctor.observations import Observations, StageFinding
 from nagi.doctor.programs import check_optional_program
 from nagi.doctor.steps import make_step_findings
@@ -24,6 +22,22 @@ from nagi.doctor.steps import make_step_findings
 # The steps from the tools that load a board to packets through the board.
 _STEPS = ("tools", "cable", "board", "bitstream", "build", "registers", "link", "loopback")
 _TITLES = {"fpga": "FPGA"}
+
+
+def find_board(board: str, address: str, serial: str | None, cable: str | None) -> BoardLocation:
+    """Return how a board is reached. The arguments are options of `nagi doctor fpga`.
+
+    Raises:
+        InputError: There is no such board, or it is not reached in this way.
+    """
+    if board not in KINDS:
+        raise refuse(f"--board {board}: there is no such board", suggest(board, [*KINDS]))
+    if serial is None and not KINDS[board].has_network:
+        raise refuse(
+            f"--board {board}: it is controlled by its UART alone",
+            "give `--serial DEVICE`, such as /dev/ttyUSB0",
+        )
+    return BoardLocation(board, address if serial is None else None, serial, cable)
 
 
 def examine_board(place: BoardLocation, images: str) -> Doctor:
@@ -45,67 +59,12 @@ def examine_board(place: BoardLocation, images: str) -> Doctor:
     )
 
 
-class BoardExamination(Examination):
-    """Examines an FPGA board: `nagi doctor fpga`."""
-
-    subject = "an FPGA board"
-    where = "which controls the board"
-
-    def examine(
-        self,
-        announce: Callable[[str], None],
-        board: Annotated[
-            str,
-            typer.Option(
-                metavar="BOARD",
-                help="With fpga: the board",
-                autocompletion=lambda: list(KINDS),
-            ),
-        ] = DEFAULT,
-        address: Annotated[
-            str, typer.Option(metavar="ADDRESS", help="With fpga: the board's address")
-        ] = DEFAULT_ADDRESS,
-        serial: Annotated[
-            str | None,
-            typer.Option(
-                metavar="DEVICE",
-                help="With fpga: the board's serial device, instead of its address",
-                show_default=False,
-            ),
-        ] = None,
-        cable: Annotated[
-            str | None,
-            typer.Option(
-                metavar="CABLE",
-                help="With fpga: the JTAG cable, as openFPGALoader names it",
-                show_default=False,
-            ),
-        ] = None,
-    ) -> Doctor:
-        """Examine a board.
-
-        Raises:
-            InputError: There is no such board, or it is not reached in this way.
-        """
-        place = BoardLocation(board, address if serial is None else None, serial, cable)
-        if board not in KINDS:
-            raise refuse(f"--board {board}: there is no such board", suggest(board, [*KINDS]))
-        if serial is None and not KINDS[board].has_network:
-            raise refuse(
-                f"--board {board}: it is controlled by its UART alone",
-                "give `--serial DEVICE`, such as /dev/ttyUSB0",
-            )
-        announce(f"checking the {board} at {place.name}")
-        return examine_board(place, str(fpga_images()))
-
-
 class FpgaStage(Stage):
     """The stage of nagi-fpga. Runs need it for the links that they name."""
 
     name = "fpga"
     order = 2
     titles = _TITLES
-    examination = BoardExamination()
 
     def collect_needs(self, plans: Sequence[RunPlan]) -> tuple[Any, ...]:
         return tuple(needs.part.list_users(plans))

@@ -15,6 +15,7 @@ from nagi_contracts.records import compute_sha256
 from nagi.backends.availability import Availability, judge_program
 from nagi.backends.fpga.spec import is_simulated
 from nagi.backends.interface import Needs
+from nagi.labs.names import PHYSICAL
 from nagi.labs.shape import EMULATOR
 from nagi.spec.experiment import Experiment
 
@@ -47,7 +48,7 @@ class FpgaNeeds(Needs):
     def require_lab(self, plans: Iterable[RunPlan], lab: str) -> None:
         """Raise InputError if links are on boards and `lab` has no cables to boards."""
         links = _list_links(plans, "board")
-        if links and lab != "physical":
+        if links and lab != PHYSICAL:
             raise refuse(
                 f"{self.describe(links)} on a board, and the {lab} lab has none",
                 "give the hosts that are cabled to it: --inventory FILE, or write `by: simulated`",

@@ -4,15 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
-import typer
 from nagi_contracts.doctor import Doctor
 from nagi_contracts.errors import BadValue, refuse
 from nagi_contracts.plan import RunPlan
 from nagi_contracts.units import CarrierFrequency, Level, SampleRate
 
-from nagi.backends.interface import Examination, Stage
+from nagi.backends.interface import Stage
 from nagi.backends.radio import needs
 from nagi.backends.radio.program import INSTALL, STEPS, STEPS_OF_DEVICES, check_steps
 from nagi.doctor.observations import Observations, StageFinding
@@ -38,54 +37,7 @@ def examine_radio(devices: Sequence[str] = ()) -> Doctor:
     )
 
 
-class RadioExamination(Examination):
-    """Examines GNU Radio and nagi-sdr: `nagi doctor radio`."""
-
-    subject = "GNU Radio and nagi-sdr"
-    where = "where `make sdr` has been run"
-    own_options = ("device",)
-
-    def examine(
-        self,
-        announce: Callable[[str], None],
-        device: Annotated[
-            list[str] | None,
-            typer.Option(
-                metavar="ARGUMENTS",
-                help="With radio: device arguments of UHD; give it once for both ends, or twice",
-                show_default=False,
-            ),
-        ] = None,
-        frequency: Annotated[
-            str | None,
-            typer.Option(
-                metavar="FREQUENCY",
-                help="With --device: carrier frequency, such as '2450 MHz'",
-                show_default=False,
-            ),
-        ] = None,
-        sample_rate: Annotated[
-            str, typer.Option(metavar="RATE", help="With --device: sample rate")
-        ] = "2 MHz",
-        tx_gain: Annotated[
-            str, typer.Option(metavar="GAIN", help="With --device: gain of the transmitters")
-        ] = "0 dB",
-        rx_gain: Annotated[
-            str, typer.Option(metavar="GAIN", help="With --device: gain of the receivers")
-        ] = "0 dB",
-        channels: Annotated[
-            str, typer.Option(metavar="A,B", help="With --device: channels of the two ends")
-        ] = "0,0",
-    ) -> Doctor:
-        """Examine the simulated radio, or radio hardware if a device is given."""
-        announce("checking GNU Radio and nagi-sdr")
-        gains = (tx_gain, rx_gain)
-        return examine_radio(
-            _list_device_options(device or [], frequency, sample_rate, gains, channels)
-        )
-
-
-def _list_device_options(
+def list_device_options(
     devices: list[str],
     frequency: str | None,
     sample_rate: str,
@@ -135,7 +87,6 @@ class RadioStage(Stage):
     name = "radio"
     order = 1
     titles = _TITLES
-    examination = RadioExamination()
 
     def collect_needs(self, plans: Sequence[RunPlan]) -> tuple[Any, ...]:
         return tuple(needs.part.list_users(plans))

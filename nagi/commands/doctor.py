@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Examines this machine, or the hosts of an inventory: `nagi doctor`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+import typer
+from nagi_contracts.doctor import Doctor
+from nagi_contracts.errors import refuse
+
+from nagi.backends.registry import load_examinations
+from nagi.doctor import list_findings
+from nagi.doctor.examination import examine_hosts, examine_this_machine
+from nagi.doctor.text import print_findings
+from nagi.labs.host_pool import make_token
+from nagi.scratch import make_scratch
+from nagi.terminal.console import out_console, write_line
+from nagi.terminal.hosts import open_host_pool
+from nagi.terminal.progress import InterruptFlag
+
+
+def examine(
+    subject: str | None,
+    inventory: Path | None,
+    options: Mapping[str, Mapping[str, Any]],
+    json_: bool,
+) -> NoReturn:
+    """Check whether this machine, or the hosts of an inventory, are fit for runs.
+
+    Args:
+        subject: The backend whose examination is to be made, or None for the machine.
+        inventory: The inventory of the hosts, or None for this machine.
+        options: Backend -> the options of its examination, by their names.
+        json_: Whether to print JSON.
+
+    Raises:
+        typer.Exit: The findings are printed.
+    """
+    if subject is not None:
+        _require_local(subject, inventory)
+    _require_own_options(subject, options)
+    announce = _say_nothing if json_ else write_line
+    if subject is not None:
+        examination = load_examinations()[subject]
+        _print_and_exit(examination.examine(announce, **options[subject]), json_)
+    stop = InterruptFlag()
+    with make_scratch() as directory:
+        announce(f"checking {f'the hosts of {inventory}' if inventory else 'this machine'}")
+        if inventory is None:
+            observations = examine_this_machine(directory, stop)
+        else:
+            token = make_token(directory)
+            with open_host_pool(inventory, directory, token, stop) as pool:
+                observations = examine_hosts(pool)
+    _print_and_exit(list_findings(observations), json_)
+
+
+def _say_nothing(line: str) -> None:
+    """Print nothing beside JSON."""
+
+
+def _require_local(subject: str, inventory: Path | None) -> None:
+    """Require that `nagi doctor SUBJECT` is about this machine.
+
+    Raises:
+        InputError: There is no such subject, or an inventory was given.
+    """
+    examinations = load_examinations()
+    if subject not in examinations:
+        raise refuse(
+            f"doctor {subject}: there is no such subject",
+            f"write {' or '.join(f'`nagi doctor {name}`' for name in examinations)}",
+        )
+    if inventory is not None:
+        raise refuse(
+            f"doctor {subject} checks this machine only",
+            f"run it on the emulator's host, {examinations[subject].where}",
+        )
+
+
+def _require_own_options(subject: str | None, options: Mapping[str, Mapping[str, Any]]) -> None:
+    """Require that options of another subject are not given.
+
+    Raises:
+        InputError: Such an option is given.
+    """
+    for name, examination in load_examinations().items():
+        for option in examination.own_options:
+            if name != subject and options[name][option]:
+                raise refuse(
+                    f"--{option} is of `nagi doctor {name}`",
+                    f"write `nagi doctor {name} --{option} ...`",
+                )
+
+
+def _print_and_exit(findings: Doctor, json_: bool) -> NoReturn:
+    """Print findings as text or JSON, and exit with their status."""
+    if json_:
+        typer.echo(findings.model_dump_json(indent=1))
+    else:
+        print_findings(out_console, findings)
+    raise typer.Exit(findings.exit_status)

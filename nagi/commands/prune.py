@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Removes runs that are no longer part of a campaign: `nagi prune`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import typer
+from nagi_contracts.errors import refuse
+from nagi_contracts.records import Campaign
+from nagi_contracts.units import format_bytes, format_count
+
+from nagi.campaign.stray import count_bytes_of_runs, describe_point, list_stray_runs, remove_runs
+from nagi.terminal.campaigns import find_campaign
+from nagi.terminal.console import get_text_console, write_json, write_line
+
+
+def prune(directory: Path, yes: bool, json_: bool) -> None:
+    """List the runs that are no longer part of the campaign, and remove them if the user agrees."""
+    campaign_directory = find_campaign(directory)
+    campaign = Campaign.read(campaign_directory.campaign_file)
+    if narrowed := campaign.narrowed_by:
+        raise refuse(
+            f"the campaign was last run with {narrowed}, so it does not list all runs that it has",
+            f"give `nagi run` without {narrowed} first",
+            file=str(campaign_directory.out),
+        )
+    console = get_text_console(json_)
+    with campaign_directory.lock():
+        runs = list_stray_runs(campaign_directory, campaign)
+        size = count_bytes_of_runs(runs)
+        for run in runs:
+            write_line(
+                f"{run.name}  {format_bytes(count_bytes_of_runs([run]))}  {describe_point(run)}",
+                console,
+            )
+        nothing_text = "nothing to remove"
+        runs_text = f"{format_count(len(runs), 'run')}, {format_bytes(size)}"
+        if runs and not yes:
+            if not sys.stdin.isatty():
+                raise refuse(f"remove {runs_text}? Standard input is no terminal", "give --yes")
+            if not typer.confirm(f"remove {runs_text}?", err=True):
+                runs, size, nothing_text = [], 0, "nothing removed"
+        remove_runs(runs)
+    if json_:
+        write_json({"removed": [run.name for run in runs], "bytes": size})
+    else:
+        write_line(f"removed: {runs_text}" if runs else nothing_text)
