@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import heapq
 import json
+import math
 import os
 import shutil
 import signal
@@ -192,8 +193,9 @@ class NodeRun:
 
     def _check_until(self, run_time_s: float, running: Running) -> None:
         """Wait until a phase begins, and check what carries packets meanwhile."""
-        while self._read_run_time() + running.check_interval_s < run_time_s:
-            self._sleep_until(self._read_run_time() + running.check_interval_s)
+        interval_s = running.check_interval_s
+        while interval_s < math.inf and self._read_run_time() + interval_s < run_time_s:
+            self._sleep_until(self._read_run_time() + interval_s)
             running.check()
         self._wait_for_phase(run_time_s)
 
