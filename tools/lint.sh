@@ -23,7 +23,7 @@ if unmarked=$(git ls-files | grep -vE "$no_licence" | xargs grep -d skip -L SPDX
 fi
 ruff check .
 ruff format --check .
-mypy
+mypy -n 2 # processes
 lint-imports --no-cache --no-logo
 clang-format --dry-run --Werror "${native[@]}"
 (cd ansible && ansible-lint --offline -q)
