@@ -277,10 +277,6 @@ class Needs:
         """
         return {}
 
-    def list_guest_files(self, plans: Sequence[RunPlan]) -> list[Path]:
-        """Return the files of this machine that guests must see at the same paths."""
-        return []
-
     def count_processors(self, plan: RunPlan) -> float:
         """Return how many processors its programs keep busy during a run."""
         return 0
@@ -313,8 +309,19 @@ class Programs:
         return self.list_local(node, shape)
 
     def list_guest_mounts(self, shape: Shape) -> dict[Path, Path]:
-        """Return the programs that guests see at paths of their own, path inside -> outside."""
+        """Return the programs that guests see at other paths than this machine, inside -> outside.
+
+        Their paths inside are those of list_in_guest().
+        """
         return {}
+
+    def list_guest_files(self, plans: Sequence[RunPlan]) -> list[Path]:
+        """Return the files that guests must see at the same paths as this machine.
+
+        Programs need this if they find their files relative to their own path. Guests see /usr
+        without it.
+        """
+        return []
 
     def list_remote(self, node: str, shape: Shape, settings: Json, directory: str) -> Json:
         """Return the programs for a node that is a real host.
