@@ -248,7 +248,7 @@ class _Network(Strict, defer_build=True):
         """Return the key path of a shared medium."""
         return next(key for key, entries in self.sections.items() if name in entries), name
 
-    def section(self, settings: type[SettingsT]) -> dict[str, SettingsT]:
+    def get_section(self, settings: type[SettingsT]) -> dict[str, SettingsT]:
         """Return the shared media whose settings are of the class `settings`, such as Medium."""
         entries: dict[str, SettingsT] = getattr(self, find_key(SECTIONS, settings))
         return entries

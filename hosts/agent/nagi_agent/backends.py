@@ -105,14 +105,14 @@ class HostPart:
         return False
 
     def start(
-        self, job: Job, plan: RunPlan, begins: float, directory: str, *, live: bool = False
+        self, job: Job, plan: RunPlan, epoch_s: float, directory: str, *, live: bool = False
     ) -> Running:
         """Start what carries packets at this node.
 
         Args:
             job: this host's settings.
             plan: the run.
-            begins: when the run begins, in seconds since the epoch: the instant 0 of its clocks.
+            epoch_s: when the run begins, in seconds since the Unix epoch: instant 0 of its clocks.
             directory: the run's directory, for all files.
             live: whether the topology is live, so that any program may use it.
 

@@ -149,7 +149,7 @@ class FpgaPlanner(Planner):
     def _is_fpga(self, name: str, link: Link) -> bool:
         """Return whether an FPGA carries a link; refuse settings that the core lacks."""
         if link.emulator != "fpga":
-            if link.part(Fpga) is not None:
+            if link.find_settings(Fpga) is not None:
                 raise self._request.error(
                     ("links", name, "fpga"),
                     "`fpga` on a link that is not `emulator: fpga`",
@@ -157,11 +157,7 @@ class FpgaPlanner(Planner):
                 )
             return False
         for direction in DIRECTIONS:
-            settings = self._request.get_settings(link, direction)
-            for key, (message, cure) in UNSUPPORTED_SETTINGS.items():
-                if getattr(settings, key) not in (None, "emulator"):
-                    key_path = self._request.locate_setting(name, direction, key)
-                    raise self._request.error(key_path, message, f"{cure}, {_ON_NAGI_LINK}")
+            self._request.require_supported(name, direction, UNSUPPORTED_SETTINGS, _ON_NAGI_LINK)
         return True
 
     def require_fit(self, directions: Mapping[tuple[str, DirectionName], DirectionPlan]) -> None:

@@ -134,7 +134,7 @@ class RadioPlanner(Planner):
         self, name: str, settings: DirectionSettings, modes: list[ModePlan]
     ) -> RateAdaptationPlan | None:
         """Return the plan of a direction's rate adaptation, or None without it."""
-        radio_settings = self._request.experiment.links[name].part(Radio)
+        radio_settings = self._request.experiment.links[name].find_settings(Radio)
         assert radio_settings is not None
         adaptation = radio_settings.rate_adaptation
         if adaptation is None:
@@ -163,7 +163,7 @@ class RadioPlanner(Planner):
     def _require_possible_interference(self, name: str, direction: DirectionName) -> None:
         """Refuse interference that nagi-sdr cannot compute."""
         link = self._request.experiment.links[name]
-        own_radio = link.get_own_settings(direction).part(RadioChannel)
+        own_radio = link.get_own_settings(direction).find_settings(RadioChannel)
         is_own = own_radio is not None and own_radio.interference is not None
         key_path = ("links", name, *((direction,) if is_own else ()), "radio", "interference")
         plan = self.links[name]
@@ -201,7 +201,7 @@ class RadioPlanner(Planner):
     def _is_radio(self, name: str, link: Link) -> bool:
         """Return whether a link is a radio; refuse settings of the other kind of link."""
         if link.emulator == "sdr":
-            if link.part(Radio) is None:
+            if link.find_settings(Radio) is None:
                 raise self._request.error(
                     ("links", name),
                     "`emulator: sdr` without a radio",
@@ -215,9 +215,9 @@ class RadioPlanner(Planner):
                 )
             return True
         for key_path, radio_settings in (
-            (("radio",), link.part(Radio)),
-            (("forward", "radio"), link.forward.part(RadioChannel)),
-            (("backward", "radio"), link.backward.part(RadioChannel)),
+            (("radio",), link.find_settings(Radio)),
+            (("forward", "radio"), link.forward.find_settings(RadioChannel)),
+            (("backward", "radio"), link.backward.find_settings(RadioChannel)),
         ):
             if radio_settings is not None:
                 raise self._request.error(
@@ -229,15 +229,11 @@ class RadioPlanner(Planner):
 
     def _plan_radio(self, name: str, link: Link) -> RadioPlan:
         """Return the radio of a link; refuse settings that a radio decides by itself."""
-        radio_settings = link.part(Radio)
+        radio_settings = link.find_settings(Radio)
         assert radio_settings is not None
         for direction in DIRECTIONS:
+            self._request.require_supported(name, direction, UNSUPPORTED_SETTINGS)
             settings = self._request.get_settings(link, direction)
-            for key, (message, cure) in UNSUPPORTED_SETTINGS.items():
-                if getattr(settings, key) not in (None, "emulator"):
-                    raise self._request.error(
-                        self._request.locate_setting(name, direction, key), message, cure
-                    )
             if settings.delay is None or settings.delay.value < MIN_DELAY_NS:
                 key_path = self._request.locate_setting(name, direction, "delay")
                 raise self._request.error(

@@ -23,7 +23,7 @@ def list_recorded_snr(transmissions: Transmissions) -> list[int]:
     return values
 
 
-def make_radio_settings(plan: RunPlan, transmissions: Transmissions) -> Settings:
+def make_replay_settings(plan: RunPlan, transmissions: Transmissions) -> Settings:
     """Make the settings with which the model repeats what radios lost and measured.
 
     `loss` loses the transmissions that the radio lost; `rate_adaptation` has the measured SNRs. The

@@ -114,7 +114,7 @@ def _make_port_account(
     return SwitchPortAccount(
         number=number,
         link=planned.link,
-        direction=_outgoing_direction(plan, node.name, planned.link),
+        direction=_get_outgoing_direction(plan, node.name, planned.link),
         counters=counters,
         dropped_by_program=account["out"]["dropped_by_program"]
         if account is not None and counters is None
@@ -130,7 +130,7 @@ def _make_port_account(
     )
 
 
-def _outgoing_direction(plan: RunPlan, node: str, link: str) -> DirectionName:
+def _get_outgoing_direction(plan: RunPlan, node: str, link: str) -> DirectionName:
     return "forward" if plan.link(link).ends[0].node == node else "backward"
 
 
@@ -154,7 +154,7 @@ def read_samples(
                 {
                     "t_s": round(realtime_ns / 1e9 - began_realtime_s, 6),
                     "link": links[sample.port],
-                    "direction": _outgoing_direction(plan, node.name, links[sample.port]),
+                    "direction": _get_outgoing_direction(plan, node.name, links[sample.port]),
                     "depth_at_enqueue": sample.depth_at_enqueue,
                     "depth_at_dequeue": sample.depth_at_dequeue,
                     "in_queue_us": sample.in_queue_us,

@@ -73,15 +73,10 @@ def find_passages(plan: RunPlan, recorded: Records) -> list[Passage]:
         inward = [
             get_direction_number(plan, hop.link, hop.direction)
             for hop in directions
-            if _leads_to(plan, hop, node)
+            if plan.receiver_of(hop) == node
         ]
         passages.append(_find_passage(plan, direction, node, recorded, inward))
     return passages
-
-
-def _leads_to(plan: RunPlan, direction: LinkDirection, node: str) -> bool:
-    ends = plan.link(direction.link).ends
-    return ends[1 if direction.direction == "forward" else 0].node == node
 
 
 def _find_passage(

@@ -101,7 +101,7 @@ def start_switch(
     job: Job,
     plan: RunPlan,
     directory: str,
-    epoch: float,
+    epoch_s: float,
     *,
     live: bool = False,
 ) -> RunningSwitch:
@@ -111,7 +111,7 @@ def start_switch(
         job: this host's settings.
         plan: the run.
         directory: the run's directory, which gets the switch's files.
-        epoch: the instant 0 of the switch's clock, in seconds since the Unix epoch.
+        epoch_s: the instant 0 of the switch's clock, in seconds since the Unix epoch.
         live: whether the topology is live, so that any program may use it.
 
     Raises:
@@ -119,7 +119,7 @@ def start_switch(
     """
     node = plan.node(job.node)
     if plan.switch_target == "p4runtime":
-        return RunningP4RuntimeSwitch(job, plan, node, directory, epoch, live)
+        return RunningP4RuntimeSwitch(job, plan, node, directory, epoch_s, live)
     if plan.switch_target == "bmv2":
         return RunningSimpleSwitch(job, plan, node, directory, live)
-    return RunningNagiSwitch(job, plan, node, directory, epoch, live)
+    return RunningNagiSwitch(job, plan, node, directory, epoch_s, live)
