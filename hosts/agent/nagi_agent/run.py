@@ -191,7 +191,7 @@ class NodeRun:
         running.finish()
 
     def _check_until(self, run_time_s: float, running: Running) -> None:
-        """Wait until a phase begins, and check what carries packets meanwhile."""
+        """Wait until a phase begins, and check the emulator or switch meanwhile."""
         while self._read_run_time() + running.check_interval_s < run_time_s:
             self._sleep_until(self._read_run_time() + running.check_interval_s)
             running.check()

@@ -26,19 +26,19 @@ _STEPS = ("tools", "cable", "board", "bitstream", "build", "registers", "link", 
 _TITLES = {"fpga": "FPGA"}
 
 
-def examine_board(place: BoardLocation, images: str) -> Doctor:
+def examine_board(location: BoardLocation, images: str) -> Doctor:
     """Check, step by step, whether a board can be used from this machine.
 
     Steps after a failed one are skipped.
 
     Args:
-        place: How the board is reached.
+        location: How the board is reached.
         images: Directory of bitstreams.
     """
     return make_step_findings(
         [
             (result.name, result.is_ok, result.detail, result.cure)
-            for result in stages.examine_board(place, images)
+            for result in stages.examine_board(location, images)
         ],
         _STEPS,
         _TITLES,
@@ -87,7 +87,7 @@ class BoardExamination(Examination):
         Raises:
             InputError: There is no such board, or it is not reached in this way.
         """
-        place = BoardLocation(board, address if serial is None else None, serial, cable)
+        location = BoardLocation(board, address if serial is None else None, serial, cable)
         if board not in KINDS:
             raise refuse(f"--board {board}: there is no such board", suggest(board, [*KINDS]))
         if serial is None and not KINDS[board].has_network:
@@ -95,8 +95,8 @@ class BoardExamination(Examination):
                 f"--board {board}: it is controlled by its UART alone",
                 "give `--serial DEVICE`, such as /dev/ttyUSB0",
             )
-        announce(f"checking the {board} at {place.name}")
-        return examine_board(place, str(fpga_images()))
+        announce(f"checking the {board} at {location.name}")
+        return examine_board(location, str(fpga_images()))
 
 
 class FpgaStage(Stage):

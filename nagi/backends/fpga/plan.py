@@ -97,18 +97,18 @@ class FpgaPlanner(Planner):
         self._require_networks()
 
     def require_compatible(self, others: Sequence[Planner]) -> None:
-        """Refuse a program that carries all links of the run, and supports no cores."""
-        strangers = [
+        """Refuse a backend whose program carries all links of the run in place of nagi-link."""
+        other_links = [
             (link, other.noun)
             for other in others
             if other.replaces_emulator
             for link in other.links
         ]
-        if self.links and strangers:
-            stranger, noun = strangers[0]
+        if self.links and other_links:
+            other_link, noun = other_links[0]
             raise self._request.error(
                 ("links", next(iter(self.links)), "emulator"),
-                f"an FPGA's link in a run with {stranger}, which is {noun}",
+                f"an FPGA's link in a run with {other_link}, which is {noun}",
                 "write `emulator: link` at one of them",
             )
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the certificate checks of links that are radios."""
+"""Measure the certificate's checks of links that are radios."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ DEVICE_LIMITS = {
 class RadioVerifier(Verifier):
     """Checks that radios reported each transmission, and that devices kept up with their samples.
 
-    The emulator records the transmissions. Devices have an account of their own, radios.json.
+    The emulator records the transmissions. Devices have their own account, radios.json.
     """
 
     limits: Mapping[str, Mapping[str, Limit]] = {

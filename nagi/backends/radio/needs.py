@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What links that are radios need: GNU Radio and nagi-sdr at the emulator."""
+"""The needs of links that are radios: GNU Radio and nagi-sdr at the emulator."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ from nagi.plan.request import PlanRequest
 from nagi.spec.links import DirectionSettings, Link
 
 MIN_DELAY_NS = 10_000_000  # time to compute waveforms while the packet propagates
-# gr-nagi knows interference 2 ms after the end of a transmission: margin_ns of its `interference`.
+# gr-nagi computes interference 2 ms after the end of a transmission (margin_ns in `interference`).
 MIN_FEEDBACK_NS = 4_000_000
 # Time to start and to end nagi-sdr, in seconds:
 START_S = 3.5  # importing GNU Radio takes 1 s on an idle machine
@@ -61,11 +61,11 @@ UNSUPPORTED_SETTINGS = {
 }
 
 
-def _list_modem_settings(modem: RadioPlan) -> list[tuple[str, str, int, str]]:
-    """Return the arguments of air_time.py's functions for each mode of a radio."""
-    modes: Sequence[RadioPlan | RadioModePlan] = modem.modes or [modem]
+def _list_modes(radio: RadioPlan) -> list[tuple[str, str, int, str]]:
+    """Return modem, modulation, sample rate and code rate of each mode of a radio."""
+    modes: Sequence[RadioPlan | RadioModePlan] = radio.modes or [radio]
     return [
-        (modem.modem, str(mode.modulation), modem.sample_rate_hz, str(mode.code_rate))
+        (radio.modem, str(mode.modulation), radio.sample_rate_hz, str(mode.code_rate))
         for mode in modes
     ]
 
@@ -113,13 +113,12 @@ class RadioPlanner(Planner):
 
     def plan_channel(self, link: str, settings: DirectionSettings) -> DirectionPlan | None:
         """Return rate, overhead and delay of a direction of a radio, as its modem has them."""
-        modem = self.links[link]
         modes = [
             ModePlan(
                 rate_bps=load_air_time().compute_rate_bps(*arguments),
                 overhead_bytes=load_air_time().compute_overhead_bytes(*arguments),
             )
-            for arguments in _list_modem_settings(modem)
+            for arguments in _list_modes(self.links[link])
         ]
         assert settings.delay is not None
         return DirectionPlan(
@@ -199,7 +198,7 @@ class RadioPlanner(Planner):
             )
 
     def _is_radio(self, name: str, link: Link) -> bool:
-        """Return whether a link is a radio; refuse settings of the other kind of link."""
+        """Return whether a link is a radio. Refuse a radio without settings, and the reverse."""
         if link.emulator == "sdr":
             if link.find_settings(Radio) is None:
                 raise self._request.error(

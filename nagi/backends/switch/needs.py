@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What switches need: nagi-switch, bmv2's switch, or a switch with a P4Runtime server."""
+"""The needs of switches: nagi-switch, bmv2's switch, or a switch with a P4Runtime server."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nagi.spec.experiment import Experiment
 
 
 class SwitchNeeds(Needs):
-    """The needs of nodes that are switches. Without their program, nothing is planned."""
+    """The needs of nodes that are switches. Without their program, runs cannot be planned."""
 
     def is_needed_by(self, experiment: Experiment) -> bool:
         return bool(experiment.list_nodes("switch"))

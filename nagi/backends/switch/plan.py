@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plan switches: their ports, their programs, and what they shape of directions of links."""
+"""Plan switches: their ports, their programs, and the directions of links that they shape."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Find out which kinds of switch this host can be, and start the one that a plan names."""
+"""Find the switch targets that this host supports, and start the one that a plan names."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def find_switch(plan: RunPlan, name: str) -> Optional[NodePlan]:
 
 
 def find_problem(batch: Batch) -> Optional[str]:
-    """Return why this host cannot be the switch that a batch's plans need, with the cure, or None.
+    """Return why this host does not support the target of a batch's plans, with the cure, or None.
 
     A user's controller of the switch is checked as well.
     """
