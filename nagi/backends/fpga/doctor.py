@@ -3,22 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import Annotated
 
 import typer
 from nagi_contracts.doctor import Doctor
 from nagi_contracts.errors import refuse, suggest
 from nagi_contracts.paths import fpga_images
-from nagi_contracts.plan import RunPlan
 from nagi_fpga import stages
 from nagi_fpga.kinds import DEFAULT, DEFAULT_ADDRESS, KINDS
 from nagi_fpga.loading import BoardLocation
 
-from nagi.backends.fpga import needs
-from nagi.backends.interface import Examination, Stage
-from nagi.doctor.observations import Observations, StageFinding
-from nagi.doctor.programs import check_optional_program
+from nagi.backends.fpga import needs as fpga_needs
+from nagi.backends.interface import Examination
+from nagi.doctor.programs import ProgramStage
 from nagi.doctor.steps import make_step_findings
 
 # The steps from the tools that load a board to packets through the board.
@@ -99,27 +97,17 @@ class BoardExamination(Examination):
         return examine_board(location, str(fpga_images()))
 
 
-class FpgaStage(Stage):
-    """The stage of nagi-fpga. Runs need it for the links that they name."""
+class FpgaStage(ProgramStage):
+    """The stage of nagi-fpga."""
 
     name = "fpga"
     order = 2
     titles = _TITLES
     examination = BoardExamination()
-
-    def collect_needs(self, plans: Sequence[RunPlan]) -> tuple[Any, ...]:
-        return tuple(needs.part.list_users(plans))
-
-    def check(self, observations: Observations) -> Iterator[StageFinding]:
-        """Check whether emulators can simulate FPGA cores."""
-        links = observations.list_needs(self.name)
-        yield from check_optional_program(
-            observations,
-            self.name,
-            "nagi-fpga",
-            needs.part.describe(links) if links else "",
-            needs.INSTALL if observations.is_local else needs.INSTALL_THERE,
-        )
+    needs = fpga_needs.part
+    program = "nagi-fpga"
+    install = fpga_needs.INSTALL
+    install_there = fpga_needs.INSTALL_THERE
 
 
 part = FpgaStage()
