@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What carries packets between nodes: one folder per backend, with the same files in each."""
+"""Backends, which carry packets between nodes: one folder each, all with the same files."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The answer to whether something that runs need is there."""
+"""Whether a host has what runs need, with the reason and the cure if it has not."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Availability:
-    """The answer to whether something can run here.
+    """Whether a program or device can be used.
 
-    If it cannot, it has the reason and the cure. If it can, it may have a reservation and its cure.
+    If not, there are a reason and a cure. If it can be used, they may describe a limitation.
     """
 
     available: bool
@@ -26,9 +26,9 @@ def judge_program(program: str, facts: ProgramFacts, cure: str) -> Availability:
     """Return whether a host has a program.
 
     Args:
-        program: Its name.
-        facts: What the host's agent reports of it.
-        cure: How to install it there.
+        program: The name of the program.
+        facts: The report of the host's agent about the program.
+        cure: How to install the program there.
     """
     if facts.version is not None:
         return Availability(True)

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the rooms of the pipeline ask of a backend.
+"""Define the interface between nagi's packages and its backends.
 
-A backend is a folder beside this file. Each class here stands for one file of such a folder, and
-the object `part` of that file has its attributes and methods. A backend without a file has no share
-in that room. The pipeline iterates over the backends (registry.py) and knows none by its name.
+A backend is a folder next to this file. Each class here stands for one file of such a folder, and
+the object `part` of that file has the attributes and methods of the class. A backend leaves out the
+files that it does not need. The packages iterate over the backends (registry.py), and know none by
+its name.
 
-| file | room | class |
+| file | used by | class |
 | --- | --- | --- |
 | `spec.py` | `nagi.spec` | `Keys` |
 | `plan.py` | `nagi.plan` | `PlannerFactory`, `Planner` |
@@ -59,14 +60,14 @@ Json = dict[str, Any]
 
 
 class Key(NamedTuple):
-    """A key of the experiment file, and what it means."""
+    """A key of the experiment file: the class of its settings, and its description."""
 
     settings: type[Strict]
     description: str
 
 
 class SectionKey(NamedTuple):
-    """A key at the top of the experiment file, beside `links`: name -> shared medium."""
+    """A key at the top of the experiment file, such as `media`: name -> shared medium."""
 
     settings: type[Strict]  # of one medium, which is a SharedMedium of nagi.spec.shared_media
     noun: str  # for one medium in messages
@@ -74,7 +75,7 @@ class SectionKey(NamedTuple):
 
 
 class NodeKind(NamedTuple):
-    """A kind of nodes, beside `host` and `router`."""
+    """A kind of nodes in addition to `host` and `router`."""
 
     description: str  # follows `a router forwards by its kernel, `
     settings: type[Strict] | None = None  # of a node `{KIND: ...}`; KIND is one of its keys
@@ -100,27 +101,27 @@ class Keys:
 class Planner:
     """The backend's share in the plan of one point (plan.py).
 
-    A backend overrides that in which it takes part; without it, it takes no part. Methods raise
-    InputError, with file, line and cure, for what the backend does not support.
+    A backend overrides the methods that concern it. Methods raise InputError, with file, line and
+    cure, for settings that the backend does not support.
 
     Args:
         request: The point that is planned.
 
     Attributes:
-        links: The links that the backend carries -> their plans. A plan that is a Contract stands
-            in the field of LinkPlan that has the backend's name; JSON stands in `LinkPlan.parts`.
+        links: The links that the backend carries -> their plans. A plan that is a Contract becomes
+            the field of LinkPlan that has the backend's name. JSON is put into `LinkPlan.parts`.
         media: The shared media that the backend carries -> the durations of their frames.
         nodes: The nodes whose packets the backend forwards, instead of the kernel.
     """
 
-    # A link of the backend in messages, such as `a radio`.
+    # What messages call a link of the backend, such as `a radio`.
     noun: ClassVar[str] = "a link of another emulator"
     # Whether the plans of links decide the seed. If not, runs have the same random draws with the
     # backend as with nagi-link.
     decides_seed: ClassVar[bool] = True
     # Whether the backend's program also carries all other links of the run, in place of nagi-link.
     replaces_emulator: ClassVar[bool] = False
-    # Whether packets in a queue count with their framing when the time to empty it is computed.
+    # Whether the time to empty a queue includes the framing of its packets.
     queues_framing: ClassVar[bool] = False
 
     def __init__(self, request: PlanRequest) -> None:
@@ -160,7 +161,7 @@ class Planner:
         """Raise InputError if settings of a direction of any link exclude each other."""
 
     def require_fit(self, directions: Mapping[tuple[str, DirectionName], DirectionPlan]) -> None:
-        """Raise InputError if a direction of one of `links` asks for more than the backend has."""
+        """Raise InputError if a direction of one of `links` exceeds the capacity of the backend."""
 
     def get_emulator_share(
         self, link: str, direction: DirectionName, plan: DirectionPlan
@@ -168,9 +169,9 @@ class Planner:
         """Return the part of a direction that the backend leaves to the emulator.
 
         Args:
-            link: Name of a link, which the backend need not carry.
+            link: Name of any link, also of one that the backend does not carry.
             direction: The direction of the link.
-            plan: The direction, without what other backends have taken of it.
+            plan: The part of the direction that other backends leave to the emulator.
         """
         return plan
 
@@ -184,13 +185,14 @@ class Planner:
 
         Args:
             node: Name of the node.
-            directions: The directions of all links, with what the node does in them.
+            directions: The directions of all links, including what the node does instead of the
+                emulator.
             packets: IP bytes of the largest packet on each link, or None if no flow crosses it.
         """
         raise NotImplementedError
 
     def plan_media(self, traffic_s: float, packets: Mapping[str, int | None]) -> list[MediumPlan]:
-        """Return the plans of `media`.
+        """Return the plans of the backend's media.
 
         Args:
             traffic_s: Start of the traffic, in seconds since the start of the run.
@@ -198,12 +200,16 @@ class Planner:
         """
         return []
 
-    def write_media_for_seed(self, media: Sequence[MediumPlan]) -> list[str]:
-        """Return the plans of `media` as JSON, from which seeds are derived."""
+    def encode_media_for_seed(self, media: Sequence[MediumPlan]) -> list[str]:
+        """Return the plans of the backend's media as JSON, from which seeds are derived.
+
+        Args:
+            media: The media of all backends, in the order of the run's plan.
+        """
         return []
 
     def list_shares_for_seed(self, nodes: Sequence[NodePlan]) -> list[Any]:
-        """Return what nodes do in directions instead of the emulator, as JSON for seeds."""
+        """Return, as JSON for seeds, what nodes shape of directions instead of the emulator."""
         return []
 
 
@@ -217,24 +223,24 @@ class Reach(Protocol):
         """Return whether at any time `node` decodes a station, or a station decodes it."""
 
 
-# What plan.py exports: a class that is called with a PlanRequest, once for each point.
+# The `part` of plan.py: a class that is called with a PlanRequest, once for each point.
 PlannerFactory: TypeAlias = type[Planner]
 
 
 class Needs:
-    """What runs with the backend need, and whether it is there (needs.py).
+    """The programs and devices that runs with the backend need (needs.py).
 
     Parts inherit from this class, and override what concerns their backend. A user is a link (or a
-    medium or a node, see `kind`) that cannot be had where something is missing.
+    medium or a node, see `kind`) that needs such a program or device.
     """
 
     kind: str = "link"  # of users
-    # What `describe` says of one user, and of several.
+    # The predicates of messages about one user, and about several.
     predicates: tuple[str, str] = ("is not available", "are not available")
     is_always_needed: bool = False  # whether the emulator of every run starts its programs
 
     def is_needed_by(self, experiment: Experiment) -> bool:
-        """Return whether runs of a point need it, so that its programs belong to the build."""
+        """Return whether runs of a point need the backend, so that the build has its programs."""
         return False
 
     def list_users(self, plans: Iterable[RunPlan]) -> list[str]:
@@ -248,60 +254,56 @@ class Needs:
         return f"{self.kind}s {', '.join(users)} {self.predicates[1]}"
 
     def locate(self, user: str) -> tuple[str, ...]:
-        """Return the keys in the experiment file that lead to what makes it a user."""
+        """Return the key path of the setting that makes a link, medium or node a user."""
         return ("links", user, "emulator")
 
     def check_availability(self) -> Availability:
-        """Return whether this machine has what users need; asked if there are users."""
+        """Return whether this machine has what users need. Called only if there are users."""
         return Availability(True)
 
     def check_availability_on(self, inspection: Inspection) -> Availability:
-        """Return whether an inspected host lacks nothing; asked if there are users."""
+        """Return whether an inspected host has what users need. Called only if there are users."""
         return Availability(True)
 
     def require_lab(self, plans: Iterable[RunPlan], lab: str) -> None:
-        """Raise InputError if the lab of this name cannot have the links of `plans`."""
+        """Raise InputError if the lab of this name does not support users in `plans`."""
 
     def hash_programs(self, is_local: bool, switch: SwitchTarget) -> dict[str, str | None]:
-        """Return the SHA-256 of each program that decides results; asked if a point needs it.
+        """Return the SHA-256 of each program that decides results. Called only if a point needs it.
 
         Args:
             is_local: Whether this machine's programs are used, not those of real hosts.
             switch: What executes the pipeline of switches.
 
         Returns:
-            The checksums by their names in Build; names that Build does not have are those of its
-            `parts`. None: the program is missing, or not used.
+            Field of Build, or key of its `parts` -> the checksum, or None if the program is missing
+            or not used.
 
         Raises:
-            InputError: A program is missing without which nothing can be planned.
+            InputError: A program is missing that is needed even to plan runs.
         """
         return {}
 
-    def list_guest_files(self, plans: Sequence[RunPlan]) -> list[Path]:
-        """Return the files of this machine that guests must see at the same paths."""
-        return []
-
     def count_processors(self, plan: RunPlan) -> float:
-        """Return how many processors its programs keep busy during a run."""
+        """Return how many processors the backend's programs keep busy during a run."""
         return 0
 
     def classify_run(self, plan: RunPlan) -> str:
-        """Return a word such as `radios` if the run has them; estimates learn by such classes."""
+        """Return a word such as `radios` for runs with the backend. Estimates are per class."""
         return ""
 
 
 class Programs:
-    """The programs and settings that the backend's share in agents gets (programs.py).
+    """The paths of programs, and the settings, that agents get for the backend (programs.py).
 
-    They become Batch.backends[NAME]; a method returns {} if the node does nothing for the backend.
+    They become Batch.backends[NAME]. Methods return {} for a node that does not use the backend.
     """
 
     def read_variables(self, variables: Mapping[str, Any]) -> Json:
         """Return the backend's settings of a real host from the host's inventory variables.
 
         Raises:
-            BadValue: a variable is wrong; `key` is its name, and what is in it.
+            BadValue: a variable is wrong; `key` is the variable, and the key within its value.
         """
         return {}
 
@@ -314,8 +316,19 @@ class Programs:
         return self.list_local(node, shape)
 
     def list_guest_mounts(self, shape: Shape) -> dict[Path, Path]:
-        """Return the programs that guests see at paths of their own, path inside -> outside."""
+        """Return the programs that guests see at other paths than this machine, inside -> outside.
+
+        Their paths inside are those of list_in_guest().
+        """
         return {}
+
+    def list_guest_files(self, plans: Sequence[RunPlan]) -> list[Path]:
+        """Return the files that guests must see at the same paths as this machine.
+
+        Programs need this if they find their files relative to their own path. Guests see /usr
+        without it.
+        """
+        return []
 
     def list_remote(self, node: str, shape: Shape, settings: Json, directory: str) -> Json:
         """Return the programs for a node that is a real host.
@@ -338,20 +351,20 @@ class Programs:
         return {}
 
 
-class Verifier(Protocol):
-    """What the backend records, and what the certificate checks (evidence.py).
+class Verifier:
+    """The records of the backend, and their checks for the certificate (evidence.py).
 
-    Backends derive their class from this one, and have those methods that they need.
+    Parts inherit from this class, and override what concerns their backend.
     """
 
     limits: Mapping[str, Mapping[str, Limit]] = {}  # heading of the manual -> check -> limit
 
     def get_limits(self, plan: RunPlan) -> Mapping[str, Limit]:
-        """Return the limits of the checks that runs of `plan` have; empty without the backend."""
+        """Return the limits of the checks that a run has; empty if it does not use the backend."""
         return {}
 
     def copy_files(self, plan: RunPlan, sources: Mapping[str, Path], target: Path) -> None:
-        """Copy the files that are results to the run directory, also for runs that failed.
+        """Copy the files that are results to the run directory. Called for failed runs as well.
 
         Args:
             plan: The plan of the run.
@@ -363,14 +376,14 @@ class Verifier(Protocol):
     def collect(
         self, plan: RunPlan, sources: Mapping[str, Path], began_s: float, target: Path
     ) -> Any:
-        """Convert records to files of the run directory, and return the backend's part of them.
+        """Convert records to files of the run directory, and return the value for RunRecords.parts.
 
-        Only runs that no node failed come here. The part is in RunRecords.parts.
+        Called only for runs that succeeded on all nodes.
 
         Args:
             plan: The plan of the run.
             sources: Node -> the directory of its agent's records.
-            began_s: When the run began, by the emulator's clock.
+            began_s: When the run began, by the emulator's clock, in seconds since the Unix epoch.
             target: The run directory.
 
         Raises:
@@ -379,7 +392,7 @@ class Verifier(Protocol):
         return None
 
     def load(self, plan: RunPlan, directory: Path) -> Any:
-        """Return the part that collect() returned, from the run directory.
+        """Read from the run directory the value that collect() returned for RunRecords.parts.
 
         Raises:
             InputError: A file is missing or damaged.
@@ -387,13 +400,11 @@ class Verifier(Protocol):
         return None
 
     def make_replay_settings(self, run: RunRecords) -> Settings:
-        """Return the settings with which nagi-link's model repeats what the backend did."""
+        """Return the settings with which nagi-link's model replays what the backend did."""
         return {}
 
     def measure(self, run: RunRecords) -> Evidence:
-        """Return values by check, information, and the checks that cannot be measured.
-
-        Without `run.packets`, only those values are there that need no packets.
+        """Measure the backend's checks. Without `run.packets`, leave out those that need packets.
 
         Raises:
             InputError: Records are damaged, or of another run.
@@ -408,14 +419,14 @@ class Examination(Protocol):
     """
 
     subject: str  # for the help: what is checked
-    where: str  # a clause for messages: the machine on which to examine it
+    where: str  # a relative clause about the machine on which it is examined, for messages
     own_options: tuple[str, ...] = ()  # parameters of `examine` that are refused without NAME
     # Parameters after the first are options of `nagi doctor`, annotated for Typer. The first is a
     # function that tells the user what is examined.
     examine: Callable[..., Doctor]
 
 
-class Stage(Protocol):
+class Stage:
     """A stage of `nagi doctor` (doctor.py). Parts inherit from this class."""
 
     name: str  # in findings
@@ -428,3 +439,4 @@ class Stage(Protocol):
 
     def check(self, observations: Observations) -> Iterator[StageFinding]:
         """Yield the findings about each host."""
+        raise NotImplementedError

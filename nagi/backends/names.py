@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the backends, and the part of each that a room of the pipeline asks for.
+"""Finds the backends, and loads their files of one name.
 
 A backend is a package in this folder. Its files have the names that interface.py lists, and each
 exports one object called `part`. Agents use this module too: it needs Python 3.9 and its standard
@@ -44,7 +44,7 @@ def load_parts(file: str) -> dict[str, Any]:
 
 @cache
 def _find_parts(file: str, directories: tuple[str, ...]) -> dict[str, Any]:
-    """Return the parts; `directories`, where backends are, decides how long the answer is kept."""
+    """Return the parts. The result is kept until `directories`, which contain backends, change."""
     modules = {name: f"{backends.__name__}.{name}.{file}" for name in list_backends()}
     return {
         name: import_module(module).part

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gives each room of the pipeline its parts of all backends, in one order.
+"""Loads the parts of all backends, in one order, for each package of nagi that iterates over them.
 
-A room imports only the files of backends that it asks for: `nagi plan` loads no numpy for evidence.
+Only the files that a package asks for are imported: `nagi plan` does not load numpy for evidence.
 """
 
 from __future__ import annotations

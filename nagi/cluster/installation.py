@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The software of a machine that can change a result. All machines of a cluster must agree in it.
+"""The software of a machine that can change a result. It must be equal on all machines.
 
 The guest kernel is not a part: workers fetch it.
 """
@@ -108,7 +108,7 @@ def _hash_sources() -> str:
 def _find_package_directories(package: str) -> list[Path]:
     spec = find_spec(package)
     assert spec is not None and spec.submodule_search_locations is not None
-    return [Path(each) for each in spec.submodule_search_locations]
+    return [Path(location) for location in spec.submodule_search_locations]
 
 
 def _find_capture_reader() -> Path:

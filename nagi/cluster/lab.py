@@ -28,10 +28,13 @@ from nagi.labs.shape import Shape
 
 
 def collect_guest_files(plans: list[RunPlan]) -> GuestFiles:
-    """Return the files that workers need to execute plans in guests. Raises InputError.
+    """Return the files that workers need to execute plans in guests.
 
     Args:
         plans: plans that this machine made, at least one
+
+    Raises:
+        InputError: a file is missing
     """
     module_sets = [
         [module] for plan in plans for module in guest_modules.build_user_modules(plan).values()
@@ -41,7 +44,7 @@ def collect_guest_files(plans: list[RunPlan]) -> GuestFiles:
 
 
 def _list_library() -> list[Path]:
-    """Return the library of guests. Raises InputError if a part is missing."""
+    """Return the files of every guest: kernel, modules, preloaded library and filter."""
     directory = guest_kernel.find_kernel_directory()
     files = [file for pattern in ("linux", "*.ko") for file in directory.glob(pattern)]
     return [*files, guest_kernel.find_preloaded_library(), guest.require_filter()]

@@ -33,11 +33,12 @@ from nagi.cluster.worker_registry import (
 from nagi.labs.errors import Gone, Interrupted
 
 _UPDATE_INTERVAL_S = 0.5
-_BUSY_TIMEOUT_S = 60.0  # an idle worker answers within this time
-_ANSWERED_TIMEOUT_S = 10  # after it, the workers that have answered begin
-# Dask's setting of how long nagi waits for workers; DASK_NAGI__WAIT_FOR_WORKERS sets it as well.
+_BUSY_TIMEOUT_S = 60.0  # a worker that takes longer to answer is busy with something else
+_ANSWERED_TIMEOUT_S = 10  # then the workers that have answered begin without the others
+# The key in Dask's configuration of the time to wait for workers, which the environment variable
+# DASK_NAGI__WAIT_FOR_WORKERS sets as well.
 _SETTING, _DEFAULT = "nagi.wait-for-workers", "30s"
-_MAX_LOST_WORKERS = 3  # per task; a task that ends more workers is given up
+_MAX_LOST_WORKERS = 3  # a task during which this many workers were lost is given up
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ from nagi.labs.virtual import GuestParts, VirtualLab, unpack_agent
 from nagi.scratch import make_scratch
 
 _FETCH_TIMEOUT_S = 60
+_ACTIVE_STATES = ("running", "paused")  # of a worker that does not shut down
 # An archive of files and an empty text, or no files and the reason.
 Outcome = tuple[bytes, str]
 
@@ -99,7 +100,7 @@ def run(plan: str, build: str, keep: str, library: Sums, modules: dict[str, Sums
     Args:
         plan: the RunPlan as JSON
         build: the Build as JSON
-        keep: the Keep as JSON, which says which files of the run are kept
+        keep: the Keep as JSON, which lists the files of the run that are kept
         library: the checksums of the set that has the kernel
         modules: the checksums of the modules of users' own schemes, by congestion control
     """
@@ -168,9 +169,9 @@ def _unpack_agent() -> Path:
 
 
 def _make_cancel_check(worker: Worker) -> Callable[[], bool]:
-    """Return a function that returns whether the current task is to be interrupted.
+    """Return a predicate that is true when the current task must be interrupted.
 
-    It is if the client has cancelled the task or is gone, or if the worker shuts down.
+    This is when the client has cancelled the task or is gone, or when the worker shuts down.
     """
     key = worker.get_current_task()
 
@@ -179,9 +180,6 @@ def _make_cancel_check(worker: Worker) -> Callable[[], bool]:
         return task is None or task.state == "cancelled" or worker.status.name not in _ACTIVE_STATES
 
     return is_cancelled
-
-
-_ACTIVE_STATES = ("running", "paused")
 
 
 @contextmanager

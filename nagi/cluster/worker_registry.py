@@ -102,7 +102,11 @@ class WorkerRegistry:
         self._published: set[str] = set()
 
     def set_requirements(self, requirements: Requirements, guests: GuestFiles | None) -> None:
-        """Set what workers have to fulfil. Raises InputError if this machine does not fulfil it."""
+        """Set the requirements of workers.
+
+        Raises:
+            InputError: this machine does not fulfil them
+        """
         self._requirements, self._guests = requirements, guests
         self._installation = Installation.from_this_machine(requirements)
 

@@ -3,34 +3,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from nagi_contracts import __version__
 from nagi_contracts.doctor import Status
 from nagi_contracts.inspection import ProgramFacts
+from nagi_contracts.plan import RunPlan
 
+from nagi.backends.interface import Needs, Stage
 from nagi.doctor.observations import Observations, StageFinding
 
 
-def check_optional_program(
-    observations: Observations,
-    backend: str,
-    program: str,
-    users: str,
-    cure: str,
-) -> Iterator[StageFinding]:
-    """Check a program of emulators that only some links need.
+class ProgramStage(Stage):
+    """The stage of a program of emulators that only some links need.
 
-    Args:
-        observations: What was observed at hosts.
-        backend: The backend whose program it is.
+    Attributes:
+        needs: The needs of the backend whose program it is. Users are the links.
         program: The name of the program.
-        users: A description of the links that need it, or "" if none does.
-        cure: How to install it.
+        install: How to install it on this machine.
+        install_there: How to install it on another host.
     """
-    for host, inspection in observations.list_emulators():
-        yield _check_program(host, program, inspection.read_program(backend), users, cure)
-    yield from observations.skip_uninspected()
+
+    needs: Needs
+    program: str
+    install: str
+    install_there: str
+
+    def collect_needs(self, plans: Sequence[RunPlan]) -> tuple[Any, ...]:
+        """Return the names of the links that need the program."""
+        return tuple(self.needs.list_users(plans))
+
+    def check(self, observations: Observations) -> Iterator[StageFinding]:
+        """Check the version of the program on each emulator."""
+        links = observations.list_needs(self.name)
+        users = self.needs.describe(links) if links else ""
+        cure = self.install if observations.is_local else self.install_there
+        for host, inspection in observations.list_emulators():
+            facts = inspection.read_program(self.name)
+            yield _check_program(host, self.program, facts, users, cure)
+        yield from observations.skip_uninspected()
 
 
 def _check_program(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from nagi_contracts.plan import RunPlan
 
-from nagi.backends.registry import load_needs
+from nagi.backends.registry import load_programs
 
 
 def list_visible_programs(plans: Iterable[RunPlan]) -> dict[Path, Path]:
@@ -22,6 +22,6 @@ def list_visible_programs(plans: Iterable[RunPlan]) -> dict[Path, Path]:
         path inside -> path outside, which are equal
     """
     plans = list(plans)
-    files = [file for needs in load_needs().values() for file in needs.list_guest_files(plans)]
+    files = [file for part in load_programs().values() for file in part.list_guest_files(plans)]
     outside = [path for path in files if path.exists() and not path.is_relative_to("/usr")]
     return {path: path for path in dict.fromkeys(outside)}

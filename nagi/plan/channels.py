@@ -66,9 +66,9 @@ class Channels:
         """Return rate, delay and order of a direction, which do not depend on flows."""
         settings = self._request.get_settings(self._request.experiment.links[link], direction)
         carrier = self._request.planners.find_carrier(link)
-        decided = None if carrier is None else carrier.plan_channel(link, settings)
-        if decided is not None:
-            return decided
+        backend_channel = None if carrier is None else carrier.plan_channel(link, settings)
+        if backend_channel is not None:
+            return backend_channel
         jitter = None
         if settings.jitter is not None:
             key_path = self._request.locate_setting(link, direction, "jitter")

@@ -22,7 +22,7 @@ MAX_DRAIN_S = 24 * 3600  # longest time in which a full queue may empty
 
 
 class Directions:
-    """The plan of each direction of each link, and the share that the emulator has in it."""
+    """The plan of each direction of each link, and the share of it that the emulator shapes."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Directions:
         }
 
     def get_emulator_share(self, link: str, direction: DirectionName) -> DirectionPlan:
-        """Return the share of a direction that the emulator shapes, and no backend instead."""
+        """Return the share of a direction that backends leave to the emulator."""
         share = self.plans[link, direction]
         for planner in self._request.planners:
             share = planner.get_emulator_share(link, direction, share)
@@ -126,7 +126,7 @@ class Directions:
         return settings.loss.to_plan(self._make_planning(link, direction, "loss"))
 
     def find_max_queueing_s(self) -> float:
-        """Return how long, in seconds, the last packet of any full queue waits.
+        """Return the longest time, in seconds, that a packet waits at the end of a full queue.
 
         The time includes retransmissions by ARQ.
 

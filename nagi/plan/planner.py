@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plan runs: resolve a point of an experiment completely, so that labs decide nothing."""
+"""Plan runs: resolve all settings of a point, so that labs only execute the plan."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from nagi.plan.directions import Directions
 from nagi.plan.flows import Flows
 from nagi.plan.nodes import Nodes
 from nagi.plan.request import PlanRequest
-from nagi.plan.seeds import derive_seed, write_link_for_seed
+from nagi.plan.seeds import derive_seed, encode_link_for_seed
 from nagi.plan.timeline import plan_start_times, plan_timeline, round_to_us
 from nagi.spec.points import Point
 
@@ -41,13 +41,13 @@ def plan_runs(
     Args:
         point: The point of an experiment.
         variant: Name of the experiment's variant, or None.
-        repeats: Numbers of the repeats; None stands for all that the experiment asks for.
+        repeats: Numbers of the repeats; by default all repeats of the experiment.
         switch: The program that switches run.
         memo: Values that other points of the same experiment, variant and switch share with this
             point.
 
     Raises:
-        InputError: If the experiment cannot be run so; names file, line and key.
+        InputError: If the experiment cannot be run; the message names file, line and key.
     """
     request = PlanRequest(point, switch, memo or Memo())
     planners = request.planners
@@ -76,14 +76,16 @@ def plan_runs(
     captures = request.memo.get_or_make(
         flows.plan_captures, ("captures", nodes.settings), request.topology
     )
-    outside_seed = planners.list_outside_seed()
+    ignored_backends = planners.list_ignored_by_seed()
     channel_texts = [
-        request.memo.get_or_make(partial(write_link_for_seed, link, outside_seed), "json", link)
+        request.memo.get_or_make(
+            partial(encode_link_for_seed, link, ignored_backends), "json", link
+        )
         for link in links
     ]
     node_shares = []
     for planner in planners:
-        channel_texts += planner.write_media_for_seed(media)
+        channel_texts += planner.encode_media_for_seed(media)
         node_shares += planner.list_shares_for_seed(node_plans)
     experiment = request.experiment
     return [
@@ -113,14 +115,14 @@ def plan_runs(
 def _plan_links(request: PlanRequest, directions: Directions) -> list[LinkPlan]:
     links = []
     for index, (name, link) in enumerate(request.experiment.links.items()):
-        part = request.planners.get_part(name)
+        backend_fields = request.planners.get_link_fields(name)
         plan = request.memo.get_or_make(
-            partial(_plan_link, request, directions, part, index, name),
+            partial(_plan_link, request, directions, backend_fields, index, name),
             ("link", index, name),
             request.topology,
             link,
             *(directions.plans[name, direction] for direction in DIRECTIONS),
-            *part.values(),
+            *backend_fields.values(),
         )
         links.append(plan)
     return links
@@ -129,7 +131,7 @@ def _plan_links(request: PlanRequest, directions: Directions) -> list[LinkPlan]:
 def _plan_link(
     request: PlanRequest,
     directions: Directions,
-    part: dict[str, Any],
+    backend_fields: dict[str, Any],
     index: int,
     name: str,
 ) -> LinkPlan:
@@ -138,7 +140,7 @@ def _plan_link(
     Args:
         request: The point that is planned.
         directions: The directions of all links.
-        part: The fields of the plan that belong to the backend that carries the link.
+        backend_fields: The fields of the plan that belong to the backend that carries the link.
         index: Number of the link.
         name: Name of the link.
     """
@@ -155,5 +157,5 @@ def _plan_link(
         forward=directions.get_emulator_share(name, "forward"),
         backward=directions.get_emulator_share(name, "backward"),
         mtu=None if link.mtu is None else link.mtu.value,
-        **part,
+        **backend_fields,
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Give the planner access to the planners of all backends."""
+"""Load the planners of all backends, and find the one that carries a link or forwards."""
 
 from __future__ import annotations
 
@@ -52,21 +52,21 @@ class Planners:
         """Return whether some node forwards by a backend."""
         return bool(self._forwarders)
 
-    def get_part(self, link: str) -> dict[str, Any]:
+    def get_link_fields(self, link: str) -> dict[str, Any]:
         """Return the fields of a link's plan that belong to the backend that carries it."""
         backend = self._carriers.get(link)
         if backend is None:
             return {}
-        part = self._planners[backend].links[link]
-        return {backend: part} if isinstance(part, Contract) else {"parts": {backend: part}}
+        plan = self._planners[backend].links[link]
+        return {backend: plan} if isinstance(plan, Contract) else {"parts": {backend: plan}}
 
-    def list_outside_seed(self) -> list[str]:
+    def list_ignored_by_seed(self) -> list[str]:
         """Return the names of the backends whose plans of links do not decide the seed."""
         return [name for name, planner in self._planners.items() if not planner.decides_seed]
 
 
 def find_reach(medium: SharedMedium) -> Reach:
-    """Return the stations of a medium that receive each other, by the backend that carries it."""
+    """Return which stations of a medium receive each other, according to its backend."""
     reaches = (factory.find_reach(medium) for factory in _load_factories().values())
     return next(reach for reach in reaches if reach is not None)
 

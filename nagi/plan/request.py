@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Give the planner access to a point of an experiment, to its backends and to what points share."""
+"""Give the planner access to a point, to the planners of backends, and to a shared memo."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 
 from nagi_contracts.errors import InputError, format_value, suggest
@@ -88,6 +89,30 @@ class PlanRequest:
         """Return the key path of a direction's setting: the direction's own, or the link's."""
         inherits = self.experiment.links[link].inherits(direction, key)
         return ("links", link, key) if inherits else ("links", link, direction, key)
+
+    def require_supported(
+        self,
+        link: str,
+        direction: DirectionName,
+        unsupported: Mapping[str, tuple[str, str]],
+        alternative: str = "",
+    ) -> None:
+        """Raise InputError if a direction has a setting that a backend does not support.
+
+        Args:
+            link: Name of the link.
+            direction: The direction of the link.
+            unsupported: Keys of settings -> message and cure.
+            alternative: A further cure, for all keys.
+        """
+        settings = self.get_settings(self.experiment.links[link], direction)
+        for key, (message, cure) in unsupported.items():
+            if getattr(settings, key) not in (None, "emulator"):
+                raise self.error(
+                    self.locate_setting(link, direction, key),
+                    message,
+                    f"{cure}, {alternative}" if alternative else cure,
+                )
 
     def is_ecn_requested(self) -> bool:
         """Return whether hosts request ECN for their connections."""

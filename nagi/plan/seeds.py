@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Derive the seeds of runs from what their packets meet."""
+"""Derive the seeds of runs from their links and media, so that schemes get the same channel."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from nagi.plan.ip import IPV4
 def derive_seed(
     campaign_seed: int, channels: list[str], node_shares: list[Any], repeat: int
 ) -> int:
-    """Derive the seed of a run from its campaign, channel and repeat alone.
+    """Return the seed of a run, which depends on campaign, channel and repeat alone.
 
-    Schemes therefore get the same channel, and repeats get different ones.
+    Runs that differ in their schemes therefore get the same channel. Repeats get different ones.
 
     Args:
         campaign_seed: The seed of the experiment file.
@@ -36,19 +36,19 @@ def derive_seed(
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1  # fits an int64
 
 
-def write_link_for_seed(link: LinkPlan, backends_outside: Sequence[str]) -> str:
+def encode_link_for_seed(link: LinkPlan, ignored_backends: Sequence[str]) -> str:
     """Return a link as JSON, from which seeds are derived.
 
     Addresses are IPv4's, so that both versions of IP get the same channel.
 
     Args:
         link: The plan of the link.
-        backends_outside: Backends whose plans of links are left out, so that their links get the
+        ignored_backends: Backends whose plans of links are left out, so that their links get the
             same channel as nagi-link's.
     """
     document = link.model_dump(mode="json")
     parts = document.pop("parts", {})
-    for backend in backends_outside:
+    for backend in ignored_backends:
         document.pop(backend, None)
         parts.pop(backend, None)
     if parts:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The records of one run, as everybody after the collection takes them."""
+"""The records of one run, from which verdict and metrics are computed."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class RunRecords:
         packets: The emulator's record of packets in the order of sort_records(), or None if the run
             has not kept all its records.
         transmissions: The emulator's record of transmissions, if links are radios or have ARQ.
-        parts: Backend -> what its programs recorded.
-        own_clocks: Nodes that do not share the emulator's clock.
+        parts: Backend -> the value that its Verifier.collect() returned.
+        own_clocks: Nodes with a clock other than the emulator's.
     """
 
     plan: RunPlan

@@ -76,8 +76,16 @@ def add_fields(fields: Mapping[str, Any]) -> Callable[[type[ModelT]], type[Model
     return extend
 
 
-def get_part(model: Strict, keys: Mapping[str, Key], settings: type[SettingsT]) -> SettingsT | None:
-    """Return what `model` has under the key whose settings are of the class `settings`."""
+def find_settings(
+    model: Strict, keys: Mapping[str, Key], settings: type[SettingsT]
+) -> SettingsT | None:
+    """Return the settings of `model` that are of the class `settings`, or None if not given.
+
+    Args:
+        model: A link or a direction of the experiment file.
+        keys: The keys of backends that such a model has.
+        settings: The class that one of `keys` has.
+    """
     value: SettingsT | None = getattr(model, find_key(keys, settings))
     return value
 

@@ -188,7 +188,7 @@ class RepeatsAt(Strict):
 
 @add_fields(make_section_fields())
 class _Network(Strict, defer_build=True):
-    """General settings, the nodes, and what joins them: the first keys of an experiment file."""
+    """The first keys of an experiment file: general settings, nodes, links and media."""
 
     schema_version: Annotated[Literal[1], BeforeValidator(_check_version)] = Field(
         description="version of this format"
@@ -248,7 +248,7 @@ class _Network(Strict, defer_build=True):
         """Return the key path of a shared medium."""
         return next(key for key, entries in self.sections.items() if name in entries), name
 
-    def section(self, settings: type[SettingsT]) -> dict[str, SettingsT]:
+    def get_section(self, settings: type[SettingsT]) -> dict[str, SettingsT]:
         """Return the shared media whose settings are of the class `settings`, such as Medium."""
         entries: dict[str, SettingsT] = getattr(self, find_key(SECTIONS, settings))
         return entries
@@ -263,7 +263,7 @@ class _Network(Strict, defer_build=True):
 
     @model_validator(mode="after")
     def _check_names(self) -> Self:
-        """Check that something joins nodes, and that each has a name of its own."""
+        """Check that there are links or media, and that their names differ."""
         if not self.links and not self.shared_media:
             message = "no links" + "".join(f", and no {key}" for key in SECTIONS)
             further_keys = "".join(f", or `{key}: ...`" for key in SECTIONS)

@@ -34,7 +34,7 @@ from nagi.spec.backend_keys import (
     NODE_KINDS,
     SettingsT,
     add_fields,
-    get_part,
+    find_settings,
     make_optional_fields,
 )
 from nagi.spec.base import Name
@@ -169,9 +169,9 @@ class DirectionSettings(Effects, defer_build=True):
 class OneDirection(DirectionSettings):
     """Settings that differ in one direction."""
 
-    def part(self, settings: type[SettingsT]) -> SettingsT | None:
-        """Return a backend's settings in this direction, such as RadioChannel, or None."""
-        return get_part(self, DIRECTION_KEYS, settings)
+    def find_settings(self, settings: type[SettingsT]) -> SettingsT | None:
+        """Return a backend's settings of this direction by their class, such as RadioChannel."""
+        return find_settings(self, DIRECTION_KEYS, settings)
 
 
 _EMULATOR = Field(
@@ -196,9 +196,9 @@ class _BothDirections(DirectionSettings):
     def mtu_bytes(self) -> int:
         return ETHERNET_MTU if self.mtu is None else self.mtu.value
 
-    def part(self, settings: type[SettingsT]) -> SettingsT | None:
-        """Return a backend's settings of the link, such as Radio, or None."""
-        return get_part(self, LINK_KEYS, settings)
+    def find_settings(self, settings: type[SettingsT]) -> SettingsT | None:
+        """Return a backend's settings of the link by their class, such as Radio, or None."""
+        return find_settings(self, LINK_KEYS, settings)
 
 
 class Link(_BothDirections, defer_build=False):

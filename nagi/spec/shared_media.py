@@ -49,7 +49,7 @@ class Station(Strict):
 
 
 class SharedMedium(Protocol):
-    """Settings of what joins any number of nodes: an entry of a section such as `media`."""
+    """Settings of a medium that joins any number of nodes, such as an entry of `media`."""
 
     @property
     def stations(self) -> Mapping[str, Station]:
@@ -57,7 +57,7 @@ class SharedMedium(Protocol):
 
     @property
     def routes(self) -> Mapping[str, Mapping[str, str]]:
-        """Node -> destination -> next hop, where it is not that of the shortest path."""
+        """Node -> destination -> next hop. Other routes follow shortest paths."""
 
     @property
     def marks(self) -> bool:

@@ -78,8 +78,9 @@ except InputError as error:
     sys.exit(str(error))
 experiment = point.experiment
 link = experiment.links["wired"]
-print(link.emulator, link.part(Echo), link.forward.part(EchoDirection), link.backward.echo)
-print(experiment.section(Room)["hall"].walls, *experiment.shared_media)
+print(link.emulator, link.find_settings(Echo), end=" ")
+print(link.forward.find_settings(EchoDirection), link.backward.echo)
+print(experiment.get_section(Room)["hall"].walls, *experiment.shared_media)
 print(*experiment.locate_medium("hall"), *map(experiment.get_kind, experiment.nodes))
 """
 

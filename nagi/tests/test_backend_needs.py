@@ -60,9 +60,6 @@ class EchoNeeds(Needs):
         program = Path(os.environ["ECHO"])
         return {"echo": compute_sha256(program) if program.is_file() else None}
 
-    def list_guest_files(self, plans):
-        return [Path(os.environ["ECHO"])] if self.list_users(plans) else []
-
     def count_processors(self, plan):
         return 3 * len(self.list_users([plan]))
 
@@ -71,6 +68,23 @@ class EchoNeeds(Needs):
 
 
 part = EchoNeeds()
+'''
+PROGRAMS = '''
+"""The path of the program that echoes."""
+
+import os
+from pathlib import Path
+
+from nagi.backends.echo import needs
+from nagi.backends.interface import Programs
+
+
+class EchoPrograms(Programs):
+    def list_guest_files(self, plans):
+        return [Path(os.environ["ECHO"])] if needs.part.list_users(plans) else []
+
+
+part = EchoPrograms()
 '''
 DOCTOR = '''
 """A stage in which all hosts are heard."""
@@ -101,6 +115,7 @@ def echo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     folder.mkdir(parents=True)
     (folder / "__init__.py").touch()
     (folder / "needs.py").write_text(NEEDS)
+    (folder / "programs.py").write_text(PROGRAMS)
     (folder / "doctor.py").write_text(DOCTOR)
     monkeypatch.setattr(backends, "__path__", [*backends.__path__, str(folder.parent)])
     monkeypatch.setenv("ECHO", str(tmp_path / "nagi-echo"))

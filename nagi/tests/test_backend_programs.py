@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -107,10 +109,18 @@ def test_a_wrong_variable_is_named() -> None:
     assert error.value.key == "nagi_p4runtime.address"
 
 
-def test_a_further_backend_adds_its_programs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    echo = tmp_path / "echo"
+@pytest.fixture
+def further_backends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Return a folder of further backends, whose modules are forgotten after the test."""
+    monkeypatch.setattr(backends, "__path__", [*backends.__path__, str(tmp_path)])
+    yield tmp_path
+    for name in [name for name in sys.modules if name.startswith("nagi.backends.echo")]:
+        del sys.modules[name]
+    vars(backends).pop("echo", None)
+
+
+def test_a_further_backend_adds_its_programs(further_backends: Path) -> None:
+    echo = further_backends / "echo"
     echo.mkdir()
     (echo / "__init__.py").touch()
     (echo / "programs.py").write_text(
@@ -120,7 +130,6 @@ def test_a_further_backend_adds_its_programs(
         "        return {'program': '/usr/bin/nagi-echo'} if node == 'emulator' else {}\n"
         "part = EchoPrograms()\n"
     )
-    monkeypatch.setattr(backends, "__path__", [*backends.__path__, str(tmp_path)])
     for list_programs in (list_local_programs, list_guest_programs):
         assert list_programs(EMULATOR, SHAPE)["echo"] == {"program": "/usr/bin/nagi-echo"}
         assert "echo" not in list_programs("S", SHAPE)

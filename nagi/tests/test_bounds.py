@@ -344,7 +344,7 @@ def test_every_bound_is_tried():
 def test_they_give_the_same_answer_of_media(tmp_path, key):
     place, _, _, place_there = OF_MEDIA[key]
     path = experiment_with_medium(key, values_of(key)[2][0], tmp_path)
-    medium = read_experiment(path, None)[0].experiment.section(Medium)["air"]
+    medium = read_experiment(path, None)[0].experiment.get_section(Medium)["air"]
     stations = {name: {"name": name, "interface": name} for name in medium.stations}
     theirs = {
         "name": "air",

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from nagi.backends.radio.evidence import RADIO_LIMITS
-from nagi.backends.radio.replaying import make_radio_settings
+from nagi.backends.radio.replaying import make_replay_settings
 from nagi.campaign.collection import collect
 from nagi.campaign.retention import retain
 from nagi.records.direction_numbers import get_direction_number
@@ -129,7 +129,7 @@ def test_what_is_no_record_is_refused(tmp_path, content):
 
 def test_the_model_is_told_what_radios_lost_by_the_numbers_of_transmissions(tmp_path):
     plan = plan_points(tmp_path)[0]
-    result = make_radio_settings(plan, SOME)
+    result = make_replay_settings(plan, SOME)
     assert set(result) == {("wireless", "forward"), ("wireless", "backward")}
     assert result["wireless", "forward"]["loss"]["lost"] == [1, 2, 3, 4]
     assert result["wireless", "backward"]["loss"]["lost"] == []
@@ -149,7 +149,7 @@ def test_the_model_is_told_the_snrs_that_rate_adaptation_saw(tmp_path):
     )
     plan = plan_points(tmp_path, change_lines(*pairs))[0]
     number = get_direction_number(plan, "wireless", "forward")
-    result = make_radio_settings(plan, SOME[SOME["direction"] == number])
+    result = make_replay_settings(plan, SOME[SOME["direction"] == number])
     forward, backward = (
         result["wireless", name]["rate_adaptation"]["recorded_snr"] for name in DIRECTIONS
     )
@@ -199,14 +199,14 @@ def test_the_model_does_what_the_radio_did(tmp_path):
     plan = plan_points(tmp_path)[0]
     records, sent = make_bursts(plan)
     assert {DELIVERED, QUEUE_OVERFLOW, CHANNEL_LOSS} == set(get_fates(records))
-    again = replay(plan, records, make_radio_settings(plan, sent))
+    again = replay(plan, records, make_replay_settings(plan, sent))
     for column in ("index", "left_ns", "fate"):
         assert np.array_equal(again[column], sort_records(records)[column]), column
     # Another outcome is another fate.
     assert sent["outcome"][10] == PAYLOAD_ERROR
     sent["outcome"][10] = RECEIVED
     assert (
-        replay(plan, records, make_radio_settings(plan, sent))["fate"]
+        replay(plan, records, make_replay_settings(plan, sent))["fate"]
         != sort_records(records)["fate"]
     ).sum() == 1
 
@@ -472,7 +472,7 @@ def test_a_run_keeps_transmissions_where_it_keeps_packets(records, tmp_path):
 
 def test_links_that_repeat_are_replayed_with_their_arq(tmp_path):
     plan = put_radio(RunPlan.read(RUN / "plan.json"), arq=ArqPlan(retries=2, feedback_ns=10**6))
-    (radio, core) = make_configuration(plan, make_radio_settings(plan, SOME[:0]))["links"]
+    (radio, core) = make_configuration(plan, make_replay_settings(plan, SOME[:0]))["links"]
     assert radio["forward"]["arq"] == {"retries": 2, "feedback_ns": 1_000_000}
     assert "arq" not in radio["backward"] and "arq" not in core["forward"]
 

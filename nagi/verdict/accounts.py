@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values of checks from the accounts of the emulator and of nodes, which say them as numbers."""
+"""Measure checks from the numbers in the accounts of the emulator and in the records of nodes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Values = defaultdict[str, list[Value]]  # check -> values
 
 
 def measure_accounts(run: RunRecords) -> Evidence:
-    """Return what the emulator says of its links, and what each node recorded."""
+    """Measure the checks whose values the accounts of links and the records of nodes contain."""
     values: Values = defaultdict(list)
     links = run.links
     values["records_lost"].append((links.records_lost, links.executable))
@@ -32,8 +32,9 @@ def measure_accounts(run: RunRecords) -> Evidence:
         for capture in node.captures:
             missing = capture.dropped + max(0, capture.received - capture.captured)
             values["capture_drops"].append((missing, capture.file))
-        for interface, on in node.offloads.items():
-            values["offloads"].append((len(on), f"{node.node} {interface}: {', '.join(on)}"))
+        for interface, offloads in node.offloads.items():
+            subject = f"{node.node} {interface}: {', '.join(offloads)}"
+            values["offloads"].append((len(offloads), subject))
     return Evidence(
         values=values,
         reasons=[] if links.complete else ["the emulator did not end in order"],
@@ -50,21 +51,21 @@ def add_packets(values: Values, account: DirectionAccount | StationAccount, subj
 
 
 def add_transit_error(values: Values, error: Lateness, subject: str) -> None:
-    """Add how much later than due packets were sent."""
+    """Add quantiles of how late packets were sent, compared with their due times."""
     if error.count:
         values["transit_error_median"].append((error.median / 1e6, subject))
         values["transit_error_p99"].append((error.p99 / 1e6, subject))
         values["transit_error_max"].append((error.max / 1e6, subject))
 
 
-def add_arrival_lateness(values: Values, late: Lateness, subject: str) -> None:
-    """Add how much later than they came packets were seen."""
-    values["arrival_lateness_p99"].append((late.p99 / 1e6, subject))
-    values["arrival_lateness_max"].append((late.max / 1e6, subject))
+def add_arrival_lateness(values: Values, lateness: Lateness, subject: str) -> None:
+    """Add quantiles of the time from the arrival of packets until they were read."""
+    values["arrival_lateness_p99"].append((lateness.p99 / 1e6, subject))
+    values["arrival_lateness_max"].append((lateness.max / 1e6, subject))
 
 
 def add_interface(values: Values, port: PortAccount, subject: str) -> None:
-    """Add what an interface lost, or took otherwise than it should have."""
+    """Add the packets that an interface lost, and those that an offload changed."""
     values["emulator_drops"].append((port.socket_drops, subject))
     values["merged_segments"].append((port.oversized, subject))
     values["missing_checksums"].append((port.checksum_missing, subject))

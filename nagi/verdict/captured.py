@@ -22,18 +22,18 @@ class CapturedPackets:
     """The packets of one capture: arrays with one element per packet, and a table of its flows."""
 
     time_ns: Nanoseconds  # since the run began
-    row: Nanoseconds  # in flows
-    identity: Nanoseconds
+    row: npt.NDArray[np.int64]  # of the packet's direction in `flows`
+    identity: npt.NDArray[np.int64]
     new_bytes: npt.NDArray[np.int64]  # payload that no earlier packet had
     flows: pd.DataFrame  # one row per direction of a connection: capture.FLOW_COLUMNS
     fragments: int
 
     def select_flow(self, flow: FlowPlan, *, data: bool) -> npt.NDArray[np.bool_]:
-        """Return which packets are TCP packets of `flow`.
+        """Return a mask of the TCP packets of `flow`.
 
         Args:
             flow: The flow of the plan.
-            data: Select what the flow's sender sent if true, what its receiver sent otherwise.
+            data: Select the packets of the flow's sender if true, those of its receiver otherwise.
         """
         rows = matches_flow(self.flows, flow, data=data) & (self.flows["protocol"] == "tcp")
         return np.isin(self.row, np.flatnonzero(rows))
@@ -51,7 +51,8 @@ class CapturedPackets:
 def convert_times(time_ns: Nanoseconds, clock: HostClock | None) -> Nanoseconds:
     """Convert times of a host's clock to times of the emulator's clock, in ns since the run began.
 
-    If `clock` is None, the host uses the emulator's clock, or its clock is not known: times stay.
+    If `clock` is None, times are returned unchanged: the host uses the emulator's clock, or its own
+    clock is not known.
     """
     if clock is None:
         return time_ns

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The certificate: checks by measurement that a run's links did what the plan asked for.
+"""The certificate: checks, by measurement, that a run's links behaved as planned.
 
 Each check compares a measured value with its limit, and the verdict has both. A run that misses a
 limit is invalid: nagi keeps it and shows the reasons, and leaves it out of all means.
@@ -75,7 +75,7 @@ def make_failed_verdict(
 
 
 def is_late(verdict: Verdict) -> bool:
-    """Return whether a run failed or is invalid for its timing alone.
+    """Return whether only the timing of a run made it fail or invalid.
 
     Such a run may be valid on a machine that is less busy, or in virtual time.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The clocks of hosts that do not share the emulator's clock."""
+"""Estimate the clocks of hosts that do not share the emulator's clock."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _match_packets(
     *,
     is_sent: bool,
 ) -> Passages:
-    """Return the times of packets that are both among the `selected` ones and in the record.
+    """Return the times of the `selected` packets of a capture that are also in the record.
 
     The emulator's time is the arrival of a packet that the host sent (`is_sent`), and the delivery
     of a packet that the host received.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Packets of flows from the sender's capture to the receiver's.
 
-A packet is found again on each link by its identity (runtime/io/ip_header.hpp). Some identities
-occur twice, by chance about one in some thousands. These packets are not used for times.
+The identity of a packet (runtime/io/ip_header.hpp) identifies it on each link. By chance, about one
+identity in several thousand occurs twice. The times of these packets are not used.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from nagi.records.direction_numbers import get_hop_number
 from nagi.records.packets import DELIVERED, Records, get_fates
 from nagi.verdict.captured import CapturedPackets
 
+Identities = npt.NDArray[np.int64]
+
 
 @dataclass(frozen=True)
 class Crossing:
@@ -33,10 +35,10 @@ class Crossing:
     subject: str
     directions: list[LinkDirection]
     error_ns: Nanoseconds
-    timed_packets: tuple[Nanoseconds, Nanoseconds]  # identities, and when they were sent
-    unrecorded_packets: tuple[Nanoseconds, Nanoseconds]  # identities, and when they were received
+    timed_packets: tuple[Identities, Nanoseconds]  # and when they were sent
+    unrecorded_packets: tuple[Identities, Nanoseconds]  # and when they were received
     unmatched: float  # share of received packets that the emulator has no record of
-    received_identity: Nanoseconds  # sorted; identities that occur twice are left out
+    received_identity: Identities  # sorted; identities that occur twice are left out
     received_ns: Nanoseconds
 
     def get_arrivals_ns(self, identity: npt.NDArray[np.uint32]) -> Nanoseconds:
@@ -93,9 +95,9 @@ def measure_crossings(
             if not direction.is_hop and (direction.link, direction.direction) in delays:
                 times.append(delays[direction.link, direction.direction])
             for key, time_ns in times:
-                times_found = look_up(key, time_ns + 1, identity)  # 0 stands for unknown packets
-                due_time_ns += times_found - 1
-                is_known &= times_found > 0
+                known_ns = look_up(key, time_ns + 1, identity)  # 0 stands for unknown packets
+                due_time_ns += known_ns - 1
+                is_known &= known_ns > 0
         arrived_ns = look_up(received_identity, received_ns, identity)
         is_measured = is_known & (arrived_ns > 0) & is_timed
         yield Crossing(
@@ -113,7 +115,7 @@ def measure_crossings(
 def require_command_packets(
     plan: RunPlan, captures: dict[tuple[str, str], CapturedPackets]
 ) -> None:
-    """Require that the user's own programs sent what the captures of their flows can show.
+    """Require that captures show the packets of the user's own programs.
 
     Raises:
         InputError: A flow has no packet, or programs sent datagrams that the hosts fragmented.

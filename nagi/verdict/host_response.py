@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long hosts take to respond to packets, measured from their own captures.
+"""Measure from captures how long hosts take to respond to packets.
 
 A capture stamps an arriving packet before the host's TCP sees it, and a departing packet after TCP
 has sent it. The time between the two is the host's, if its TCP did not have to wait:
@@ -16,8 +16,9 @@ sender    From the arrival of an ACK that the host had not processed when it sen
           From the arrival of the ACK that left no data outstanding to the next segment: the program
           had not written data yet. Not for paced schemes, which may wait.
 
-So a window that shrinks, pacing and TCP's timers do not make a host look slow. A sender is sampled
-once per timestamp, which is 1 ms of Linux's clock. Measurements end with the first FIN or RST.
+Therefore a shrinking window, pacing and TCP's timers do not count as slow responses. A sender is
+sampled once per timestamp, which is 1 ms of Linux's clock. Measurements end with the first FIN or
+RST.
 """
 
 from __future__ import annotations
@@ -114,7 +115,7 @@ def measure_host_response(
 
 
 def is_corrupted(plan: RunPlan, flow: FlowPlan) -> bool:
-    """Return whether packets of a flow arrive with wrong checksums.
+    """Return whether links corrupt packets of a flow, which arrive with wrong checksums.
 
     Hosts ignore these packets, and captures do not show them.
     """
@@ -239,7 +240,7 @@ def _find_discarded(
     stamped: npt.NDArray[np.int64],
     acknowledged: npt.NDArray[np.int64],
 ) -> npt.NDArray[np.bool_]:
-    """Return which segments TCP discards for an old timestamp (PAWS, RFC 7323 section 5).
+    """Return a mask of the segments that TCP discards for an old timestamp (RFC 7323, section 5).
 
     A retransmission may overtake such segments. A segment is old if its timestamp is more than one
     tick (Linux `TCP_PAWS_WINDOW`) older than TS.Recent: the newest timestamp of earlier segments

@@ -41,7 +41,7 @@ _TRANSIT_ERROR = ("transit_error_median", "transit_error_p99", "transit_error_ma
 
 @dataclass(frozen=True)
 class _Comparison:
-    """The records of one run that has kept its packets, and what was found by comparing them.
+    """The records of one run with its packets, and the results of comparing them.
 
     Attributes:
         recorded: The records of packets.
@@ -49,7 +49,7 @@ class _Comparison:
         captures: (node, link) -> packets, with times of the emulator's clock.
         clocks: Node -> clock, of hosts with a clock of their own; None if it is not known.
         backends: What the backends measured.
-        waits: Where a host responded, and its responses.
+        waits: Host and flow, and the responses of the host.
         late_ns: How much later than due a capture may have a packet.
     """
 
@@ -72,7 +72,7 @@ class _Comparison:
 def measure_run(run: RunRecords) -> Evidence:
     """Measure each check of a run, from accounts, its record of packets and its captures.
 
-    Without a record of packets, only those values are there that accounts have.
+    Without a record of packets, only checks of accounts have values.
 
     Raises:
         InputError: Records or captures are damaged, or of another run.
@@ -218,7 +218,7 @@ def _measure_host_response(data: _Comparison) -> dict[str, list[Value]]:
 def _list_link_directions(
     plan: RunPlan, crossings: list[Crossing]
 ) -> Iterator[tuple[str, int, DirectionPlan, Crossing | None]]:
-    """Yield each direction of each link: its name, number and plan, and the crossing it ends.
+    """Yield each direction of each link: name, number, plan, and the crossing that ends with it.
 
     The crossing is None if the direction is the last hop of no flow, or of several.
     """
@@ -294,8 +294,8 @@ def _explain_missing_values(data: _Comparison, values: dict[str, list[Value]]) -
 def _list_witnesses(data: _Comparison) -> dict[str, Witnesses]:
     """Return the witnesses of checks that were measured from packets."""
     plan, recorded = data.plan, data.recorded
-    late = partial(witnesses.list_late_packets, plan, recorded)
-    astray = partial(
+    late_packets = partial(witnesses.list_late_packets, plan, recorded)
+    transit_errors = partial(
         witnesses.list_transit_errors,
         [
             (crossing.subject, *crossing.timed_packets, crossing.error_ns)
@@ -303,8 +303,8 @@ def _list_witnesses(data: _Comparison) -> dict[str, Witnesses]:
         ],
     )
     return {
-        **dict.fromkeys(_TRANSIT_ERROR, late),
-        **dict.fromkeys(_TRANSIT, astray),
+        **dict.fromkeys(_TRANSIT_ERROR, late_packets),
+        **dict.fromkeys(_TRANSIT, transit_errors),
         "capture_unmatched": partial(
             witnesses.list_unrecorded_packets,
             [(crossing.subject, *crossing.unrecorded_packets) for crossing in data.crossings],

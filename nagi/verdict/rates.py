@@ -12,7 +12,7 @@ from nagi_contracts.plan import DirectionPlan
 from nagi.records.packets import CHANNEL_LOSS, DELIVERED, HELD, Records, get_fates
 from nagi.records.transmissions import RECEIVED, Transmissions
 
-MIN_PERIOD_NS = 100_000_000  # shorter busy periods say too little about a rate
+MIN_PERIOD_NS = 100_000_000  # shorter busy periods are too short to measure a rate
 MIN_BACKLOG_NS = 500_000_000  # sum of all busy periods that are long enough
 
 

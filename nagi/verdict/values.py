@@ -21,12 +21,12 @@ class Evidence:
 
     Attributes:
         values: The values of each check.
-        information: What the verdict reports besides.
+        information: Further values for the verdict, without limits.
         unknown: The reason for each check that could not be measured, or only in part.
-        reasons: Why the run is invalid, besides its checks.
+        reasons: Reasons why the run is invalid, in addition to its checks.
         clocks: The estimated clock of each host that does not share the emulator's, as in the
             verdict.
-        witnesses: From what a check was measured.
+        witnesses: Functions that list the packets from which a check was measured.
         delays: (link, direction) -> how long packets were in a backend before they came to that
             direction, as (identities, times).
     """
@@ -43,7 +43,7 @@ class Evidence:
 
 
 def merge_evidence(shares: Iterable[Evidence]) -> Evidence:
-    """Return what all shares measured of one run."""
+    """Return the measurements of all shares as one."""
     merged = Evidence()
     for share in shares:
         for name, values in share.values.items():

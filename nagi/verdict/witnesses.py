@@ -2,8 +2,8 @@
 """The packets and instants from which a check of the certificate was measured.
 
 Each function returns a table, the worst first or by time. All tables have `time_s`, in seconds
-since the run began by the emulator's clock, and `at`, a place. `packet` names a packet by its IP
-identification and checksum, which are its `identity` in packets.parquet.
+since the run began by the emulator's clock, and `at`, such as a link and its direction. `packet`
+names a packet by its IP identification and checksum, which are its `identity` in packets.parquet.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ Witnesses = Callable[[], pd.DataFrame]  # makes a table when it is called
 
 
 def list_late_packets(plan: RunPlan, recorded: Records) -> pd.DataFrame:
-    """Return the packets of the record by how late the emulator sent them."""
+    """Return the packets of the record, those first that the emulator sent latest."""
     table = to_table(recorded[get_fates(recorded) != HELD], plan)
     return _sort_worst_first(
         pd.DataFrame(
             {
                 "time_s": table["left_ns"] / 1e9,
-                "at": _describe_places(table),
+                "at": _name_directions(table),
                 "packet": _name_packets(table["identity"]),
                 "bytes": table["bytes"],
                 "late_ms": table["late_ns"] / 1e6,
@@ -48,7 +48,7 @@ def list_replay_differences(plan: RunPlan, recorded: Records, due: Records) -> p
         pd.DataFrame(
             {
                 "time_s": table["arrived_ns"] / 1e9,
-                "at": _describe_places(table),
+                "at": _name_directions(table),
                 "packet": _name_packets(table["identity"]),
                 "bytes": table["bytes"],
                 "fate": table["fate"].astype(str),
@@ -63,7 +63,7 @@ def list_replay_differences(plan: RunPlan, recorded: Records, due: Records) -> p
 def list_transit_errors(
     crossings: Iterable[tuple[str, Nanoseconds, Nanoseconds, Nanoseconds]],
 ) -> pd.DataFrame:
-    """Return packets by the error of the time between two captures.
+    """Return packets and the error of their time between two captures, the largest first.
 
     Args:
         crossings: Subject, and for each packet its identity, when it was sent, and by how much it
@@ -101,7 +101,7 @@ def list_unrecorded_packets(
 
 
 def list_host_responses(responses: Iterable[tuple[str, Waits]]) -> pd.DataFrame:
-    """Return how long hosts took to respond, and since when."""
+    """Return when hosts had to respond and how long they took, the slowest first."""
     tables = [
         pd.DataFrame(
             {
@@ -122,7 +122,7 @@ def list_transmissions(plan: RunPlan, transmissions: Transmissions, outcome: int
         pd.DataFrame(
             {
                 "time_s": table["start_ns"] / 1e9,
-                "at": _describe_places(table),
+                "at": _name_directions(table),
                 "transmission": table["number"],
                 "attempt": table["attempt"],
                 "snr_db": table["snr_db"],
@@ -148,7 +148,7 @@ def _sort_worst_first(table: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _describe_places(table: pd.DataFrame) -> pd.Series[str]:
+def _name_directions(table: pd.DataFrame) -> pd.Series[str]:
     """Return link and direction of each row, or medium and sender."""
     if "sender" not in table:
         return table["link"].astype(str) + " " + table["direction"].astype(str)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Backends on this host: who carries the packets of a run, and what runs beside nagi-link.
+"""Backends on this host: programs that carry packets, and companions of nagi-link.
 
 A backend is a folder of nagi/backends, which bundle.py packs into the agent's file. If it has a
 share in the agent, its module `host` has an object `part` of a class derived from HostPart. The
@@ -20,7 +20,7 @@ from nagi_agent.settings import Settings
 
 
 class Running(Protocol):
-    """What carries packets in a run: an emulator, boards or a switch.
+    """The running emulator, boards or switch that carry packets in a run.
 
     Attributes:
         check_interval_s: check() is to be called at this interval; math.inf for never.
@@ -29,14 +29,14 @@ class Running(Protocol):
     check_interval_s: float
 
     def begin(self) -> None:
-        """Return when packets are carried.
+        """Wait until packets are carried.
 
         Raises:
             RuntimeError: it ended, or did not start in time.
         """
 
     def check(self) -> None:
-        """Do what is to be done during the run.
+        """Check that it still runs, and do the periodic work of the run.
 
         Raises:
             RuntimeError: it has ended, or something that it needs has failed.
@@ -80,39 +80,39 @@ class Companion(Protocol):
 
 
 class HostPart:
-    """The share of a backend in the agent. Without more, a backend has none.
+    """The share of a backend in the agent. Parts override what concerns their backend.
 
     Attributes:
         commands: commands of nagi-agent that the backend adds, by name. Each gets the path of a
             file, and returns the exit status.
-        undo: commands that undo what start() changes on this host, if the agent dies. They do
-            nothing if nothing was changed.
+        undo: commands that undo the changes of start() on this host if the agent dies. They have no
+            effect if there are no changes.
     """
 
     commands: Mapping[str, Callable[[str], int]] = {}
     undo: Sequence[list[str]] = ()
 
     def find_problems(self, batch: Batch) -> list[str]:
-        """Return what keeps the batch from running on this host, each with its cure."""
+        """Return the problems that keep the batch from running on this host, each with its cure."""
         return []
 
     def read_facts(self, job: Job) -> Json:
-        """Return what the inspection of this host reports about the backend."""
+        """Return the facts about the backend for the inspection of this host."""
         return {}
 
     def drives(self, plan: RunPlan, job: Job) -> bool:
-        """Return whether start() is to do the work of this node. See find_driver()."""
+        """Return whether start() can do the work of this node. See find_driver()."""
         return False
 
     def start(
-        self, job: Job, plan: RunPlan, begins: float, directory: str, *, live: bool = False
+        self, job: Job, plan: RunPlan, epoch_s: float, directory: str, *, live: bool = False
     ) -> Running:
-        """Start what carries packets at this node.
+        """Start the emulator, boards or switch of this node.
 
         Args:
             job: this host's settings.
             plan: the run.
-            begins: when the run begins, in seconds since the epoch: the instant 0 of its clocks.
+            epoch_s: when the run begins, in seconds since the Unix epoch: instant 0 of its clocks.
             directory: the run's directory, for all files.
             live: whether the topology is live, so that any program may use it.
 
@@ -130,7 +130,7 @@ class HostPart:
         """Start the programs that run beside nagi-link, and yield each one when it is started.
 
         Args:
-            configuration: nagi-link's configuration, which gets how to reach the programs.
+            configuration: nagi-link's configuration, which gets the programs' descriptors.
             plan: the run.
             job: this host's settings.
             directory: the run's directory, for all files.
@@ -150,20 +150,19 @@ def load_parts() -> dict[str, HostPart]:
 def find_driver(plan: RunPlan, job: Job) -> Optional[HostPart]:
     """Return the part that does the work of this node, or None if the kernel does it.
 
-    If several parts could, it is the last one: nagi-link carries all links, unless another backend
-    takes its place.
+    If several parts can, the last one does: other backends come after nagi-link, and replace it.
     """
     drivers = [part for part in load_parts().values() if part.drives(plan, job)]
     return drivers[-1] if drivers else None
 
 
 def find_node(plan: RunPlan, job: Job) -> Optional[NodePlan]:
-    """Return the plan's node that this host is, or None if it is the emulator."""
+    """Return the plan of this host's node, or None if this host is the emulator."""
     return next((node for node in plan.nodes if node.name == job.node), None)
 
 
 def make_settings(driver: HostPart, node: NodePlan, job: Job) -> Settings:
-    """Return the settings of a node whose packets the driver carries, so the kernel has no routes.
+    """Return the settings of a node whose packets the driver carries: the kernel gets no routes.
 
     Args:
         driver: the part that does the work of this node.

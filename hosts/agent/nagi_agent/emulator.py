@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import shutil
+from collections.abc import Iterable
 from contextlib import ExitStack
 from typing import Any, Optional
 
@@ -38,15 +39,15 @@ def drop_nulls(value: Any) -> Any:
 
 
 def record_transmissions(configuration: Json) -> None:
-    """Let nagi-link record single transmissions: of links with ARQ, radios and media."""
+    """Make nagi-link record each transmission of links with ARQ, of radios and of media."""
     configuration["transmissions"] = TRANSMISSIONS
 
 
 def read_program_facts(job: Job, program: Optional[str]) -> Json:
-    """Return the facts about a program that only some links of emulators need.
+    """Return the facts about a program that only some links need, as JSON of ProgramFacts.
 
-    There are none if this host is no emulator. Version and error are null if the program is not
-    installed.
+    Version and error are null if the program is not installed. On hosts that are not the emulator,
+    the result is empty.
     """
     if not job.is_emulator:
         return {}
@@ -56,18 +57,42 @@ def read_program_facts(job: Job, program: Optional[str]) -> Json:
     return ProgramFacts(version=version, error=error).to_json()
 
 
-def build_configuration(plan: RunPlan, job: Job, begins: float) -> Json:
+def find_missing_program(
+    links: Iterable[LinkPlan],
+    predicates: tuple[str, str],
+    path: Optional[str],
+    name: str,
+    cure: str,
+) -> Optional[str]:
+    """Return the message that a program is missing that links need, with the cure, or None.
+
+    Args:
+        links: the links that need the program, which may be listed several times.
+        predicates: what a message says of one link, and of several, such as "is a radio".
+        path: path of the program, or None if the batch names none.
+        name: name of the program.
+        cure: how to install it.
+    """
+    names = list(dict.fromkeys(link.name for link in links))
+    if not names or (path is not None and shutil.which(path) is not None):
+        return None
+    subject = f"link {names[0]}" if len(names) == 1 else f"links {', '.join(names)}"
+    predicate = predicates[0] if len(names) == 1 else predicates[1]
+    return f"{subject} {predicate}, and there is no {path or name}; {cure}"
+
+
+def build_configuration(plan: RunPlan, job: Job, epoch_s: float) -> Json:
     """Return nagi-link's configuration for a run.
 
     Args:
         plan: the run.
         job: the settings of the emulator's host.
-        begins: the instant 0 of the emulator's clock, in seconds since the Unix epoch.
+        epoch_s: the instant 0 of the emulator's clock, in seconds since the Unix epoch.
     """
     configuration: Json = {
         "schema_version": 1,
         "seed": plan.seed,
-        "epoch_realtime_ns": int(begins * 1e9),
+        "epoch_realtime_ns": int(epoch_s * 1e9),
         "virtual_time": job.virtual,
         "account": ACCOUNT,
         "packets": PACKETS,
@@ -105,9 +130,10 @@ class Emulator(Daemon):
     Args:
         job: the settings of the emulator's host.
         plan: the run.
-        begins: see build_configuration().
+        epoch_s: see build_configuration().
         directory: working directory, and directory of the files.
-        live: whether the topology is live. In a run, finish() reports whether nagi-link has ended.
+        live: whether the topology is live: check() is then to be called. In a run, finish() raises
+            the error if nagi-link has ended.
         name: name of the program that is started, and of its configuration and log.
         program: path of the program; None for the job's nagi-link.
         timeout_s: time limit to start, half of which is the limit to end; None for nagi-link's.
@@ -121,7 +147,7 @@ class Emulator(Daemon):
         self,
         job: Job,
         plan: RunPlan,
-        begins: float,
+        epoch_s: float,
         directory: str,
         *,
         live: bool = False,
@@ -133,7 +159,7 @@ class Emulator(Daemon):
         self.check_interval_s = LIVE_CHECK_INTERVAL_S if live else math.inf
         if timeout_s is None:
             timeout_s = START_TIMEOUT_S + LINK_TIMEOUT_S * len(job.ends)
-        configuration = build_configuration(plan, job, begins)
+        configuration = build_configuration(plan, job, epoch_s)
         self._companions: list[Companion] = []
         with ExitStack() as undo:
             for part in load_parts().values():

@@ -43,6 +43,12 @@ def require_up(interfaces: list[str]) -> None:
             raise RuntimeError(f"interface {name} has no carrier: is its cable plugged in?")
 
 
+def read_mtu(interface: str) -> int:
+    """Return the MTU of an interface, in bytes of IP packets."""
+    with open(f"/sys/class/net/{interface}/mtu", encoding="ascii") as file:
+        return int(file.read())
+
+
 def read_version(program: str, *arguments: str) -> str:
     """Return the first line that a program prints about its version.
 

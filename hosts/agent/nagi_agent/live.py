@@ -10,6 +10,7 @@ import time
 from contextlib import ExitStack
 from typing import NoReturn, Optional
 
+from nagi_agent import host
 from nagi_agent.backends import Running, find_driver, find_node, make_settings
 from nagi_agent.contracts import PathReading, RunPlan
 from nagi_agent.job import Job
@@ -31,7 +32,7 @@ def stay_up(job: Job, plan: RunPlan) -> NoReturn:
         plan: the run.
 
     Raises:
-        RuntimeError: the node cannot be set up, or its emulator or switch ended.
+        RuntimeError: the node cannot be set up, or its emulator or switch has ended.
     """
     with ExitStack() as cleanup:
         running: Optional[Running] = None
@@ -77,7 +78,7 @@ def measure_paths(job: Job, plan: RunPlan) -> list[PathReading]:
         far, far_address = ends[(nodes.index(job.node) + 1) % len(ends)]
         address = far_address.split("/")[0]
         interface = job.interfaces[name]
-        mtu = _read_mtu(interface)
+        mtu = host.read_mtu(interface)
         headers = (_IPV6_HEADER if ":" in address else _IP_HEADER) + _ICMP_HEADER
         small, large = (_ping(interface, address, size) for size in (56, mtu - headers))
         readings.append(
@@ -96,11 +97,6 @@ def measure_paths(job: Job, plan: RunPlan) -> list[PathReading]:
     return readings
 
 
-def _read_mtu(interface: str) -> int:
-    with open(f"/sys/class/net/{interface}/mtu", encoding="ascii") as file:
-        return int(file.read())
-
-
 def _ping(interface: str, address: str, size: int) -> list[float]:
     """Return the round-trip times, in ms, of the pings that were answered.
 
@@ -110,11 +106,11 @@ def _ping(interface: str, address: str, size: int) -> list[float]:
         size: payload, in bytes.
     """
     command = f"ping -n -I {interface} -M do -s {size} -c {_PINGS} -i {_PING_INTERVAL_S} -W 1"
-    done = subprocess.run(
+    result = subprocess.run(
         [*command.split(), "-w", str(_PING_TIMEOUT_S), address],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         check=False,
     )
-    return [float(value) for value in re.findall(r"time=([\d.]+) ms", done.stdout)]
+    return [float(value) for value in re.findall(r"time=([\d.]+) ms", result.stdout)]

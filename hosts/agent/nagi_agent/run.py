@@ -52,17 +52,17 @@ class NodeRun:
     Args:
         job: this host's settings.
         plan: the run.
-        start_s: when the run begins, in seconds since the epoch.
+        epoch_s: when the run begins, in seconds since the Unix epoch.
         meter: measures noise of the host; None in virtual time.
     """
 
     def __init__(
-        self, job: Job, plan: RunPlan, start_s: float, meter: Optional[NoiseMeter]
+        self, job: Job, plan: RunPlan, epoch_s: float, meter: Optional[NoiseMeter]
     ) -> None:
         self._job = job
         self._meter = meter
         self._plan = plan
-        self._start_s = start_s
+        self._epoch_s = epoch_s
         self._directory = os.path.join(job.spool, plan.run_id)
         self._late_s = 0.0
         self._captures: list[CaptureCount] = []
@@ -115,7 +115,7 @@ class NodeRun:
             node=self._job.node,
             status="failed" if error else "ok",
             error=error,
-            began_realtime_s=self._start_s,
+            began_realtime_s=self._epoch_s,
             in_time=self._in_time,
             late_s=round(self._late_s, 6),
             facts=self._job.facts,
@@ -134,7 +134,7 @@ class NodeRun:
 
     def _read_run_time(self) -> float:
         """Return the time since the run began, in seconds."""
-        return time.time() - self._start_s
+        return time.time() - self._epoch_s
 
     def _sleep_until(self, run_time_s: float) -> None:
         while (remaining := run_time_s - self._read_run_time()) > 0:
@@ -176,7 +176,7 @@ class NodeRun:
         if node is not None:
             cleanup.enter_context(make_settings(driver, node, job))
             self._sysctls = node.sysctls
-        running = driver.start(job, self._plan, self._start_s, self._directory)
+        running = driver.start(job, self._plan, self._epoch_s, self._directory)
         cleanup.callback(running.kill)
         running.begin()
         if node is not None:
@@ -192,7 +192,7 @@ class NodeRun:
         running.finish()
 
     def _check_until(self, run_time_s: float, running: Running) -> None:
-        """Wait until a phase begins, and check what carries packets meanwhile."""
+        """Wait until a phase begins, and check the emulator or switch meanwhile."""
         interval_s = running.check_interval_s
         while interval_s < math.inf and self._read_run_time() + interval_s < run_time_s:
             self._sleep_until(self._read_run_time() + interval_s)

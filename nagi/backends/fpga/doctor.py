@@ -3,20 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
-
 from nagi_contracts.doctor import Doctor
 from nagi_contracts.errors import refuse, suggest
-from nagi_contracts.plan import RunPlan
 from nagi_fpga import stages
 from nagi_fpga.kinds import KINDS
 from nagi_fpga.loading import BoardLocation
 
-from nagi.backends.fpga import needs
-from nagi.backends.interface import Stage
-from nagi.doctor.observations import Observations, StageFinding
-from nagi.doctor.programs import check_optional_program
+from nagi.backends.fpga import needs as fpga_needs
+from nagi.doctor.programs import ProgramStage
 from nagi.doctor.steps import make_step_findings
 
 # The steps from the tools that load a board to packets through the board.
@@ -40,45 +34,35 @@ def find_board(board: str, address: str, serial: str | None, cable: str | None) 
     return BoardLocation(board, address if serial is None else None, serial, cable)
 
 
-def examine_board(place: BoardLocation, images: str) -> Doctor:
+def examine_board(location: BoardLocation, images: str) -> Doctor:
     """Check, step by step, whether a board can be used from this machine.
 
     Steps after a failed one are skipped.
 
     Args:
-        place: How the board is reached.
+        location: How the board is reached.
         images: Directory of bitstreams.
     """
     return make_step_findings(
         [
             (result.name, result.is_ok, result.detail, result.cure)
-            for result in stages.examine_board(place, images)
+            for result in stages.examine_board(location, images)
         ],
         _STEPS,
         _TITLES,
     )
 
 
-class FpgaStage(Stage):
-    """The stage of nagi-fpga. Runs need it for the links that they name."""
+class FpgaStage(ProgramStage):
+    """The stage of nagi-fpga."""
 
     name = "fpga"
     order = 2
     titles = _TITLES
-
-    def collect_needs(self, plans: Sequence[RunPlan]) -> tuple[Any, ...]:
-        return tuple(needs.part.list_users(plans))
-
-    def check(self, observations: Observations) -> Iterator[StageFinding]:
-        """Check whether emulators can simulate FPGA cores."""
-        links = observations.list_needs(self.name)
-        yield from check_optional_program(
-            observations,
-            self.name,
-            "nagi-fpga",
-            needs.part.describe(links) if links else "",
-            needs.INSTALL if observations.is_local else needs.INSTALL_THERE,
-        )
+    needs = fpga_needs.part
+    program = "nagi-fpga"
+    install = fpga_needs.INSTALL
+    install_there = fpga_needs.INSTALL_THERE
 
 
 part = FpgaStage()

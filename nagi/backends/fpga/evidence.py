@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the certificate checks of links that FPGA cores carry, simulated or on boards."""
+"""Measure the certificate's checks of FPGA cores, simulated or on boards."""
 
 from __future__ import annotations
 

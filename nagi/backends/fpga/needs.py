@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What links of FPGAs need: nagi-fpga, which simulates the core, or a board at real hosts."""
+"""The needs of links of FPGAs: nagi-fpga, which simulates the core, or a board at real hosts."""
 
 from __future__ import annotations
 

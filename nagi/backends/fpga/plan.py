@@ -97,18 +97,18 @@ class FpgaPlanner(Planner):
         self._require_networks()
 
     def require_compatible(self, others: Sequence[Planner]) -> None:
-        """Refuse a program that carries all links of the run, and supports no cores."""
-        strangers = [
+        """Refuse a backend whose program carries all links of the run in place of nagi-link."""
+        other_links = [
             (link, other.noun)
             for other in others
             if other.replaces_emulator
             for link in other.links
         ]
-        if self.links and strangers:
-            stranger, noun = strangers[0]
+        if self.links and other_links:
+            other_link, noun = other_links[0]
             raise self._request.error(
                 ("links", next(iter(self.links)), "emulator"),
-                f"an FPGA's link in a run with {stranger}, which is {noun}",
+                f"an FPGA's link in a run with {other_link}, which is {noun}",
                 "write `emulator: link` at one of them",
             )
 
@@ -149,7 +149,7 @@ class FpgaPlanner(Planner):
     def _is_fpga(self, name: str, link: Link) -> bool:
         """Return whether an FPGA carries a link; refuse settings that the core lacks."""
         if link.emulator != "fpga":
-            if link.part(Fpga) is not None:
+            if link.find_settings(Fpga) is not None:
                 raise self._request.error(
                     ("links", name, "fpga"),
                     "`fpga` on a link that is not `emulator: fpga`",
@@ -157,11 +157,7 @@ class FpgaPlanner(Planner):
                 )
             return False
         for direction in DIRECTIONS:
-            settings = self._request.get_settings(link, direction)
-            for key, (message, cure) in UNSUPPORTED_SETTINGS.items():
-                if getattr(settings, key) not in (None, "emulator"):
-                    key_path = self._request.locate_setting(name, direction, key)
-                    raise self._request.error(key_path, message, f"{cure}, {_ON_NAGI_LINK}")
+            self._request.require_supported(name, direction, UNSUPPORTED_SETTINGS, _ON_NAGI_LINK)
         return True
 
     def require_fit(self, directions: Mapping[tuple[str, DirectionName], DirectionPlan]) -> None:

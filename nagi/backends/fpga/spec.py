@@ -68,7 +68,7 @@ class Fpga(Strict):
 
 def get_fpga(link: Link) -> Fpga:
     """Return the settings of the FPGA that carries a link."""
-    return link.part(Fpga) or Fpga()
+    return link.find_settings(Fpga) or Fpga()
 
 
 def is_simulated(link: Link) -> bool:

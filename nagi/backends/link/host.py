@@ -23,9 +23,9 @@ class LinkHost(HostPart):
         return job.is_emulator
 
     def start(
-        self, job: Job, plan: RunPlan, begins: float, directory: str, *, live: bool = False
+        self, job: Job, plan: RunPlan, epoch_s: float, directory: str, *, live: bool = False
     ) -> Running:
-        return Emulator(job, plan, begins, directory, live=live)
+        return Emulator(job, plan, epoch_s, directory, live=live)
 
 
 part = LinkHost()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every run needs of its emulator: nagi-link.
+"""The need of every run: nagi-link on its emulator.
 
 nagi-link also carries the packets of radios, of simulated FPGAs and of media, together with the
 programs of these.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is recorded of shared media, and what the certificate checks of their stations."""
+"""Convert the records of shared media, and measure the checks of their stations."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What media need: nothing besides nagi-link, which every emulator has."""
+"""The needs of media: no program in addition to nagi-link, which every emulator has."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nagi.backends.interface import Needs
 
 
 class MediumNeeds(Needs):
-    """Media lack nothing, but runs over media take a time of their own."""
+    """Media need no program, but runs over media are a class of estimates."""
 
     def classify_run(self, plan: RunPlan) -> str:
         return "media" if plan.media else ""

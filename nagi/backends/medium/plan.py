@@ -24,13 +24,13 @@ from nagi.spec.shared_media import SharedMedium
 
 
 class MediumPlanner(Planner):
-    """The media that stations share."""
+    """Plans shared media."""
 
     def __init__(self, request: PlanRequest) -> None:
         super().__init__(request)
         self.media: dict[str, MediumTimes] = {
             name: request.memo.get_or_make(partial(_get_times, medium), "medium's times", medium)
-            for name, medium in request.experiment.section(Medium).items()
+            for name, medium in request.experiment.get_section(Medium).items()
         }
 
     @staticmethod
@@ -51,16 +51,17 @@ class MediumPlanner(Planner):
                 self._request.topology,
                 medium,
             )
-            for name, medium in self._request.experiment.section(Medium).items()
+            for name, medium in self._request.experiment.get_section(Medium).items()
         ]
 
-    def write_media_for_seed(self, media: Sequence[MediumPlan]) -> list[str]:
-        """Return media as JSON with the addresses of IPv4, so that IPv6 has the same channel."""
+    def encode_media_for_seed(self, media: Sequence[MediumPlan]) -> list[str]:
+        """Return the plans as JSON with addresses of IPv4, so that IPv6 gets the same channel."""
         return [
             self._request.memo.get_or_make(
-                partial(_write_medium_for_seed, index, medium), ("json", index), medium
+                partial(_encode_medium_for_seed, index, medium), ("json", index), medium
             )
             for index, medium in enumerate(media)
+            if medium.name in self.media
         ]
 
 
@@ -68,7 +69,7 @@ def _get_times(medium: Medium) -> MediumTimes:
     return MediumTimes(**medium.to_timing())
 
 
-def _write_medium_for_seed(index: int, medium: MediumPlan) -> str:
+def _encode_medium_for_seed(index: int, medium: MediumPlan) -> str:
     """Return a medium as JSON; `index` is its number among media."""
     document = medium.model_dump(mode="json")
     for position, station in enumerate(document["stations"], start=1):

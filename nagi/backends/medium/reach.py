@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Find out which stations of a medium receive each other's frames at the start."""
+"""Compute which stations of a medium receive each other's frames."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from nagi_contracts.media import MatrixReach, Position, distance_squared
 
 from nagi.backends.medium.spec import Medium
 from nagi.spec.shared_media import Station
+
+_START_NS = -1  # before the first instant of a station's trace
 
 
 class Reach:
@@ -18,7 +20,7 @@ class Reach:
         self._plan = medium.reach.to_plan(self._names)
         self._index = {name: index for index, name in enumerate(self._names)}
         self._at_start = {
-            name: _find_position(station, -1) for name, station in medium.stations.items()
+            name: _find_position(station, _START_NS) for name, station in medium.stations.items()
         }
         self._neighbours: dict[str, list[str]] = {}
 
@@ -70,7 +72,7 @@ class Reach:
 
 
 def _find_position(station: Station, instant_ns: int) -> Position:
-    """Return the position of a station at an instant, in m; -1 stands for the start."""
+    """Return the position of a station at an instant, in m."""
     position = station.at
     for start, new_position in station.trace.items():
         if start.value <= instant_ns:

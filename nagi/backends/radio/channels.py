@@ -56,7 +56,7 @@ def _plan_snr_trace(
     trace = channel.snr_trace
     if isinstance(trace, SnrTraceFile):
         link = request.experiment.links[name]
-        own_radio = link.get_own_settings(direction).part(RadioChannel)
+        own_radio = link.get_own_settings(direction).find_settings(RadioChannel)
         is_own = own_radio is not None and own_radio.snr_trace is not None
         key_path = ("links", name, *((direction,) if is_own else ()), "radio", "snr_trace")
         snr_plan = load_trace(request, key_path, trace.file, trace.format, "snr")

@@ -12,12 +12,12 @@ from nagi.spec.links import Link
 
 def plan_uhd(request: PlanRequest, name: str, link: Link) -> UhdPlan | None:
     """Return the UHD devices in the order of the link's ends, or None for a simulated radio."""
-    radio = link.part(Radio)
+    radio = link.find_settings(Radio)
     uhd = radio.uhd if radio is not None else None
     if uhd is None:
         return None
     for direction in DIRECTIONS:
-        if link.get_own_settings(direction).part(RadioChannel) is not None:
+        if link.get_own_settings(direction).find_settings(RadioChannel) is not None:
             raise request.error(
                 ("links", name, direction, "radio"),
                 "a simulated channel of radio hardware",

@@ -3,19 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 from nagi_contracts.doctor import Doctor
 from nagi_contracts.errors import BadValue, refuse
-from nagi_contracts.plan import RunPlan
 from nagi_contracts.units import CarrierFrequency, Level, SampleRate
 
-from nagi.backends.interface import Stage
-from nagi.backends.radio import needs
+from nagi.backends.radio import needs as radio_needs
 from nagi.backends.radio.program import INSTALL, STEPS, STEPS_OF_DEVICES, check_steps
-from nagi.doctor.observations import Observations, StageFinding
-from nagi.doctor.programs import check_optional_program
+from nagi.doctor.programs import ProgramStage
 from nagi.doctor.steps import make_step_findings
 
 _TITLES = {"library": "GNU Radio", "ip": "IP"}
@@ -81,26 +78,16 @@ def _parse_option(name: str, parse: Callable[[object], _Value], text: str) -> _V
         raise refuse(f"{name}: {error.what}", error.cure) from None
 
 
-class RadioStage(Stage):
-    """The stage of nagi-sdr. Runs need it for the links that they name."""
+class RadioStage(ProgramStage):
+    """The stage of nagi-sdr."""
 
     name = "radio"
     order = 1
     titles = _TITLES
-
-    def collect_needs(self, plans: Sequence[RunPlan]) -> tuple[Any, ...]:
-        return tuple(needs.part.list_users(plans))
-
-    def check(self, observations: Observations) -> Iterator[StageFinding]:
-        """Check whether links can be radios. `nagi doctor radio` finds more on this machine."""
-        links = observations.list_needs(self.name)
-        yield from check_optional_program(
-            observations,
-            self.name,
-            "nagi-sdr",
-            needs.part.describe(links) if links else "",
-            INSTALL if observations.is_local else needs.INSTALL_THERE,
-        )
+    needs = radio_needs.part
+    program = "nagi-sdr"
+    install = INSTALL
+    install_there = radio_needs.INSTALL_THERE
 
 
 part = RadioStage()

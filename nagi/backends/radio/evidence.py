@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the certificate checks of links that are radios."""
+"""Measure the certificate's checks of links that are radios."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nagi.backends.radio.device_accounts import (
     list_devices,
 )
 from nagi.backends.radio.outcomes import count_unanswered, describe_transmissions
-from nagi.backends.radio.replaying import make_radio_settings
+from nagi.backends.radio.replaying import make_replay_settings
 from nagi.labs.shape import EMULATOR
 from nagi.records.files import copy_file
 from nagi.records.packets import Settings
@@ -58,7 +58,7 @@ DEVICE_LIMITS = {
 class RadioVerifier(Verifier):
     """Checks that radios reported each transmission, and that devices kept up with their samples.
 
-    The emulator records the transmissions. Devices have an account of their own, radios.json.
+    The emulator records the transmissions. Devices have their own account, radios.json.
     """
 
     limits: Mapping[str, Mapping[str, Limit]] = {
@@ -75,7 +75,9 @@ class RadioVerifier(Verifier):
         copy_file(sources[EMULATOR], target, RADIOS)
 
     def make_replay_settings(self, run: RunRecords) -> Settings:
-        return {} if run.transmissions is None else make_radio_settings(run.plan, run.transmissions)
+        return (
+            {} if run.transmissions is None else make_replay_settings(run.plan, run.transmissions)
+        )
 
     def measure(self, run: RunRecords) -> Evidence:
         plan, transmissions = run.plan, run.transmissions

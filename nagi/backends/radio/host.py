@@ -4,12 +4,17 @@
 from __future__ import annotations
 
 import os
-import shutil
 from typing import Optional
 
 from nagi_agent.backends import HostPart, Running
 from nagi_agent.contracts import Batch, Json, RunPlan
-from nagi_agent.emulator import Emulator, drop_nulls, read_program_facts, record_transmissions
+from nagi_agent.emulator import (
+    Emulator,
+    drop_nulls,
+    find_missing_program,
+    read_program_facts,
+    record_transmissions,
+)
 from nagi_agent.job import Job
 
 NAME = "nagi-sdr"
@@ -34,7 +39,7 @@ class RadioHost(HostPart):
         return job.is_emulator and bool(plan.carried_by("radio"))
 
     def start(
-        self, job: Job, plan: RunPlan, begins: float, directory: str, *, live: bool = False
+        self, job: Job, plan: RunPlan, epoch_s: float, directory: str, *, live: bool = False
     ) -> Running:
         program = find_program(job.backends)
         if program is None:
@@ -46,7 +51,7 @@ class RadioHost(HostPart):
         return Emulator(
             job,
             plan,
-            begins,
+            epoch_s,
             directory,
             live=live,
             name=NAME,
@@ -84,14 +89,13 @@ def find_problem(plans: list[RunPlan], nagi_sdr: Optional[str]) -> Optional[str]
         plans: the runs to check.
         nagi_sdr: path of nagi-sdr, or None if the batch names none.
     """
-    names = list(dict.fromkeys(link.name for plan in plans for link in plan.carried_by("radio")))
-    if not names or (nagi_sdr is not None and shutil.which(nagi_sdr) is not None):
-        return None
-    fact = (
-        f"link {names[0]} is a radio" if len(names) == 1 else f"links {', '.join(names)} are radios"
+    return find_missing_program(
+        (link for plan in plans for link in plan.carried_by("radio")),
+        ("is a radio", "are radios"),
+        nagi_sdr,
+        NAME,
+        "install GNU Radio and nagi-sdr with `make sdr`",
     )
-    program = nagi_sdr or NAME
-    return f"{fact}, and there is no {program}; install GNU Radio and nagi-sdr with `make sdr`"
 
 
 part = RadioHost()

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What links that are radios need: GNU Radio and nagi-sdr at the emulator."""
+"""The needs of links that are radios: GNU Radio and nagi-sdr at the emulator."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Iterable
 
 from nagi_contracts.inspection import Inspection
 from nagi_contracts.plan import RunPlan, SwitchTarget
@@ -54,10 +53,6 @@ class RadioNeeds(Needs):
 
     def hash_programs(self, is_local: bool, switch: SwitchTarget) -> dict[str, str | None]:
         return {"nagi_sdr": _compute_checksum() if is_local else None}
-
-    def list_guest_files(self, plans: Sequence[RunPlan]) -> list[Path]:
-        # nagi-sdr finds its modules relative to its own path.
-        return list_installed_parts() if self.list_users(plans) else []
 
     def count_processors(self, plan: RunPlan) -> float:
         return _PROCESSORS * len(plan.carried_by("radio"))

@@ -29,7 +29,7 @@ from nagi.plan.request import PlanRequest
 from nagi.spec.links import DirectionSettings, Link
 
 MIN_DELAY_NS = 10_000_000  # time to compute waveforms while the packet propagates
-# gr-nagi knows interference 2 ms after the end of a transmission: margin_ns of its `interference`.
+# gr-nagi computes interference 2 ms after the end of a transmission (margin_ns in `interference`).
 MIN_FEEDBACK_NS = 4_000_000
 # Time to start and to end nagi-sdr, in seconds:
 START_S = 3.5  # importing GNU Radio takes 1 s on an idle machine
@@ -61,11 +61,11 @@ UNSUPPORTED_SETTINGS = {
 }
 
 
-def _list_modem_settings(modem: RadioPlan) -> list[tuple[str, str, int, str]]:
-    """Return the arguments of air_time.py's functions for each mode of a radio."""
-    modes: Sequence[RadioPlan | RadioModePlan] = modem.modes or [modem]
+def _list_modes(radio: RadioPlan) -> list[tuple[str, str, int, str]]:
+    """Return modem, modulation, sample rate and code rate of each mode of a radio."""
+    modes: Sequence[RadioPlan | RadioModePlan] = radio.modes or [radio]
     return [
-        (modem.modem, str(mode.modulation), modem.sample_rate_hz, str(mode.code_rate))
+        (radio.modem, str(mode.modulation), radio.sample_rate_hz, str(mode.code_rate))
         for mode in modes
     ]
 
@@ -113,13 +113,12 @@ class RadioPlanner(Planner):
 
     def plan_channel(self, link: str, settings: DirectionSettings) -> DirectionPlan | None:
         """Return rate, overhead and delay of a direction of a radio, as its modem has them."""
-        modem = self.links[link]
         modes = [
             ModePlan(
                 rate_bps=load_air_time().compute_rate_bps(*arguments),
                 overhead_bytes=load_air_time().compute_overhead_bytes(*arguments),
             )
-            for arguments in _list_modem_settings(modem)
+            for arguments in _list_modes(self.links[link])
         ]
         assert settings.delay is not None
         return DirectionPlan(
@@ -134,7 +133,7 @@ class RadioPlanner(Planner):
         self, name: str, settings: DirectionSettings, modes: list[ModePlan]
     ) -> RateAdaptationPlan | None:
         """Return the plan of a direction's rate adaptation, or None without it."""
-        radio_settings = self._request.experiment.links[name].part(Radio)
+        radio_settings = self._request.experiment.links[name].find_settings(Radio)
         assert radio_settings is not None
         adaptation = radio_settings.rate_adaptation
         if adaptation is None:
@@ -163,7 +162,7 @@ class RadioPlanner(Planner):
     def _require_possible_interference(self, name: str, direction: DirectionName) -> None:
         """Refuse interference that nagi-sdr cannot compute."""
         link = self._request.experiment.links[name]
-        own_radio = link.get_own_settings(direction).part(RadioChannel)
+        own_radio = link.get_own_settings(direction).find_settings(RadioChannel)
         is_own = own_radio is not None and own_radio.interference is not None
         key_path = ("links", name, *((direction,) if is_own else ()), "radio", "interference")
         plan = self.links[name]
@@ -199,9 +198,9 @@ class RadioPlanner(Planner):
             )
 
     def _is_radio(self, name: str, link: Link) -> bool:
-        """Return whether a link is a radio; refuse settings of the other kind of link."""
+        """Return whether a link is a radio. Refuse a radio without settings, and the reverse."""
         if link.emulator == "sdr":
-            if link.part(Radio) is None:
+            if link.find_settings(Radio) is None:
                 raise self._request.error(
                     ("links", name),
                     "`emulator: sdr` without a radio",
@@ -215,9 +214,9 @@ class RadioPlanner(Planner):
                 )
             return True
         for key_path, radio_settings in (
-            (("radio",), link.part(Radio)),
-            (("forward", "radio"), link.forward.part(RadioChannel)),
-            (("backward", "radio"), link.backward.part(RadioChannel)),
+            (("radio",), link.find_settings(Radio)),
+            (("forward", "radio"), link.forward.find_settings(RadioChannel)),
+            (("backward", "radio"), link.backward.find_settings(RadioChannel)),
         ):
             if radio_settings is not None:
                 raise self._request.error(
@@ -229,15 +228,11 @@ class RadioPlanner(Planner):
 
     def _plan_radio(self, name: str, link: Link) -> RadioPlan:
         """Return the radio of a link; refuse settings that a radio decides by itself."""
-        radio_settings = link.part(Radio)
+        radio_settings = link.find_settings(Radio)
         assert radio_settings is not None
         for direction in DIRECTIONS:
+            self._request.require_supported(name, direction, UNSUPPORTED_SETTINGS)
             settings = self._request.get_settings(link, direction)
-            for key, (message, cure) in UNSUPPORTED_SETTINGS.items():
-                if getattr(settings, key) not in (None, "emulator"):
-                    raise self._request.error(
-                        self._request.locate_setting(name, direction, key), message, cure
-                    )
             if settings.delay is None or settings.delay.value < MIN_DELAY_NS:
                 key_path = self._request.locate_setting(name, direction, "delay")
                 raise self._request.error(

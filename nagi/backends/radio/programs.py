@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from nagi_contracts import paths
+from nagi_contracts.plan import RunPlan
 
 from nagi.backends.interface import Json, Programs
+from nagi.backends.radio.program import list_installed_parts
 from nagi.labs.shape import EMULATOR, Shape
 
 
@@ -21,8 +24,12 @@ class RadioPrograms(Programs):
     def list_local(self, node: str, shape: Shape) -> Json:
         if node != EMULATOR:
             return {}
-        # Guests see it at this path, too, as nagi-sdr finds its modules relative to its path.
         return {"nagi_sdr": str(paths.executable("nagi-sdr"))}
+
+    def list_guest_files(self, plans: Sequence[RunPlan]) -> list[Path]:
+        # nagi-sdr finds its modules relative to its own path.
+        has_radios = any(plan.carried_by("radio") for plan in plans)
+        return list_installed_parts() if has_radios else []
 
     def list_remote(self, node: str, shape: Shape, settings: Json, directory: str) -> Json:
         return {"nagi_sdr": settings["nagi_sdr"] or "nagi-sdr"} if node == EMULATOR else {}

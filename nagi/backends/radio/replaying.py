@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The settings with which nagi-link's model replays what radios lost and measured."""
+"""Make the settings with which nagi-link's model replays the losses and SNRs of radios."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def list_recorded_snr(transmissions: Transmissions) -> list[int]:
     return values
 
 
-def make_radio_settings(plan: RunPlan, transmissions: Transmissions) -> Settings:
-    """Make the settings with which the model repeats what radios lost and measured.
+def make_replay_settings(plan: RunPlan, transmissions: Transmissions) -> Settings:
+    """Make the settings with which the model replays the losses and SNRs of radios.
 
     `loss` loses the transmissions that the radio lost; `rate_adaptation` has the measured SNRs. The
     model counts each repetition by ARQ as another transmission.

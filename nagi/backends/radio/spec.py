@@ -267,8 +267,8 @@ def resolve_channel(link: Link, direction: DirectionName) -> RadioChannel:
 
     A setting of the direction has priority over the radio's setting for both directions.
     """
-    radio = link.part(Radio)
-    own_channel = link.get_own_settings(direction).part(RadioChannel)
+    radio = link.find_settings(Radio)
+    own_channel = link.get_own_settings(direction).find_settings(RadioChannel)
     settings = {}
     for name in RadioChannel.model_fields:
         value = getattr(own_channel, name, None)

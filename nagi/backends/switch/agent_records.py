@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the records of switches' agents, for switches.json and queue_samples.parquet."""
+"""Read the records of agents of switches, for switches.json and queue_samples.parquet."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CONTROLLER = "controller.log"
 
 
 def read_account(plan: RunPlan, node: NodePlan, directory: Path) -> SwitchAccount:
-    """Read what a switch's agent recorded, and return the account of the switch.
+    """Read the record of a switch's agent, and return the account of the switch.
 
     Raises:
         InputError: The record is missing, damaged, or not of this plan.
@@ -58,7 +58,7 @@ def _make_account(plan: RunPlan, node: NodePlan, record: SwitchRecord) -> Switch
         if counters is None:  # the user's own program drops on purpose
             del other_drops["egress"]
         else:
-            # The counters of edge.p4 have the causes of drops at ingress. The rest has no cause.
+            # edge.p4 counts the causes of its drops at ingress. What remains has no known cause.
             other_drops["ingress"] = sum(dropped[cause] for cause in by_program) - sum(
                 drops.values()
             )
@@ -71,7 +71,8 @@ def _make_account(plan: RunPlan, node: NodePlan, record: SwitchRecord) -> Switch
                 other_drops.get("no such priority", 0) + port["out"]["no_such_priority"]
             )
         drops |= {cause: count for cause, count in other_drops.items() if count}
-    # Without the user's own programs, the controller answers no packet, and no flow needs answers.
+    # ICMP errors are sent only in runs with users' own programs. In other runs, packets for which
+    # edge.p4 reports an error are plain drops.
     if not any(flow.command for flow in plan.flows):
         for cause, count in reported_drops.items():
             drops[cause] = drops.get(cause, 0) + count
@@ -114,7 +115,7 @@ def _make_port_account(
     return SwitchPortAccount(
         number=number,
         link=planned.link,
-        direction=_outgoing_direction(plan, node.name, planned.link),
+        direction=_get_outgoing_direction(plan, node.name, planned.link),
         counters=counters,
         dropped_by_program=account["out"]["dropped_by_program"]
         if account is not None and counters is None
@@ -130,13 +131,11 @@ def _make_port_account(
     )
 
 
-def _outgoing_direction(plan: RunPlan, node: str, link: str) -> DirectionName:
+def _get_outgoing_direction(plan: RunPlan, node: str, link: str) -> DirectionName:
     return "forward" if plan.link(link).ends[0].node == node else "backward"
 
 
-def read_samples(
-    plan: RunPlan, node: NodePlan, directory: Path, began_realtime_s: float
-) -> pd.DataFrame:
+def read_samples(plan: RunPlan, node: NodePlan, directory: Path, began_s: float) -> pd.DataFrame:
     """Read the samples of queues that edge.p4 reported, ordered by time (contract QueueSample).
 
     Raises:
@@ -152,9 +151,9 @@ def read_samples(
             realtime_ns = record.epoch_realtime_ns + sample.left_us * 1000
             rows.append(
                 {
-                    "t_s": round(realtime_ns / 1e9 - began_realtime_s, 6),
+                    "t_s": round(realtime_ns / 1e9 - began_s, 6),
                     "link": links[sample.port],
-                    "direction": _outgoing_direction(plan, node.name, links[sample.port]),
+                    "direction": _get_outgoing_direction(plan, node.name, links[sample.port]),
                     "depth_at_enqueue": sample.depth_at_enqueue,
                     "depth_at_dequeue": sample.depth_at_dequeue,
                     "in_queue_us": sample.in_queue_us,

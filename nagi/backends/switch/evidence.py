@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What switches record, and what the certificate checks of them."""
+"""Convert the records of switches, and measure their checks."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ part = SwitchVerifier()
 
 
 def _copy_own_program(node: str, own: OwnPipelinePlan, source: Path, target: Path) -> None:
-    """Write the program of the user's that a switch ran, its digests and its controller's log."""
+    """Write a switch's own program, and copy its digests and its controller's log."""
     (target / program_file(node)).write_text(own.program, encoding="utf-8")
     copy_file(source, target, DIGESTS, digests_file(node))
     copy_file(source, target, CONTROLLER, controller_log(node))
@@ -137,9 +137,9 @@ def _add_account(values: Values, switch: SwitchAccount) -> None:
         subject = f"switch {switch.node}, {port.link} {port.direction}"
         if port.added_delay_ns is not None:
             add_transit_error(values, port.added_delay_ns, subject)
-        late = port.arrival_lateness_ns
-        if late is not None and late.count:
-            add_arrival_lateness(values, late, subject)
+        lateness = port.arrival_lateness_ns
+        if lateness is not None and lateness.count:
+            add_arrival_lateness(values, lateness, subject)
         if port.changes is not None:
             values["changes"].append((port.changes, subject))
         if port.interface is not None:

@@ -18,7 +18,8 @@ from nagi.verdict.losses import describe_loss_rate
 from nagi.verdict.rates import compare_rate
 from nagi.verdict.values import Value
 
-# What only nagi-switch reports, by the checks that need it: a reason without its subject.
+# Checks that need a report of nagi-switch -> why other targets have no value. Messages begin with
+# the target's name.
 UNREPORTED_CHECKS = {
     **dict.fromkeys(
         ("transit_error_median", "transit_error_p99", "transit_error_max"),
@@ -36,7 +37,7 @@ UNREPORTED_CHECKS = {
     "unaccounted": "does not tell what its queues drop",
     "switch_drops": "tells of no drops but those that edge.p4 counts",
 }
-# The subjects of these reasons.
+# The names of these targets in messages.
 TARGET_NAMES: dict[SwitchTarget, str] = {"bmv2": "bmv2", "p4runtime": "P4Runtime"}
 
 
@@ -70,7 +71,7 @@ def measure_rate_errors(plan: RunPlan, passages: Iterable[Passage]) -> Iterator[
 
 
 def count_unaccounted(plan: RunPlan, recorded: Records, switches: Switches) -> list[Value]:
-    """Count packets that only one of the emulator and a switch knows of.
+    """Count packets that either the emulator or a switch counted, but not both.
 
     Returns:
         One value per direction of each port that counts packets: the difference between the packets
@@ -89,12 +90,12 @@ def count_unaccounted(plan: RunPlan, recorded: Records, switches: Switches) -> l
                 plan, port.link, port.direction
             )
             subject = f"switch {switch.node}, {port.link}"
-            for count, count_of_switch, where in (
+            for count, count_of_switch, subject_of_count in (
                 (int(handed_over.sum()), port.received, f"{subject} {other}"),
                 (int(came_back.sum()), port.sent, f"{subject} {port.direction}"),
             ):
                 if count_of_switch is not None:
-                    values.append((float(abs(count - count_of_switch)), where))
+                    values.append((float(abs(count - count_of_switch)), subject_of_count))
         missing = _count_missing(switch)
         if missing is not None:
             values.append((float(abs(missing)), f"switch {switch.node}"))
@@ -147,8 +148,8 @@ def _describe_port(
     plan: RunPlan, switch: SwitchAccount, port: SwitchPortAccount
 ) -> Iterator[Information]:
     """Yield the drops of a shaped port by cause, and the rate that it reports."""
-    imposed = plan.switch_share(LinkDirection(link=port.link, direction=port.direction))
-    if imposed is None:
+    share = plan.switch_share(LinkDirection(link=port.link, direction=port.direction))
+    if share is None:
         return
     subject = f"switch {switch.node}, {port.link} {port.direction}"
     counts = {
@@ -161,7 +162,7 @@ def _describe_port(
         ),
         "switch_marks": (
             "packets given ECN's CE",
-            imposed.mark and port.counters and port.counters.marked,
+            share.mark and port.counters and port.counters.marked,
         ),
     }
     for name, (description, count) in counts.items():
@@ -173,17 +174,17 @@ def _describe_port(
                 unit="packets",
                 subject=subject,
             )
-    if port.backlogged is not None and imposed.rate_bps is not None:
+    if port.backlogged is not None and share.rate_bps is not None:
         rate = port.backlogged.bytes * 8e9 / port.backlogged.length_ns
         yield Information(
             name="switch_rate",
             description="while packets waited, by its own clock; "
-            f"{imposed.rate_bps / 1e6:g} Mb/s was asked for",
+            f"{share.rate_bps / 1e6:g} Mb/s was asked for",
             value=round(rate / 1e6, 6),
             unit="Mb/s",
             subject=subject,
         )
-    loss = imposed.loss
+    loss = share.loss
     if port.counters is None:
         return
     if isinstance(loss, BernoulliLossPlan) and loss.probability:

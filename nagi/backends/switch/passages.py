@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packets on their way through switches, and when they should have left.
+"""Find packets on their way through switches, and compute when they should have left.
 
 All times come from the emulator's record, because the emulator is on both sides of a switch.
 
@@ -40,7 +40,7 @@ class Passage:
 
     direction: LinkDirection  # in which the packets left
     node: str
-    identity: Nanoseconds
+    identity: npt.NDArray[np.int64]
     entered_ns: Nanoseconds  # 0 if not known, because another packet has the same identity
     started_ns: Nanoseconds  # when the server should have started with the packet
     ended_ns: Nanoseconds  # when the server should have finished
@@ -73,15 +73,10 @@ def find_passages(plan: RunPlan, recorded: Records) -> list[Passage]:
         inward = [
             get_direction_number(plan, hop.link, hop.direction)
             for hop in directions
-            if _leads_to(plan, hop, node)
+            if plan.receiver_of(hop) == node
         ]
         passages.append(_find_passage(plan, direction, node, recorded, inward))
     return passages
-
-
-def _leads_to(plan: RunPlan, direction: LinkDirection, node: str) -> bool:
-    ends = plan.link(direction.link).ends
-    return ends[1 if direction.direction == "forward" else 0].node == node
 
 
 def _find_passage(

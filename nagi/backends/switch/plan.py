@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plan switches: their ports, their programs, and what they shape of directions of links."""
+"""Plan switches: their ports, their programs, and the directions of links that they shape."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from nagi.backends.switch.own_programs import hash_text, plan_own_pipeline
 from nagi.backends.switch.shaping import (
     UnsupportedShaping,
     find_sample_interval,
-    get_emulator_share,
     get_switch_share,
     hash_edge_program,
+    remove_switch_share,
 )
 from nagi.backends.switch.spec import OwnProgram, SwitchSettings
 from nagi.backends.switch.targets import TARGETS
@@ -31,7 +31,7 @@ from nagi.plan.request import PlanRequest
 from nagi.plan.seeds import restore_format_0_1
 from nagi.spec.links import DirectionSettings
 
-CONTROLLER_START_S = 2.0  # time to start users' controllers, which nagi does not know
+CONTROLLER_START_S = 2.0  # assumed time to start users' controllers
 
 
 class SwitchPlanner(Planner):
@@ -70,9 +70,9 @@ class SwitchPlanner(Planner):
         """Return the part of a direction that a switch leaves to the emulator.
 
         Raises:
-            InputError: If a switch shall shape a direction into which another node sends.
+            InputError: If `shaped_by: switch` is set and the sending node is not a switch.
         """
-        return get_emulator_share(plan) if self._is_shaped(link, direction) else plan
+        return remove_switch_share(plan) if self._is_shaped(link, direction) else plan
 
     def plan_node(
         self,
@@ -88,11 +88,11 @@ class SwitchPlanner(Planner):
         ports = []
         for number, link in enumerate(links, start=1):
             direction = self._request.topology.get_direction(link, node)
-            imposes = None
+            share = None
             if self._is_shaped(link, direction):
-                imposes = self._plan_share(node, link, direction, directions[link, direction])
+                share = self._plan_share(node, link, direction, directions[link, direction])
             packet = packets[link]
-            rate = imposes.rate_bps if imposes else None
+            rate = share.rate_bps if share else None
             if rate is not None and packet is None and self._target.counts_packets:
                 raise self._request.error(
                     self._request.locate_setting(link, direction, "rate"),
@@ -104,7 +104,7 @@ class SwitchPlanner(Planner):
                 SwitchPortPlan(
                     number=number,
                     link=link,
-                    imposes=imposes,
+                    imposes=share,
                     packet_bytes=packet,
                     sample_every=find_sample_interval(rate, packet)
                     if rate and packet and own_pipeline is None

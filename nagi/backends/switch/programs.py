@@ -4,14 +4,17 @@
 from __future__ import annotations
 
 import shutil
+import sys
 import sysconfig
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from nagi_contracts import paths
 from nagi_contracts.batch import P4RuntimeAccess, P4RuntimePrograms, SwitchPrograms
 from nagi_contracts.errors import BadValue
+from nagi_contracts.plan import RunPlan
 from nagi_p4.simple_switch_client import find_client_directory
 from pydantic import ValidationError
 
@@ -20,6 +23,7 @@ from nagi.labs import guest
 from nagi.labs.shape import Shape
 
 _IN_GUEST = guest.INSIDE / "nagi-switch"
+_PYTHON_PACKAGES = ("nagi_p4", "nagi_p4runtime")
 
 
 class SwitchNodePrograms(Programs):
@@ -40,6 +44,16 @@ class SwitchNodePrograms(Programs):
 
     def list_guest_mounts(self, shape: Shape) -> dict[Path, Path]:
         return {_IN_GUEST: paths.executable("nagi-switch")} if shape.switches else {}
+
+    def list_guest_files(self, plans: Sequence[RunPlan]) -> list[Path]:
+        # bmv2's switches and nagi-p4runtime find their files relative to their own paths.
+        targets = {plan.switch_target for plan in plans if plan.switches()}
+        files: list[Path] = []
+        if "bmv2" in targets:
+            files += _list_bmv2_files("simple_switch")
+        if "p4runtime" in targets:
+            files += _list_bmv2_files("simple_switch_grpc") or _list_python_directories()
+        return files
 
     def list_remote(self, node: str, shape: Shape, settings: Json, directory: str) -> Json:
         program = settings["nagi_switch"]
@@ -86,6 +100,29 @@ def _read_access(value: Any) -> P4RuntimeAccess | None:
         key = ".".join(["nagi_p4runtime", *map(str, first["loc"])])
         cure = 'write it as {address: "10.0.0.9:9559", device_id: 1, ports: {link: number}}'
         raise BadValue(first["msg"], cure, key) from None
+
+
+def _list_bmv2_files(name: str) -> list[Path]:
+    """Return a program of bmv2, its libraries and Python modules; [] if it is not installed."""
+    executable = shutil.which(name)
+    if executable is None:
+        return []
+    program = Path(executable)
+    modules = find_client_directory()
+    return [
+        program,
+        program.resolve(),
+        program.resolve().parent.parent / "lib",
+        *([] if modules is None else [Path(modules)]),
+    ]
+
+
+def _list_python_directories() -> list[Path]:
+    """Return the directories of this Python and of the packages of nagi-p4runtime."""
+    specs = [find_spec(name) for name in _PYTHON_PACKAGES]
+    packages = [Path(spec.origin).parent for spec in specs if spec is not None and spec.origin]
+    installed = [sys.prefix, sys.base_prefix, sysconfig.get_path("purelib")]
+    return [*map(Path, installed), *packages]
 
 
 part = SwitchNodePrograms()

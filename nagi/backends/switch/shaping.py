@@ -59,7 +59,7 @@ def get_switch_share(
             f"{_LEAVE_IT}, or use --switch nagi",
         )
     if is_own:
-        _require_queue_alone(direction)
+        _require_only_queue(direction)
     if direction.rate_trace is not None:
         raise UnsupportedShaping(
             "rate_trace", "a switch's rate does not change", f"give `rate`, or {_LEAVE_IT}"
@@ -100,11 +100,11 @@ def get_switch_share(
             "give it in packets, or use --switch nagi",
         )
     values = {name: getattr(direction, name) for name in SHAPED_FIELDS}
-    return DirectionPlan(**values).model_copy(update={"mark": _switch_mark(direction)})
+    return DirectionPlan(**values).model_copy(update={"mark": _round_weight(direction)})
 
 
-def get_emulator_share(direction: DirectionPlan) -> DirectionPlan:
-    """Return the share of a direction that the emulator keeps if a switch shapes the rest."""
+def remove_switch_share(direction: DirectionPlan) -> DirectionPlan:
+    """Return a direction without what a switch shapes: the share of the emulator."""
     defaults = DirectionPlan()
     return direction.model_copy(update={name: getattr(defaults, name) for name in SHAPED_FIELDS})
 
@@ -125,7 +125,7 @@ def hash_edge_program() -> str:
     return compute_sha256(EDGE)
 
 
-def _require_queue_alone(direction: DirectionPlan) -> None:
+def _require_only_queue(direction: DirectionPlan) -> None:
     """Raise UnsupportedShaping if a direction asks for more than rate and queue."""
     for key, is_set in (
         ("loss", direction.loss.model != "none"),
@@ -139,8 +139,8 @@ def _require_queue_alone(direction: DirectionPlan) -> None:
             )
 
 
-def _switch_mark(direction: DirectionPlan) -> MarkingPlan | None:
-    """Return the marking of a switch, whose average has a power of two as weight."""
+def _round_weight(direction: DirectionPlan) -> MarkingPlan | None:
+    """Return a direction's marking with the weight rounded to a power of two, or None."""
     mark = direction.mark
     if mark is None:
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Describe what the programs differ in that execute the P4 pipelines of switches."""
+"""Describe the programs that can execute the P4 pipelines of switches."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _START_S = 1.0  # time to start a switch and to fill its tables
 
 @dataclass(frozen=True)
 class Target:
-    """What planning needs to know of a switch target."""
+    """The properties of a switch target that matter for plans."""
 
     title: str  # its name in messages
     shapes: bool = True  # whether its ports shape rate, queue, marking and loss
     counts_packets: bool = False  # whether its rates and queues are in packets, not in bytes
     needs_p4info: bool = False  # whether it needs the P4Info of a program
-    has_cpu_port: bool = True  # whether packet-in and packet-out need nothing of the experiment
-    checks_programs: bool = False  # whether nagi-switch says what is wrong with a program
+    has_cpu_port: bool = True  # whether its CPU port needs no further interface
+    checks_programs: bool = False  # whether plans are checked by running nagi-switch
     start_s: float = _START_S  # time to start the switches of a run
 
 

@@ -36,10 +36,10 @@ class FpgaHost(HostPart):
         return job.is_emulator and bool(board_links.list_on_boards(plan))
 
     def start(
-        self, job: Job, plan: RunPlan, begins: float, directory: str, *, live: bool = False
+        self, job: Job, plan: RunPlan, epoch_s: float, directory: str, *, live: bool = False
     ) -> Running:
         images = job.backends.get("fpga", {}).get("images")
-        return BoardLinks(images, plan, begins, directory, live=live)
+        return BoardLinks(images, plan, epoch_s, directory, live=live)
 
     def start_companions(
         self, configuration: Json, plan: RunPlan, job: Job, directory: str

@@ -12,10 +12,10 @@ import os
 import threading
 import time
 from contextlib import ExitStack, suppress
-from typing import Any, Optional
+from typing import Optional
 
 from nagi_agent.contracts import Json, LinkPlan, RunPlan
-from nagi_agent.emulator import ACCOUNT, LIVE_CHECK_INTERVAL_S, PACKETS
+from nagi_agent.emulator import ACCOUNT, LIVE_CHECK_INTERVAL_S, PACKETS, drop_nulls
 from nagi_agent.journal import write_json
 from nagi_fpga import records
 from nagi_fpga.board import Board, PortState
@@ -81,7 +81,7 @@ class _BoardLink:
     """A board that carries one link, with a thread that collects the board's records."""
 
     def __init__(
-        self, number: int, link: LinkPlan, images: str, plan: RunPlan, epoch: float
+        self, number: int, link: LinkPlan, images: str, plan: RunPlan, epoch_s: float
     ) -> None:
         self.name, self._number, self.link = link.name, number, link
         self.problem: Optional[str] = None
@@ -100,10 +100,10 @@ class _BoardLink:
                 link.id,
                 plan.seed,
                 {
-                    "forward": _drop_nulls(link.forward),
-                    "backward": _drop_nulls(link.backward),
+                    "forward": drop_nulls(link.forward),
+                    "backward": drop_nulls(link.backward),
                 },
-                int(epoch * 1e9),
+                int(epoch_s * 1e9),
             )
             self._undo = undo.pop_all()
         self._thread = threading.Thread(target=self._collect_records, daemon=True)
@@ -156,12 +156,6 @@ class _BoardLink:
         ]
 
 
-def _drop_nulls(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _drop_nulls(item) for key, item in value.items() if item is not None}
-    return value
-
-
 def _count_held(counters: dict[str, int]) -> int:
     """Return how many packets are in the queue or on the link."""
     final_counters = ("delivered", "queue_overflows", "memory_overflows", "channel_losses")
@@ -174,9 +168,10 @@ class BoardLinks:
     Args:
         images: directory of the bitstreams, or None if the batch names none.
         plan: the run.
-        epoch: the instant 0 of the links' clocks, in seconds since the Unix epoch.
+        epoch_s: the instant 0 of the links' clocks, in seconds since the Unix epoch.
         directory: gets links.json and packets.bin when the boards are stopped.
-        live: whether the topology is live. In a run, finish() reports whether a board has failed.
+        live: whether the topology is live: check() is then to be called. In a run, finish() raises
+            the error if a board has failed.
 
     Raises:
         RuntimeError: there are no bitstreams, or a board cannot carry its link.
@@ -186,7 +181,7 @@ class BoardLinks:
         self,
         images: Optional[str],
         plan: RunPlan,
-        epoch: float,
+        epoch_s: float,
         directory: str,
         *,
         live: bool = False,
@@ -194,13 +189,13 @@ class BoardLinks:
         if images is None:
             raise RuntimeError("a link is on a board, and the batch names no bitstreams")
         self.check_interval_s = LIVE_CHECK_INTERVAL_S if live else math.inf
-        self._plan, self._epoch, self._directory = plan, epoch, directory
+        self._plan, self._epoch_s, self._directory = plan, epoch_s, directory
         self._started_ns = time.time_ns()
         self._links: list[_BoardLink] = []
         with ExitStack() as undo:
             for number, link in enumerate(plan.links):
                 try:
-                    board_link = _BoardLink(number, link, images, plan, epoch)
+                    board_link = _BoardLink(number, link, images, plan, epoch_s)
                 except (BoardError, Unsupported) as error:
                     raise RuntimeError(f"links.{link.name}.fpga: {error}") from error
                 undo.callback(board_link.kill)
@@ -257,7 +252,7 @@ class BoardLinks:
             "spin_ns": 0,
             "complete": True,
             "seed": self._plan.seed,
-            "epoch_realtime_ns": int(self._epoch * 1e9),
+            "epoch_realtime_ns": int(self._epoch_s * 1e9),
             "started_realtime_ns": self._started_ns,
             "ended_realtime_ns": time.time_ns(),
             "cpu": {"user_s": 0.0, "system_s": 0.0, "max_resident_bytes": 0},
@@ -274,7 +269,7 @@ class BoardLinks:
 def _describe_link(link: _BoardLink) -> Json:
     directions = {
         name: _describe_direction(
-            _drop_nulls(getattr(link.link, name)),
+            drop_nulls(getattr(link.link, name)),
             link.counters[name],
             [record for record in link.records if record.is_backward == (name == "backward")],
         )

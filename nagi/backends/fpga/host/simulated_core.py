@@ -7,7 +7,6 @@ nagi-link has the other end of its socket, configures it, and ends it by closing
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -15,6 +14,7 @@ from typing import Optional
 
 from nagi_agent.commands import describe_exit_status
 from nagi_agent.contracts import LinkPlan, RunPlan
+from nagi_agent.emulator import find_missing_program
 from nagi_agent.processes import end_process, read_log_tail, start_process
 
 NAME = "nagi-fpga"
@@ -89,10 +89,10 @@ def find_problem(plans: list[RunPlan], nagi_fpga: Optional[str]) -> Optional[str
         plans: the runs to check.
         nagi_fpga: path of nagi-fpga, or None if the batch names none.
     """
-    names = list(dict.fromkeys(link.name for plan in plans for link in list_simulated(plan)))
-    if not names or (nagi_fpga is not None and shutil.which(nagi_fpga) is not None):
-        return None
-    fact = f"link {names[0]} is an FPGA's"
-    if len(names) > 1:
-        fact = f"links {', '.join(names)} are FPGAs'"
-    return f"{fact}, and there is no {nagi_fpga or NAME}; build it with `make fpga-simulation`"
+    return find_missing_program(
+        (link for plan in plans for link in list_simulated(plan)),
+        ("is an FPGA's", "are FPGAs'"),
+        nagi_fpga,
+        NAME,
+        "build it with `make fpga-simulation`",
+    )

@@ -30,9 +30,9 @@ class SwitchHost(HostPart):
         return switches.find_switch(plan, job.node) is not None
 
     def start(
-        self, job: Job, plan: RunPlan, begins: float, directory: str, *, live: bool = False
+        self, job: Job, plan: RunPlan, epoch_s: float, directory: str, *, live: bool = False
     ) -> Running:
-        return switches.start_switch(job, plan, directory, begins, live=live)
+        return switches.start_switch(job, plan, directory, epoch_s, live=live)
 
 
 part = SwitchHost()

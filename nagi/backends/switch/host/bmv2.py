@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run bmv2's simple_switch so that only this host reaches its control, a Thrift server."""
+"""Run bmv2's simple_switch, and keep its Thrift server to this host."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def find_problem(program: Optional[str], client: Optional[str], is_isolated: boo
     Args:
         program: the executable; None for simple_switch on the PATH.
         client: directory of bmv2's Python modules; None for the usual directory.
-        is_isolated: nothing outside could reach the Thrift server, so no guard is needed.
+        is_isolated: whether nothing outside can reach the Thrift server, so no guard is needed.
     """
     problem = simple_switch_client.find_problem(program or NAME, client or find_client_directory())
     if problem is None and not is_isolated:
@@ -73,8 +73,8 @@ class SimpleSwitchProcess:
         pipeline: path of the P4 program as p4c compiled it to JSON.
         ports: (port number, interface) of each port.
         directory: working directory, which also gets the log.
-        is_isolated: nothing outside could reach the Thrift server, as in a guest of the virtual
-            lab. Otherwise the server is kept to 127.0.0.1.
+        is_isolated: whether nothing outside can reach the Thrift server, as in a guest of the
+            virtual lab. Otherwise the server is kept to 127.0.0.1.
 
     Raises:
         RuntimeError: the kernel cannot keep the server to 127.0.0.1.

@@ -234,7 +234,7 @@ class LocalSwitch:
         settings: nagi-switch's configuration.
         ports: (port number, interface) of each port.
         directory: working directory, which also gets the logs.
-        is_isolated: nothing outside could reach bmv2's Thrift server.
+        is_isolated: whether nothing outside can reach bmv2's Thrift server.
         user: if root starts nagi-switch, it changes to this user when all its files are open.
 
     Raises:

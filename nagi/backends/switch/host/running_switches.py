@@ -47,7 +47,6 @@ from nagi.backends.switch.host.switch_settings import (
     build_bmv2_queues,
     build_configuration,
     read_macs,
-    read_mtus,
 )
 
 RECORD = "switch.json"
@@ -92,7 +91,7 @@ class RunningSwitch(ABC):
         self._interfaces = job.interfaces
         self._programs = read_programs(job.backends)
         self._macs = read_macs(plan, node.name, job.interfaces)
-        self._mtus = read_mtus(job.interfaces)
+        self._mtus = {link: host.read_mtu(name) for link, name in job.interfaces.items()}
         self._icmp = icmp_errors.make_controller(plan, node, live)
         if self._icmp is not None:
             self.check_interval_s = icmp_errors.POLL_S
@@ -187,16 +186,16 @@ class RunningNagiSwitch(RunningSwitch):
         plan: RunPlan,
         node: NodePlan,
         directory: str,
-        epoch: float,
+        epoch_s: float,
         live: bool = False,
     ) -> None:
         super().__init__(job, plan, node, directory, live)
         assert self._programs.nagi_switch is not None  # switches.find_problem() checks it
-        self._epoch_ns = int(epoch * 1e9)
+        self._epoch_ns = int(epoch_s * 1e9)
         self._switch: Optional[NagiSwitch] = None
         socket = None if self._controller is None else self._controller.socket
         configuration = build_configuration(
-            plan, node, job.interfaces, epoch, virtual=job.virtual, socket=socket
+            plan, node, job.interfaces, epoch_s, virtual=job.virtual, socket=socket
         )
         self._daemon = Daemon(
             NAGI_SWITCH,
@@ -325,7 +324,7 @@ class RunningP4RuntimeSwitch(RunningSwitch):
         plan: RunPlan,
         node: NodePlan,
         directory: str,
-        epoch: float,
+        epoch_s: float,
         live: bool = False,
     ) -> None:
         switch_programs = read_programs(job.backends)
@@ -333,7 +332,7 @@ class RunningP4RuntimeSwitch(RunningSwitch):
         self._numbers = {port.link: port.number for port in require_switch(node).ports}
         super().__init__(job, plan, p4runtime.renumber_ports(node, access), directory, live)
         self.check_interval_s = CHECK_INTERVAL_S  # check() sends no ICMP errors for this target
-        self._epoch_ns = int(epoch * 1e9)
+        self._epoch_ns = int(epoch_s * 1e9)
         self._sets_pipeline = access is None or access.pipeline == "set"
         self._counters_before: Optional[Json] = None
         self._local: Optional[p4runtime.LocalSwitch] = None
@@ -344,7 +343,7 @@ class RunningP4RuntimeSwitch(RunningSwitch):
             assert programs is not None  # p4runtime.find_problem() checks it
             address, device_id, modules = p4runtime.LOCAL_ADDRESS, 1, programs.modules
             # A switch of the inventory records neither digests nor drops, so this one does not.
-            settings = build_configuration(plan, node, job.interfaces, epoch, virtual=job.virtual)
+            settings = build_configuration(plan, node, job.interfaces, epoch_s, virtual=job.virtual)
             settings = {k: v for k, v in settings.items() if k not in ("digests", "drops")}
             ports = [
                 (port.number, job.interfaces[port.link]) for port in require_switch(node).ports

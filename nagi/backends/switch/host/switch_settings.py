@@ -36,7 +36,7 @@ def build_configuration(
     plan: RunPlan,
     node: NodePlan,
     interfaces: dict[str, str],
-    epoch: float,
+    epoch_s: float,
     *,
     virtual: bool,
     socket: Optional[str] = None,
@@ -47,7 +47,7 @@ def build_configuration(
         plan: the run.
         node: the node, which must be a switch.
         interfaces: link -> the node's interface.
-        epoch: the instant 0 of the switch's clock, in seconds since the Unix epoch.
+        epoch_s: the instant 0 of the switch's clock, in seconds since the Unix epoch.
         virtual: whether the run is in virtual time.
         socket: path of the control socket, if it is not in the switch's working directory.
     """
@@ -55,7 +55,7 @@ def build_configuration(
     return {
         "schema_version": 1,
         "seed": derive_seed(plan, node.name),
-        "epoch_realtime_ns": int(epoch * 1e9),
+        "epoch_realtime_ns": int(epoch_s * 1e9),
         "virtual_time": virtual,
         "pipeline": pipeline.file,
         **pipeline.settings,
@@ -135,12 +135,3 @@ def read_macs(plan: RunPlan, node: str, interfaces: dict[str, str]) -> dict[str,
             )
         macs[link.name] = edge.Macs(own_mac, neighbours[far_address])
     return macs
-
-
-def read_mtus(interfaces: dict[str, str]) -> dict[str, int]:
-    """Return the MTU of this host's interface, in bytes of IP packets, for each link."""
-    mtus = {}
-    for link, interface in interfaces.items():
-        with open(f"/sys/class/net/{interface}/mtu", encoding="ascii") as file:
-            mtus[link] = int(file.read())
-    return mtus

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Find out which kinds of switch this host can be, and start the one that a plan names."""
+"""Find the switch targets that this host supports, and start the one that a plan names."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def find_switch(plan: RunPlan, name: str) -> Optional[NodePlan]:
 
 
 def find_problem(batch: Batch) -> Optional[str]:
-    """Return why this host cannot be the switch that a batch's plans need, with the cure, or None.
+    """Return why this host does not support the target of a batch's plans, with the cure, or None.
 
     A user's controller of the switch is checked as well.
     """
@@ -101,7 +101,7 @@ def start_switch(
     job: Job,
     plan: RunPlan,
     directory: str,
-    epoch: float,
+    epoch_s: float,
     *,
     live: bool = False,
 ) -> RunningSwitch:
@@ -111,7 +111,7 @@ def start_switch(
         job: this host's settings.
         plan: the run.
         directory: the run's directory, which gets the switch's files.
-        epoch: the instant 0 of the switch's clock, in seconds since the Unix epoch.
+        epoch_s: the instant 0 of the switch's clock, in seconds since the Unix epoch.
         live: whether the topology is live, so that any program may use it.
 
     Raises:
@@ -119,7 +119,7 @@ def start_switch(
     """
     node = plan.node(job.node)
     if plan.switch_target == "p4runtime":
-        return RunningP4RuntimeSwitch(job, plan, node, directory, epoch, live)
+        return RunningP4RuntimeSwitch(job, plan, node, directory, epoch_s, live)
     if plan.switch_target == "bmv2":
         return RunningSimpleSwitch(job, plan, node, directory, live)
-    return RunningNagiSwitch(job, plan, node, directory, epoch, live)
+    return RunningNagiSwitch(job, plan, node, directory, epoch_s, live)

@@ -19,7 +19,7 @@ class EchoPlanner(Planner):
         self.links = {
             name: {"says": echo.says}
             for name, link in request.experiment.links.items()
-            if link.emulator == "echo" and (echo := link.part(Echo)) is not None
+            if link.emulator == "echo" and (echo := link.find_settings(Echo)) is not None
         }
 
 
