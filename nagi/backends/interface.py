@@ -315,20 +315,13 @@ class Programs:
         """Return the programs for a node in a guest of the virtual lab, by their paths there."""
         return self.list_local(node, shape)
 
-    def list_guest_mounts(self, shape: Shape) -> dict[Path, Path]:
-        """Return the programs that guests see at other paths than this machine, inside -> outside.
+    def list_guest_mounts(self, plans: Sequence[RunPlan]) -> dict[Path, Path]:
+        """Return the files that guests see to execute `plans`, path inside -> path outside.
 
-        Their paths inside are those of list_in_guest().
+        Programs that find their files relative to their own path have the same path inside. Such
+        files need not exist, and may be in /usr, which all guests see.
         """
         return {}
-
-    def list_guest_files(self, plans: Sequence[RunPlan]) -> list[Path]:
-        """Return the files that guests must see at the same paths as this machine.
-
-        Programs need this if they find their files relative to their own path. Guests see /usr
-        without it.
-        """
-        return []
 
     def list_remote(self, node: str, shape: Shape, settings: Json, directory: str) -> Json:
         """Return the programs for a node that is a real host.

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from nagi_contracts.plan import RunPlan
 
 from nagi.backends.interface import Json, Programs
 from nagi.backends.registry import load_programs
@@ -25,12 +27,16 @@ def list_guest_programs(node: str, shape: Shape) -> dict[str, Json]:
     return _ask_all(lambda _, part: part.list_in_guest(node, shape))
 
 
-def list_guest_mounts(shape: Shape) -> dict[Path, Path]:
-    """Return the programs that guests see at paths of their own, path inside -> outside."""
+def list_guest_mounts(plans: Sequence[RunPlan]) -> dict[Path, Path]:
+    """Return the files that guests see to execute `plans`, path inside -> path outside."""
     mounts: dict[Path, Path] = {}
     for part in load_programs().values():
-        mounts |= part.list_guest_mounts(shape)
-    return mounts
+        mounts |= part.list_guest_mounts(plans)
+    return {
+        inside: outside
+        for inside, outside in mounts.items()
+        if inside != outside or (outside.exists() and not outside.is_relative_to("/usr"))
+    }
 
 
 def list_remote_programs(

@@ -39,7 +39,6 @@ from nagi.labs import guest, guest_kernel
 from nagi.labs.errors import Unfit
 from nagi.labs.guest import Guest
 from nagi.labs.guest_modules import build_user_modules
-from nagi.labs.guest_programs import list_visible_programs
 from nagi.labs.inventory import (
     describe_interfaces,
     list_veth_pairs,
@@ -240,8 +239,7 @@ class VirtualLab:
             guest.AGENT: self._agent,
             guest.NAGI_LINK: paths.executable("nagi-link"),
             **modules,
-            **list_visible_programs(plans),
-            **list_guest_mounts(self._shape),
+            **list_guest_mounts(plans),
             **{make_guest_path(file): file.source for plan in plans for file in plan.files()},
         }
         script = f"exec /usr/bin/python3 -I -S {guest.AGENT} guest {guest.OWN / _JOB}"

@@ -17,7 +17,7 @@ from nagi.campaign.selection import find_backends, require_lab, select_runs
 from nagi.cli.main import make_app
 from nagi.commands.run import leave_out
 from nagi.doctor import ExperimentNeeds, list_stages
-from nagi.labs.guest_programs import list_visible_programs
+from nagi.labs.programs import list_guest_mounts
 from nagi.spec.points import Point, read_experiment
 from nagi.terminal.site import choose_jobs
 from nagi_contracts.errors import InputError
@@ -80,8 +80,9 @@ from nagi.backends.interface import Programs
 
 
 class EchoPrograms(Programs):
-    def list_guest_files(self, plans):
-        return [Path(os.environ["ECHO"])] if needs.part.list_users(plans) else []
+    def list_guest_mounts(self, plans):
+        echo = Path(os.environ["ECHO"])
+        return {echo: echo} if needs.part.list_users(plans) else {}
 
 
 part = EchoPrograms()
@@ -197,7 +198,7 @@ def test_its_program_is_a_part_of_the_build(tmp_path, echo):
 def test_labs_ask_it_for_files_processors_and_hosts(tmp_path, echo):
     echo.touch()
     plans = select_runs(write_points(tmp_path, "echo"), None, {}, identify_build()).plans
-    assert list_visible_programs(plans) == {echo: echo}
+    assert list_guest_mounts(plans)[echo] == echo
     assert choose_jobs(plans, processors=7) == 2
     assert pace.classify_run(plans[0]) == "hosts echoes"
     require_lab(plans, "netns")

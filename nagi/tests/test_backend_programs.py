@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from nagi import backends
@@ -46,8 +47,12 @@ def test_guests_see_programs_at_paths_of_their_own() -> None:
     assert emulator["radio"] == list_local_programs(EMULATOR, SHAPE)["radio"]
     assert switch["switch"]["nagi_switch"] == "/mnt/nagi/nagi-switch"
     nagi_switch = paths.executable("nagi-switch")
-    assert list_guest_mounts(SHAPE)[Path("/mnt/nagi/nagi-switch")] == nagi_switch
-    assert Path("/mnt/nagi/nagi-switch") not in list_guest_mounts(Shape(("S",), ()))
+    inside = Path("/mnt/nagi/nagi-switch")
+    for switches, mount in ((["N"], nagi_switch), ([], None)):
+        plan = SimpleNamespace(
+            switches=switches.copy, switch_target="nagi", carried_by=lambda _: []
+        )
+        assert list_guest_mounts([plan]).get(inside) == mount
 
 
 @pytest.mark.parametrize(

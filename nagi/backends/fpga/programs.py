@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from nagi_contracts import paths
+from nagi_contracts.plan import RunPlan
 
 from nagi.backends.interface import Json, Programs
 from nagi.labs import guest
@@ -32,7 +33,7 @@ class FpgaPrograms(Programs):
     def list_in_guest(self, node: str, shape: Shape) -> Json:
         return {"nagi_fpga": str(_IN_GUEST)} if node == EMULATOR else {}
 
-    def list_guest_mounts(self, shape: Shape) -> dict[Path, Path]:
+    def list_guest_mounts(self, plans: Sequence[RunPlan]) -> dict[Path, Path]:
         program = paths.executable("nagi-fpga")
         return {_IN_GUEST: program} if program.exists() else {}
 

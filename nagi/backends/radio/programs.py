@@ -26,10 +26,10 @@ class RadioPrograms(Programs):
             return {}
         return {"nagi_sdr": str(paths.executable("nagi-sdr"))}
 
-    def list_guest_files(self, plans: Sequence[RunPlan]) -> list[Path]:
+    def list_guest_mounts(self, plans: Sequence[RunPlan]) -> dict[Path, Path]:
         # nagi-sdr finds its modules relative to its own path.
         has_radios = any(plan.carried_by("radio") for plan in plans)
-        return list_installed_parts() if has_radios else []
+        return {path: path for path in list_installed_parts()} if has_radios else {}
 
     def list_remote(self, node: str, shape: Shape, settings: Json, directory: str) -> Json:
         return {"nagi_sdr": settings["nagi_sdr"] or "nagi-sdr"} if node == EMULATOR else {}

@@ -42,10 +42,9 @@ class SwitchNodePrograms(Programs):
     def list_in_guest(self, node: str, shape: Shape) -> Json:
         return _list_programs(_IN_GUEST) if node in shape.switches else {}
 
-    def list_guest_mounts(self, shape: Shape) -> dict[Path, Path]:
-        return {_IN_GUEST: paths.executable("nagi-switch")} if shape.switches else {}
-
-    def list_guest_files(self, plans: Sequence[RunPlan]) -> list[Path]:
+    def list_guest_mounts(self, plans: Sequence[RunPlan]) -> dict[Path, Path]:
+        if not any(plan.switches() for plan in plans):
+            return {}
         # bmv2's switches and nagi-p4runtime find their files relative to their own paths.
         targets = {plan.switch_target for plan in plans if plan.switches()}
         files: list[Path] = []
@@ -53,7 +52,7 @@ class SwitchNodePrograms(Programs):
             files += _list_bmv2_files("simple_switch")
         if "p4runtime" in targets:
             files += _list_bmv2_files("simple_switch_grpc") or _list_python_directories()
-        return files
+        return {_IN_GUEST: paths.executable("nagi-switch"), **{path: path for path in files}}
 
     def list_remote(self, node: str, shape: Shape, settings: Json, directory: str) -> Json:
         program = settings["nagi_switch"]

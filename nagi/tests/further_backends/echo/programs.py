@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from nagi.backends.interface import Json, Programs
 from nagi.labs import guest
 from nagi.labs.shape import EMULATOR, Shape
+from nagi_contracts.plan import RunPlan
 
 from .needs import PROGRAM
 
@@ -20,7 +22,7 @@ class EchoPrograms(Programs):
     def list_in_guest(self, node: str, shape: Shape) -> Json:
         return {"program": str(_IN_GUEST)} if node == EMULATOR else {}
 
-    def list_guest_mounts(self, shape: Shape) -> dict[Path, Path]:
+    def list_guest_mounts(self, plans: Sequence[RunPlan]) -> dict[Path, Path]:
         return {_IN_GUEST: PROGRAM}
 
 
