@@ -12,13 +12,15 @@ import pkgutil
 from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
+from types import ModuleType
 from typing import Any
 
 from nagi import backends
 
 # The order in which problems, checksums and sections of nagi's own backends are listed. Further
 # backends follow by name.
-_ORDER = ("link", "switch", "radio", "fpga", "medium")
+DEFAULT = "link"  # carries the links that no other backend carries
+_ORDER = (DEFAULT, "switch", "radio", "fpga", "medium")
 
 
 def list_backends() -> list[str]:
@@ -47,7 +49,13 @@ def _find_parts(file: str, directories: tuple[str, ...]) -> dict[str, Any]:
     """Return the parts. The result is kept until `directories`, which contain backends, change."""
     modules = {name: f"{backends.__name__}.{name}.{file}" for name in list_backends()}
     return {
-        name: import_module(module).part
+        name: _get_part(import_module(module))
         for name, module in modules.items()
         if find_spec(module) is not None
     }
+
+
+def _get_part(module: ModuleType) -> Any:
+    if not hasattr(module, "part"):
+        raise AttributeError(f"{module.__file__} has no object called `part`, see interface.py")
+    return module.part

@@ -11,7 +11,8 @@ from nagi_contracts.base import Contract
 
 from nagi import backends
 from nagi.backends.interface import Planner, PlannerFactory, Reach
-from nagi.backends.registry import load_planners
+from nagi.backends.names import DEFAULT
+from nagi.backends.registry import load_keys, load_planners
 from nagi.spec.shared_media import SharedMedium
 
 if TYPE_CHECKING:
@@ -33,8 +34,34 @@ class Planners:
         self._carriers = {
             link: name for name, planner in self._planners.items() for link in planner.links
         }
+        self._require_carriers(request)
         self._forwarders = {node: planner for planner in self for node in planner.nodes}
         self.media = {name: times for planner in self for name, times in planner.media.items()}
+
+    def _require_carriers(self, request: PlanRequest) -> None:
+        """Refuse links that ask for a backend which does not carry them.
+
+        Planners may have refused them before, with more helpful messages.
+        """
+        for backend, keys in load_keys().items():
+            for name, link in request.experiment.links.items():
+                if backend in (DEFAULT, self._carriers.get(name)):
+                    continue
+                if link.emulator in keys.emulators:
+                    raise request.error(
+                        ("links", name, "emulator"),
+                        f"backend {backend} does not carry the link with `{link.emulator}` alone",
+                        f"give it {' and '.join(f'`{key}: ...`' for key in keys.link_keys)}, or "
+                        "remove `emulator`",
+                    )
+                for key in keys.link_keys:
+                    if getattr(link, key) is not None:
+                        values = " or ".join(f"`emulator: {value}`" for value in keys.emulators)
+                        raise request.error(
+                            ("links", name, key),
+                            f"`{key}` on a link without {values}",
+                            f"write {values} at the link, or remove it",
+                        )
 
     def __iter__(self) -> Iterator[Planner]:
         return iter(self._planners.values())

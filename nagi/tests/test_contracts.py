@@ -70,13 +70,6 @@ def test_files_of_the_example_keep_to_schema_and_model(name):
         jsonschema.validate(data, schema)
 
 
-def test_a_plan_of_an_older_nagi_is_refused_with_the_new_name(tmp_path):
-    old = tmp_path / "plan.json"
-    old.write_text((RUN / "plan.json").read_text().replace('"variant"', '"form"'))
-    with pytest.raises(InputError, match=r"experiment\.form: .*`form` is `variant` now"):
-        RunPlan.read(old)
-
-
 def without_nulls(value):
     if isinstance(value, dict):
         return {key: without_nulls(item) for key, item in value.items() if item is not None}

@@ -31,6 +31,10 @@ SPEC = two_links(
 )
 
 
+WITHOUT_WORD = (SPEC.replace(", echo: {says: halloo}", ""), "links.radio.emulator")
+WITHOUT_EMULATOR = (SPEC.replace("emulator: echo, ", ""), "links.radio.echo")
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """Copy the backend, so that a test can take its program away."""
@@ -39,9 +43,9 @@ def folder(tmp_path: Path) -> Path:
     )
 
 
-def nagi(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def nagi(folder: Path, *arguments: str, spec: str = SPEC) -> subprocess.CompletedProcess[str]:
     """Run a command of nagi with the backends in a folder."""
-    (folder.parent / "spec.yaml").write_text(SPEC)
+    (folder.parent / "spec.yaml").write_text(spec)
     return subprocess.run(
         [sys.executable, folder / "command.py", folder, *arguments],
         cwd=folder.parent,
@@ -58,9 +62,19 @@ def test_without_its_program_runs_are_refused(folder):
         done = nagi(folder, command, "spec.yaml", "--lab", "virtual")
         text = " ".join((done.stdout + done.stderr).split())
         assert "spec.yaml:" in text, text
-        assert "link radio is an echo: there is no nagi-echo; write it" in text
+        assert (
+            "link radio is an echo: there is no nagi-echo, or it is not executable; write it"
+            in text
+        )
         assert done.returncode == (2 if command == "run" else 0)
     assert not (folder.parent / "results").exists()
+
+
+@pytest.mark.parametrize(("spec", "key"), [WITHOUT_WORD, WITHOUT_EMULATOR])
+def test_half_a_choice_is_refused(folder, spec, key):
+    done = nagi(folder, "plan", "spec.yaml", "--lab", "virtual", spec=spec)
+    assert done.returncode == 2
+    assert f": {key}: " in done.stderr and "echo" in done.stderr
 
 
 def test_it_is_planned_run_certified_and_printed(folder):

@@ -23,8 +23,14 @@ def certify(run: RunRecords, evidence: Evidence) -> Verdict:
     Args:
         run: The records of the run.
         evidence: What measure_run() measured.
+
+    Raises:
+        ValueError: A check was measured that runs of the plan do not have.
     """
     limits = get_limits(run.plan)
+    without_limit = sorted({*evidence.values, *evidence.unknown} - limits.keys())
+    if without_limit:
+        raise ValueError(f"no limit of {', '.join(without_limit)}: get_limits() must name it")
     checks = [
         _make_check(
             name,

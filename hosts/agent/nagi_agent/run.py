@@ -107,7 +107,8 @@ class NodeRun:
         except Stopped:
             raise
         except Exception as failure:  # the run's record must report any error
-            error = str(failure) or repr(failure)
+            is_mistake = isinstance(failure, (LookupError, AttributeError, TypeError))
+            error = repr(failure) if is_mistake or not str(failure) else str(failure)
         if self._noise is None:  # the run failed before the traffic ended
             self._end_noise()
         record = NodeRecord(

@@ -22,8 +22,12 @@ class EchoChapter(Chapter):
 
 
 def _list_words(material: Material) -> list[str]:
-    (plan, *_) = material.plans.values()
-    return [link.parts["echo"]["says"] for link in plan.carried_by("echo")]
+    words = [
+        link.parts["echo"]["says"]
+        for plan in material.plans.values()
+        for link in plan.carried_by("echo")
+    ]
+    return list(dict.fromkeys(words))
 
 
 part = EchoChapter()

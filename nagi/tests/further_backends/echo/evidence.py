@@ -14,6 +14,7 @@ from nagi.records.files import copy_file
 from nagi.records.run import RunRecords
 from nagi.verdict.limits import Limit
 from nagi.verdict.values import Evidence
+from nagi_contracts.errors import refuse
 from nagi_contracts.plan import RunPlan
 
 FILE = "echo.json"
@@ -32,7 +33,12 @@ class EchoVerifier(Verifier):
         copy_file(sources[EMULATOR], target, FILE)
 
     def load(self, plan: RunPlan, directory: Path) -> Any:
-        return json.loads((directory / FILE).read_text()) if plan.carried_by("echo") else None
+        if not plan.carried_by("echo"):
+            return None
+        try:
+            return json.loads((directory / FILE).read_text())
+        except (OSError, ValueError) as error:
+            raise refuse(f"cannot read it: {error}", "run again", file=FILE) from None
 
     def collect(
         self, plan: RunPlan, sources: Mapping[str, Path], began_s: float, target: Path

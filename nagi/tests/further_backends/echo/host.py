@@ -34,7 +34,9 @@ class RunningEcho:
             raise RuntimeError("nagi-echo has ended")
 
     def finish(self) -> None:
-        end_process(self._process, signal.SIGTERM, 5)
+        status = end_process(self._process, signal.SIGTERM, 5)
+        if status != 0:
+            raise RuntimeError(f"nagi-echo ended with status {status}")
 
     def kill(self) -> None:
         end_process(self._process, signal.SIGKILL, 5)

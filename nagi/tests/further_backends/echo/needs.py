@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -27,9 +28,11 @@ class EchoNeeds(Needs):
         return list(dict.fromkeys(link.name for plan in plans for link in plan.carried_by("echo")))
 
     def check_availability(self) -> Availability:
-        if PROGRAM.is_file():
+        if os.access(PROGRAM, os.X_OK):
             return Availability(True)
-        return Availability(False, f"there is no {PROGRAM.name}", "write it")
+        return Availability(
+            False, f"there is no {PROGRAM.name}, or it is not executable", "write it"
+        )
 
     def hash_programs(self, is_local: bool, switch: SwitchTarget) -> dict[str, str | None]:
         return {"echo": compute_sha256(PROGRAM) if PROGRAM.is_file() else None}

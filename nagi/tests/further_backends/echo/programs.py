@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Give the emulator's agent the path of nagi-echo in a guest."""
+"""Give the emulator's agent the path of nagi-echo, on this machine and in a guest."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ _IN_GUEST = guest.INSIDE / PROGRAM.name
 
 class EchoPrograms(Programs):
     """nagi-echo at the emulator."""
+
+    def list_local(self, node: str, shape: Shape) -> Json:
+        return {"program": str(PROGRAM)} if node == EMULATOR else {}
 
     def list_in_guest(self, node: str, shape: Shape) -> Json:
         return {"program": str(_IN_GUEST)} if node == EMULATOR else {}
