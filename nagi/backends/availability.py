@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Availability:
-    """Whether a program or device can be used.
+    """The answer to whether a program or device can be used.
 
     If not, there are a reason and a cure. If it can be used, they may describe a limitation.
     """

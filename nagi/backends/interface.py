@@ -21,6 +21,7 @@ its name.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -230,11 +231,10 @@ PlannerFactory: TypeAlias = type[Planner]
 class Needs:
     """The programs and devices that runs with the backend need (needs.py).
 
-    Parts inherit from this class, and override what concerns their backend. A user is a link (or a
-    medium or a node, see `kind`) that needs such a program or device.
+    Parts inherit from this class, and override what concerns their backend. A user is a link
+    that needs such a program or device.
     """
 
-    kind: str = "link"  # of users
     # The predicates of messages about one user, and about several.
     predicates: tuple[str, str] = ("is not available", "are not available")
     is_always_needed: bool = False  # whether the emulator of every run starts its programs
@@ -250,12 +250,8 @@ class Needs:
     def describe(self, users: Sequence[str]) -> str:
         """Return a clause for messages, such as `link wireless is a radio`."""
         if len(users) == 1:
-            return f"{self.kind} {users[0]} {self.predicates[0]}"
-        return f"{self.kind}s {', '.join(users)} {self.predicates[1]}"
-
-    def locate(self, user: str) -> tuple[str, ...]:
-        """Return the key path of the setting that makes a link, medium or node a user."""
-        return ("links", user, "emulator")
+            return f"link {users[0]} {self.predicates[0]}"
+        return f"links {', '.join(users)} {self.predicates[1]}"
 
     def check_availability(self) -> Availability:
         """Return whether this machine has what users need. Called only if there are users."""
@@ -344,7 +340,7 @@ class Programs:
         return {}
 
 
-class Verifier:
+class Verifier(ABC):
     """The records of the backend, and their checks for the certificate (evidence.py).
 
     Parts inherit from this class, and override what concerns their backend.
@@ -396,17 +392,17 @@ class Verifier:
         """Return the settings with which nagi-link's model replays what the backend did."""
         return {}
 
+    @abstractmethod
     def measure(self, run: RunRecords) -> Evidence:
         """Measure the backend's checks. Without `run.packets`, leave out those that need packets.
 
         Raises:
             InputError: Records are damaged, or of another run.
         """
-        raise NotImplementedError
 
 
 class Examination(Protocol):
-    """What `nagi doctor NAME` examines on this machine, step by step (examination.py).
+    """The steps by which `nagi doctor NAME` examines this machine (examination.py).
 
     The command line imports it for the options. The imports that the work needs stand in `examine`.
     """
@@ -419,7 +415,7 @@ class Examination(Protocol):
     examine: Callable[..., Doctor]
 
 
-class Stage:
+class Stage(ABC):
     """A stage of `nagi doctor` (doctor.py). Parts inherit from this class."""
 
     name: str  # in findings
@@ -430,6 +426,6 @@ class Stage:
         """Return what runs need of hosts, for `ExperimentNeeds.parts`."""
         return ()
 
+    @abstractmethod
     def check(self, observations: Observations) -> Iterator[StageFinding]:
         """Yield the findings about each host."""
-        raise NotImplementedError

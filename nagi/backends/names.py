@@ -17,16 +17,15 @@ from typing import Any
 
 from nagi import backends
 
+DEFAULT = "link"  # carries the links that no other backend carries
 # The order in which problems, checksums and sections of nagi's own backends are listed. Further
 # backends follow by name.
-DEFAULT = "link"  # carries the links that no other backend carries
 _ORDER = (DEFAULT, "switch", "radio", "fpga", "medium")
 
 
 def list_backends() -> list[str]:
     """Return the names of all backends, in the order in which they are asked."""
-    packages = (module.name for module in pkgutil.iter_modules(backends.__path__) if module.ispkg)
-    names = [name for name in packages if name != "tests"]
+    names = [module.name for module in pkgutil.iter_modules(backends.__path__) if module.ispkg]
     return sorted(
         names, key=lambda name: (_ORDER.index(name) if name in _ORDER else len(_ORDER), name)
     )

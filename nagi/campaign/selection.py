@@ -58,7 +58,7 @@ class Selection:
         """Return the schemes, and the links (as `link NAME`), that a run needs and cannot have."""
         missing = [flow.scheme for flow in plan.flows if flow.scheme in self.unavailable]
         for needs in self.lacking_needs.values():
-            missing += [f"{needs.kind} {user}" for user in needs.list_users([plan])]
+            missing += [f"link {user}" for user in needs.list_users([plan])]
         return missing
 
     @cached_property

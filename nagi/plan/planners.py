@@ -4,13 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from nagi_contracts.base import Contract
 
-from nagi import backends
-from nagi.backends.interface import Planner, PlannerFactory, Reach
+from nagi.backends.interface import Planner, Reach
 from nagi.backends.names import DEFAULT
 from nagi.backends.registry import load_keys, load_planners
 from nagi.spec.shared_media import SharedMedium
@@ -28,7 +27,7 @@ class Planners:
     """
 
     def __init__(self, request: PlanRequest) -> None:
-        self._planners = {name: factory(request) for name, factory in _load_factories().items()}
+        self._planners = {name: factory(request) for name, factory in load_planners().items()}
         for planner in self:
             planner.require_compatible([other for other in self if other is not planner])
         self._carriers = {
@@ -43,25 +42,25 @@ class Planners:
 
         Planners may have refused them before, with more helpful messages.
         """
-        for backend, keys in load_keys().items():
-            for name, link in request.experiment.links.items():
-                if backend in (DEFAULT, self._carriers.get(name)):
-                    continue
-                if link.emulator in keys.emulators:
-                    raise request.error(
-                        ("links", name, "emulator"),
-                        f"backend {backend} does not carry the link with `{link.emulator}` alone",
-                        f"give it {' and '.join(f'`{key}: ...`' for key in keys.link_keys)}, or "
-                        "remove `emulator`",
-                    )
-                for key in keys.link_keys:
-                    if getattr(link, key) is not None:
-                        values = " or ".join(f"`emulator: {value}`" for value in keys.emulators)
-                        raise request.error(
-                            ("links", name, key),
-                            f"`{key}` on a link without {values}",
-                            f"write {values} at the link, or remove it",
-                        )
+        candidates = product(load_keys().items(), request.experiment.links.items())
+        for (backend, keys), (name, link) in candidates:
+            if backend in (DEFAULT, self._carriers.get(name)):
+                continue
+            if link.emulator in keys.emulators:
+                raise request.error(
+                    ("links", name, "emulator"),
+                    f"backend {backend} does not carry the link with `{link.emulator}` alone",
+                    f"give it {' and '.join(f'`{key}: ...`' for key in keys.link_keys)}, or "
+                    "remove `emulator`",
+                )
+            key = next((key for key in keys.link_keys if getattr(link, key) is not None), None)
+            if key is not None:
+                values = " or ".join(f"`emulator: {value}`" for value in keys.emulators)
+                raise request.error(
+                    ("links", name, key),
+                    f"`{key}` on a link without {values}",
+                    f"write {values} at the link, or remove it",
+                )
 
     def __iter__(self) -> Iterator[Planner]:
         return iter(self._planners.values())
@@ -94,15 +93,5 @@ class Planners:
 
 def find_reach(medium: SharedMedium) -> Reach:
     """Return which stations of a medium receive each other, according to its backend."""
-    reaches = (factory.find_reach(medium) for factory in _load_factories().values())
+    reaches = (factory.find_reach(medium) for factory in load_planners().values())
     return next(reach for reach in reaches if reach is not None)
-
-
-def _load_factories() -> dict[str, PlannerFactory]:
-    return _load_from(tuple(backends.__path__))
-
-
-@cache
-def _load_from(_directories: tuple[str, ...]) -> dict[str, PlannerFactory]:
-    """Load the planners of the backends in these directories once: finding modules is slow."""
-    return load_planners()

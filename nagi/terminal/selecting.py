@@ -265,6 +265,8 @@ def list_lacking_links(selection: Selection) -> list[tuple[list[str], Problem]]:
         first = next(plan for plan in selection.plans if needs.list_users([plan]))
         point = next(point for point in selection.points if point.values == first.point)
         message = f"{needs.describe(users)}: {availability.reason}"
-        problem = point.document.problem(needs.locate(users[0]), message, availability.cure)
-        problems.append(([f"{needs.kind} {user}" for user in users], problem))
+        problem = point.document.problem(
+            ("links", users[0], "emulator"), message, availability.cure
+        )
+        problems.append(([f"link {user}" for user in users], problem))
     return problems

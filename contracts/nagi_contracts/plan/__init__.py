@@ -54,7 +54,7 @@ from nagi_contracts.plan.radio import (
 )
 from nagi_contracts.plan.run import ExperimentRef, Interval, RunPlan, Timeline
 from nagi_contracts.plan.switch import (
-    TARGET_RECORDS,
+    TARGETS_WITHOUT_DROP_LOG,
     OwnPipelinePlan,
     SwitchPlan,
     SwitchPortPlan,
@@ -68,7 +68,7 @@ __all__ = [
     "NUMBER_MARK",
     "OTHER_DIRECTION",
     "SHAPED_FIELDS",
-    "TARGET_RECORDS",
+    "TARGETS_WITHOUT_DROP_LOG",
     "ArqPlan",
     "CapturePlan",
     "CarriersPlan",

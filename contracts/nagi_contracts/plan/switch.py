@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import Field
@@ -14,18 +13,8 @@ from nagi_contracts.plan.direction import DirectionPlan
 SwitchTarget = Literal["nagi", "bmv2", "p4runtime"]
 
 
-@dataclass(frozen=True)
-class TargetRecords:
-    """What a switch target records of a run."""
-
-    has_drop_log: bool = True  # whether every packet that it drops is in its drop log
-
-
-TARGET_RECORDS: dict[SwitchTarget, TargetRecords] = {
-    "nagi": TargetRecords(),
-    "bmv2": TargetRecords(has_drop_log=False),
-    "p4runtime": TargetRecords(),
-}
+# Targets that do not log every packet that they drop.
+TARGETS_WITHOUT_DROP_LOG: tuple[SwitchTarget, ...] = ("bmv2",)
 
 
 class SwitchPortPlan(Contract):

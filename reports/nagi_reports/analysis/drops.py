@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from nagi_contracts.plan import TARGET_RECORDS, FlowPlan
+from nagi_contracts.plan import TARGETS_WITHOUT_DROP_LOG, FlowPlan
 
 from nagi_reports.analysis.recorded import (
     RecordedRun,
@@ -13,7 +13,7 @@ from nagi_reports.analysis.recorded import (
 def has_full_drop_log(flow: FlowPlan, recorded: RecordedRun) -> bool:
     """Return whether every drop on the flow's path is in a log."""
     plan = recorded.plan
-    if plan.switch_target is None or TARGET_RECORDS[plan.switch_target].has_drop_log:
+    if plan.switch_target not in TARGETS_WITHOUT_DROP_LOG:
         return True
     return all(plan.switch_share(direction) is None for direction in flow.path)
 

@@ -9,7 +9,7 @@ from pydantic import Field
 
 
 class Echo(Strict):
-    """What a link says."""
+    """The word that a link says."""
 
     says: str = Field(description="a word")
 
