@@ -172,7 +172,7 @@ def test_a_controller_reaches_its_switch_and_has_no_capabilities(host, tmp_path)
         tmp_path,
         f"""
         controller.start({INTERFACES!r}, macs)
-        wait_until(lambda: "ready" in read_log())
+        wait_until(lambda: "ready\\n" in read_log())  # print() may write the newline by itself
         controller.check()
         print(read_log())
         controller.stop()
