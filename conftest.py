@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Provide network namespaces to the tests of several components."""
+"""Provide network namespaces and the command nagi to the tests of several components."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 from nagi.agent_contracts import read_offloads
+from nagi.cli import main as cli
 from nagi.labs.keeper import Keeper
 
 
@@ -140,3 +142,24 @@ def lasting_namespaces() -> Iterator[Namespaces]:
         pytest.skip("needs root for network namespaces: run `sudo make test`")
     with Keeper() as keeper:
         yield Namespaces(keeper)
+
+
+@pytest.fixture
+def nagi(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., SimpleNamespace]:
+    """Provide a function that runs nagi in this process.
+
+    The function takes the arguments of the command, and returns the exit status, the output and
+    the error output.
+    """
+
+    def command(*arguments: object) -> SimpleNamespace:
+        monkeypatch.setattr(sys, "argv", ["nagi", *map(str, arguments)])
+        monkeypatch.setenv("COLUMNS", "200")
+        with pytest.raises(SystemExit) as exit_:
+            cli.main()
+        written = capsys.readouterr()
+        return SimpleNamespace(status=exit_.value.code, out=written.out, err=written.err)
+
+    return command

@@ -55,7 +55,7 @@ virtual)
     "${as_user[@]}" "${pytest[@]}" "${side_by_side[@]}" -m "virtual and not slow and not radio" "$@"
     if [[ $(id -u) -eq 0 && $# -eq 0 ]]; then
         echo "== testing guests of root's"
-        "${pytest[@]}" -m virtual nagi/tests/test_virtual_sandbox.py nagi/tests/test_command_files.py
+        "${pytest[@]}" -m virtual nagi/tests/test_virtual_sandbox.py nagi/plan/tests/test_command_files.py
     fi
     ;;
 realtime)

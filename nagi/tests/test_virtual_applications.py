@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from application_specs import write_spec
 from nagi_contracts.applications import Applications
 from nagi_contracts.links import Links
 from nagi_contracts.records import Campaign
 from nagi_contracts.results import Metrics
-from test_applications import written
 from test_virtual_lab import NAGI, no_guest_left, pytestmark, run  # noqa: F401 - a fixture, marks
 
 
 def executed(directory: Path, traffic: str, **settings: str) -> Path:
     """Run an experiment; return the directory of its only run, which must be valid."""
-    spec, out = written(directory, traffic, **settings), directory / "out"
+    spec, out = write_spec(directory, traffic, **settings), directory / "out"
     said = run(spec, out)
     assert "1 run: 1 valid" in said
     (only,) = Campaign.read(out / "campaign.json").runs
@@ -109,7 +109,7 @@ def test_what_a_call_misses_is_what_the_link_lost(tmp_path):
 
 @pytest.mark.parametrize("loss", ["{model: none}", "{model: bernoulli, rate: 5 %}"])
 def test_paced_udp_sends_what_the_path_carries(tmp_path, loss):
-    spec, out = written(tmp_path, "bulk", rate="2 Mb/s", loss=loss), tmp_path / "out"
+    spec, out = write_spec(tmp_path, "bulk", rate="2 Mb/s", loss=loss), tmp_path / "out"
     text = spec.read_text().replace("[cubic]", "[paced-udp]")
     spec.write_text(text.replace("duration:", "warmup: 5 s\nduration:"))
     assert "1 run: 1 valid" in run(spec, out)
@@ -143,7 +143,7 @@ def test_a_token_bucket_lets_through_its_rate(tmp_path):
 )
 def test_draws_follow_from_the_seed(tmp_path, traffic):
     """Check that all schemes receive the same requests."""
-    spec = written(tmp_path, traffic)
+    spec = write_spec(tmp_path, traffic)
     spec.write_text(spec.read_text().replace("[cubic]", "[cubic, newreno]"))
     out = tmp_path / "out"
     assert "2 runs: 2 valid" in run(spec, out)
@@ -163,7 +163,7 @@ def test_draws_follow_from_the_seed(tmp_path, traffic):
 
 
 def test_applications_are_in_the_report_and_its_claims(tmp_path):
-    spec, out = written(tmp_path, PLAYBACK, duration="4 s"), tmp_path / "out"
+    spec, out = write_spec(tmp_path, PLAYBACK, duration="4 s"), tmp_path / "out"
     claim = '{text: All is played, metric: playback_success, is: "> 0.99"}'
     settings = f"report:\n  x: scheme\n  statements: [{claim}]"
     spec.write_text(spec.read_text().replace("report: {x: scheme}", settings))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from application_specs import write_spec
 from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
 from nagi.spec.schema import make_experiment_schema
@@ -16,20 +17,6 @@ from nagi_contracts.paths import ROOT
 from nagi_contracts.plan import FlowPlan, RunPlan
 from ruamel.yaml import YAML
 
-SPEC = """\
-schema_version: 1
-name: test
-title: A test
-seed: 1
-nodes: {S: host, D: host}
-links:
-  path: {between: [S, D], rate: RATE, delay: 20 ms, queue: QUEUE, forward: {loss: LOSS}}
-flows:
-  app: {from: S, to: D, scheme: $scheme, traffic: TRAFFIC}
-duration: DURATION
-matrix: {scheme: [cubic]}
-report: {x: scheme}
-"""
 ALL = {
     "{application: transfer, size: 5 MiB, max_duration: 1 min}": {
         "application": "transfer",
@@ -96,23 +83,8 @@ ALL = {
 }
 
 
-def written(
-    directory: Path,
-    traffic: str,
-    rate: str = "10 Mb/s",
-    loss: str = "{model: none}",
-    duration: str = "10 s",
-    queue: str = "200 packets",
-) -> Path:
-    text = SPEC.replace("TRAFFIC", traffic).replace("RATE", rate).replace("LOSS", loss)
-    text = text.replace("QUEUE", queue)
-    spec = directory / "spec.yaml"
-    spec.write_text(text.replace("DURATION", duration))
-    return spec
-
-
 def flow_of(directory: Path, traffic: str) -> FlowPlan:
-    (point,) = read_experiment(written(directory, traffic), None)
+    (point,) = read_experiment(write_spec(directory, traffic), None)
     (plan,) = plan_runs(point, None)
     (flow,) = RunPlan.model_validate_json(plan.model_dump_json()).flows
     return flow
@@ -158,7 +130,7 @@ def test_the_ceiling_of_datagrams_is_udp_s(tmp_path, traffic, sizes):
 
 
 def test_an_axis_may_stand_for_a_setting(tmp_path):
-    spec = written(tmp_path, "{application: playback, rate: 1 Mb/s, interval: $interval}")
+    spec = write_spec(tmp_path, "{application: playback, rate: 1 Mb/s, interval: $interval}")
     text = spec.read_text()
     spec.write_text(text.replace("scheme: [cubic]", "scheme: [cubic], interval: [40 ms, 100 ms]"))
     plans = [plan for point in read_experiment(spec, None) for plan in plan_runs(point, None)]
@@ -168,13 +140,13 @@ def test_an_axis_may_stand_for_a_setting(tmp_path):
 
 def test_a_route_s_control_is_not_asked_for(tmp_path):
     """Check that nagi-traffic sets each connection's congestion control, as bulk flows do."""
-    (point,) = read_experiment(written(tmp_path, "{application: token_bucket}"), None)
+    (point,) = read_experiment(write_spec(tmp_path, "{application: token_bucket}"), None)
     (plan,) = plan_runs(point, None)
     assert all(route.congctl is None for node in plan.nodes for route in node.routes)
 
 
 def test_flows_with_different_schemes_share_hosts(tmp_path):
-    spec = written(tmp_path, "{application: token_bucket}")
+    spec = write_spec(tmp_path, "{application: token_bucket}")
     other = "  b: {from: S, to: D, scheme: sack, traffic: bulk}\nduration"
     spec.write_text(spec.read_text().replace("duration", other, 1))
     (point,) = read_experiment(spec, None)

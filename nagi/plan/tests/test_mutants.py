@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whatever an experiment file has in it, it is accepted or refused: no other error, and soon.
 
-`python nagi/tests/test_mutants.py SEED COUNT` tries other mutants.
+`python nagi/plan/tests/test_mutants.py SEED COUNT` tries other mutants.
 """
 
 from __future__ import annotations

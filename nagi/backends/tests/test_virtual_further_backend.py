@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A folder beside nagi's own backends takes part in everything, with no other file changed.
 
-The backend is nagi/tests/further_backends/echo: a program beside nagi-link writes down what links
-say, the certificate compares it with the plan, and the report prints it.
+The backend is further_backends/echo: a program beside nagi-link writes the words of links to a
+file, the certificate compares the words with the plan, and the report prints them.
 """
 
 from __future__ import annotations
