@@ -17,6 +17,7 @@ reg [QUEUE_DEPTH_WIDTH:0] queued = 0;      // let in, and not started
 reg [QUEUE_DEPTH_WIDTH:0] in_memory = 0;   // started, and not freed
 reg [QUEUE_DEPTH_WIDTH:0] waited = 0;      // as the verdict was made
 
+wire [QUEUE_DEPTH_WIDTH:0] counted_waiting = waiting + counts_served;
 wire handles_start = state_reg[START] || state_reg[WORK] ||
     state_reg[CARRY] || state_reg[DIVIDE] || state_reg[ADD] ||
     state_reg[ASK] || state_reg[LEAVE] || state_reg[SCHEDULE];
@@ -29,23 +30,23 @@ always @(posedge clk) begin
     if (state_reg[QUEUE]) waited <= counted_waiting;
 
     if (has_begun && !rst) begin
-        assert (waiting_reg == queued);
+        assert (waiting == queued);
         assert (state_reg != 0 && (state_reg & (state_reg - 1'b1)) == 0);
-        assert (held_reg == queued + in_memory);
+        assert (held == queued + in_memory);
         assert ({1'b0, queued} + {1'b0, in_memory} <= (1 << QUEUE_DEPTH_WIDTH));
-        if (state_reg[START] && !is_estimate_reg) assert (waiting_reg != 0);
+        if (state_reg[START] && !is_estimate_reg) assert (waiting != 0);
         if (handles_start && !is_estimate_reg) assert (!is_serving_reg);
         if (state_reg[LEAVE] || state_reg[SCHEDULE]) assert (!is_estimate_reg);
         if (is_estimate_reg) assert (!state_reg[LOOK] && !state_reg[COMPARE]);
         if (is_estimate_reg && state_reg[VERDICT]) assert (!is_let_in);
         // Nothing waits for a server that is free.
-        if (!handles_start || is_estimate_reg) assert (waiting_reg == 0 || is_serving_reg);
+        if (!handles_start || is_estimate_reg) assert (waiting == 0 || is_serving_reg);
         // There is a descriptor for what is let in; it has found room, if a packet was in
         // transmission.
         if (state_reg[VERDICT] && is_let_in) begin
-            assert (held_reg < (1 << QUEUE_DEPTH_WIDTH));
+            assert (held < (1 << QUEUE_DEPTH_WIDTH));
             assert (waited == counted_waiting);
-            if (is_serving_reg && queue_limit_kind == KIND_PACKETS) begin
+            if (is_serving_reg && queue_limit_kind == `NAGI_MODE_QUEUE_LIMIT_PACKETS) begin
                 assert ({{40-QUEUE_DEPTH_WIDTH{1'b0}}, waited} < queue_limit);
             end
         end
@@ -77,7 +78,7 @@ reg last_given = 1'b0;
 always @(posedge clk) begin
     // Time does not go back. Instants are short, as the solver's time is.
     assume (now_ns >= last_now && now_ns < 1024);
-    assume (quotient < 512 && overhead_bytes == 0 && delay_ns == 0);
+    assume (air_ns < 512 && overhead_bytes == 0 && delay_ns == 0);
     last_now <= now_ns;
     // Arrivals keep their order and stay until they are taken. One that nobody knew of before comes
     // now or later.

@@ -5,8 +5,8 @@
 `default_nettype none
 
 /*
- * Fetches frames from packet memory before their release, in order. Of a packet that is lost at
- * egress, it passes on only the descriptor.
+ * Fetches frames from packet memory before their release, in order. Their words wait in a FIFO. Of
+ * a packet that is lost at egress, it passes on only the descriptor.
  */
 module nagi_frame_reader #
 (
@@ -35,10 +35,14 @@ module nagi_frame_reader #
     output wire [ADDR_WIDTH-1:0]         read_addr,
     output wire                          read_valid,
     input  wire                          read_ready,
-    // A word has arrived from the memory.
-    input  wire                          read_done,
+    // A word arrives from the memory. Only words for which there is room are requested.
+    input  wire [MEM_WIDTH-1:0]          rdata,
+    input  wire                          rdata_valid,
 
-    input  wire [EGRESS_WIDTH:0]         egress_room,
+    // The words of the fetched frames.
+    output wire [MEM_WIDTH-1:0]          word,
+    output wire                          word_valid,
+    input  wire                          word_ready,
 
     // The packet waits for its release, and its whole frame has been fetched.
     output wire                          fetched_valid,
@@ -81,6 +85,7 @@ reg is_lost_reg = 1'b0;
 reg [ADDR_WIDTH-1:0] read_ptr_reg = 0;
 reg free_reg = 1'b0;
 
+wire [EGRESS_WIDTH:0] egress_room;
 wire gives = state_reg == STATE_GIVE && fetched_ready;
 wire has_next = started_reg != 0 && written_reg != 0;
 wire [15:0] words = (bytes_reg + WORD_BYTES[15:0] - 16'd1) / WORD_BYTES[15:0];
@@ -99,13 +104,24 @@ assign busy = state_reg == STATE_READ || state_reg == STATE_WAIT;
 assign idle = (state_reg == STATE_IDLE && !has_next) ||
     (state_reg == STATE_ROOM && settled_reg && !has_room_reg) || (state_reg == STATE_GIVE && !fetched_ready);
 
+nagi_ram_fifo #(.WIDTH(MEM_WIDTH), .DEPTH_WIDTH(EGRESS_WIDTH)) egress_inst (
+    .clk(clk),
+    .rst(rst),
+    .s_data(rdata),
+    .s_valid(rdata_valid),
+    .m_data(word),
+    .m_valid(word_valid),
+    .m_ready(word_ready),
+    .room(egress_room)
+);
+
 always @(posedge clk) begin
     free_reg <= gives;
     started_reg <= started_reg + {{QUEUE_DEPTH_WIDTH{1'b0}}, started} -
         {{QUEUE_DEPTH_WIDTH{1'b0}}, gives};
     written_reg <= written_reg + {{QUEUE_DEPTH_WIDTH{1'b0}}, written} -
         {{QUEUE_DEPTH_WIDTH{1'b0}}, gives};
-    if (read_done) begin
+    if (rdata_valid) begin
         come_reg <= come_reg + 1'b1;
     end
     has_next_reg <= has_next;

@@ -80,43 +80,35 @@ module nagi_link_direction #
     output wire [63:0]                      next_due_ns
 );
 
-`include "nagi_registers.vh"
-
 localparam WORD_BYTES = MEM_WIDTH / 8;
 // The buffers have room for two of the longest frames.
 localparam BUFFER_WIDTH = $clog2((MAX_FRAME + WORD_BYTES) * 2 / WORD_BYTES);
-localparam DESCRIPTOR_WIDTH = 16 + 64 + 32 + 32 + 2 + 1;
 
-// Fields of the configuration registers.
-wire [39:0] rate_bps = configuration[`NAGI_DIRECTION_RATE_BPS_LO*8 +: 40];
-wire [31:0] mode = configuration[`NAGI_DIRECTION_MODE*8 +: 32];
-wire [15:0] overhead_bytes = configuration[`NAGI_DIRECTION_OVERHEAD_BYTES*8 +: 16];
-wire [40:0] queue_limit = configuration[`NAGI_DIRECTION_QUEUE_LIMIT_LO*8 +: 41];
-wire [40:0] mark_threshold = configuration[`NAGI_DIRECTION_MARK_THRESHOLD_LO*8 +: 41];
-wire [41:0] delay_ns = configuration[`NAGI_DIRECTION_DELAY_NS_LO*8 +: 42];
-wire [63:0] loss_in_good = configuration[`NAGI_DIRECTION_LOSS_IN_GOOD_LO*8 +: 64];
-wire [63:0] loss_in_bad = configuration[`NAGI_DIRECTION_LOSS_IN_BAD_LO*8 +: 64];
-wire [63:0] good_to_bad = configuration[`NAGI_DIRECTION_GOOD_TO_BAD_LO*8 +: 64];
-wire [63:0] bad_to_good = configuration[`NAGI_DIRECTION_BAD_TO_GOOD_LO*8 +: 64];
-wire [63:0] poisson_mean_ps = configuration[`NAGI_DIRECTION_POISSON_MEAN_PS_LO*8 +: 64];
-
-wire unused = &{1'b0, configuration, mode};
-
-// This reset is held while the direction does not run. The direction then restarts from its initial
-// state.
-reg reset_reg = 1'b1;
-// These resets are one, two and three clocks late, which is early enough for modules that no data
-// can reach before.
-reg ingress_reset_reg = 1'b1;
-reg model_reset_reg = 1'b1;
-reg egress_reset_reg = 1'b1;
-reg quiet_reg = 1'b0;
-reg accept_reg = 1'b0;
-reg idle_reg = 1'b0;
 reg delivered_reg = 1'b0;
 reg lost_record_reg = 1'b0;
 
-wire quiet;
+wire reset;
+wire ingress_reset;
+wire model_reset;
+wire egress_reset;
+wire accept;
+wire is_quiet;
+wire are_modules_idle;
+
+nagi_direction_control control_inst (
+    .clk(clk),
+    .rst(rst),
+    .run(run),
+    .is_before_epoch(now_ns[63]),
+    .is_quiet(is_quiet),
+    .are_modules_idle(are_modules_idle),
+    .reset(reset),
+    .ingress_reset(ingress_reset),
+    .model_reset(model_reset),
+    .egress_reset(egress_reset),
+    .accept(accept),
+    .idle(idle)
+);
 
 wire [63:0] arrival_ns;
 wire [15:0] arrival_bytes;
@@ -147,8 +139,8 @@ nagi_ingress #(
     .STAGE_WIDTH(BUFFER_WIDTH)
 ) ingress_inst (
     .clk(clk),
-    .rst(ingress_reset_reg),
-    .accept(accept_reg),
+    .rst(ingress_reset),
+    .accept(accept),
     .now_ns(now_ns),
     .s_axis_tdata(s_axis_tdata),
     .s_axis_tkeep(s_axis_tkeep),
@@ -206,30 +198,15 @@ nagi_link_model #(
     .ADDR_WIDTH(ADDR_WIDTH),
     .WORD_BYTES(WORD_BYTES),
     .DIVIDER_BITS(DIVIDER_BITS),
-    .POISSON(POISSON)
+    .POISSON(POISSON),
+    .CONFIG_WORDS(CONFIG_WORDS)
 ) model_inst (
     .clk(clk),
-    .rst(model_reset_reg),
-    .direction(DIRECTION),
+    .rst(model_reset),
+    .configuration(configuration),
     .seed(seed),
     .link(link),
-    .rate_bps(rate_bps),
-    .unlimited_rate(mode[`NAGI_MODE_UNLIMITED_RATE_SHIFT]),
-    .overhead_bytes(overhead_bytes),
-    .counts_transmission(mode[`NAGI_MODE_COUNTS_TRANSMISSION_SHIFT]),
-    .queue_limit_kind(mode[`NAGI_MODE_QUEUE_LIMIT_BITS]),
-    .queue_limit(queue_limit),
-    .mark_kind(mode[`NAGI_MODE_MARK_BITS]),
-    .mark_threshold(mark_threshold),
-    .delay_ns(delay_ns),
-    .loss_kind(mode[`NAGI_MODE_LOSS_BITS]),
-    .loss_at_ingress(mode[`NAGI_MODE_LOSS_AT_INGRESS_SHIFT]),
-    .loss_in_good(loss_in_good),
-    .loss_in_bad(loss_in_bad),
-    .good_to_bad(good_to_bad),
-    .bad_to_good(bad_to_good),
-    .certain(mode[`NAGI_MODE_BAD_TO_GOOD_CERTAIN_SHIFT:`NAGI_MODE_LOSS_IN_GOOD_CERTAIN_SHIFT]),
-    .poisson_mean_ps(poisson_mean_ps),
+    .direction(DIRECTION),
     .now_ns(now_ns),
     .arrival_ns(arrival_ns),
     .arrival_frame_bytes(arrival_bytes),
@@ -277,7 +254,7 @@ nagi_frame_writer #(
     .STAGE_WIDTH(BUFFER_WIDTH)
 ) writer_inst (
     .clk(clk),
-    .rst(model_reset_reg),
+    .rst(model_reset),
     .verdict_valid(verdict_valid && verdict_ready),
     .verdict_ready(writer_ready),
     .verdict_let_in(let_in),
@@ -299,48 +276,46 @@ nagi_frame_writer #(
     .written(written)
 );
 
-// Descriptors of the admitted packets, and the values that are known when a packet starts.
-reg [QUEUE_DEPTH_WIDTH-1:0] let_in_ptr_reg = 0;
-reg [QUEUE_DEPTH_WIDTH-1:0] started_ptr_reg = 0;
-
 wire [QUEUE_DEPTH_WIDTH-1:0] fetched_packet;
-wire [DESCRIPTOR_WIDTH-1:0] fetched_descriptor;
-wire [64:0] fetched_start;
 wire [15:0] fetched_bytes;
 wire [63:0] fetched_arrived_ns;
 wire [31:0] fetched_index;
 wire [31:0] fetched_identity;
 wire [1:0] fetched_ecn;
 wire fetched_marked;
-wire fetched_lost = fetched_start[64];
-wire [63:0] fetched_left_ns = fetched_start[63:0];
-assign {fetched_bytes, fetched_arrived_ns, fetched_index, fetched_identity, fetched_ecn,
-    fetched_marked} = fetched_descriptor;
+wire [63:0] fetched_left_ns;
+wire fetched_lost;
 
-nagi_ram #(.WIDTH(DESCRIPTOR_WIDTH), .ADDR_WIDTH(QUEUE_DEPTH_WIDTH)) descriptors_inst (
+nagi_descriptors #(.QUEUE_DEPTH_WIDTH(QUEUE_DEPTH_WIDTH)) descriptors_inst (
     .clk(clk),
-    .wr_en(verdict_let_in),
-    .wr_addr(let_in_ptr_reg),
-    .wr_data({arrival_bytes, arrival_ns, verdict_index, arrival_identity, arrival_ecn, verdict_marked}),
-    .rd_en(1'b1),
-    .rd_addr(fetched_packet),
-    .rd_data(fetched_descriptor)
-);
-
-nagi_ram #(.WIDTH(65), .ADDR_WIDTH(QUEUE_DEPTH_WIDTH)) starts_inst (
-    .clk(clk),
-    .wr_en(start_valid),
-    .wr_addr(started_ptr_reg),
-    .wr_data({start_lost, start_left_ns}),
-    .rd_en(1'b1),
-    .rd_addr(fetched_packet),
-    .rd_data(fetched_start)
+    .rst(reset),
+    .let_in(verdict_let_in),
+    .let_in_bytes(arrival_bytes),
+    .let_in_arrived_ns(arrival_ns),
+    .let_in_index(verdict_index),
+    .let_in_identity(arrival_identity),
+    .let_in_ecn(arrival_ecn),
+    .let_in_marked(verdict_marked),
+    .start_valid(start_valid),
+    .start_left_ns(start_left_ns),
+    .start_lost(start_lost),
+    .packet(fetched_packet),
+    .packet_bytes(fetched_bytes),
+    .packet_arrived_ns(fetched_arrived_ns),
+    .packet_index(fetched_index),
+    .packet_identity(fetched_identity),
+    .packet_ecn(fetched_ecn),
+    .packet_marked(fetched_marked),
+    .packet_left_ns(fetched_left_ns),
+    .packet_lost(fetched_lost)
 );
 
 wire [ADDR_WIDTH-1:0] read_addr;
 wire read_valid;
 wire read_ready;
-wire [BUFFER_WIDTH:0] egress_room;
+wire [MEM_WIDTH-1:0] egress_word;
+wire egress_valid;
+wire egress_ready;
 wire fetched_valid;
 wire fetched_ready;
 wire reader_busy;
@@ -354,7 +329,7 @@ nagi_frame_reader #(
     .EGRESS_WIDTH(BUFFER_WIDTH)
 ) reader_inst (
     .clk(clk),
-    .rst(egress_reset_reg),
+    .rst(egress_reset),
     .run(run),
     .started(start_valid),
     .written(written),
@@ -364,8 +339,11 @@ nagi_frame_reader #(
     .read_addr(read_addr),
     .read_valid(read_valid),
     .read_ready(read_ready),
-    .read_done(mem_rdata_valid),
-    .egress_room(egress_room),
+    .rdata(mem_rdata),
+    .rdata_valid(mem_rdata_valid),
+    .word(egress_word),
+    .word_valid(egress_valid),
+    .word_ready(egress_ready),
     .fetched_valid(fetched_valid),
     .fetched_ready(fetched_ready),
     .free_valid(free_valid),
@@ -397,21 +375,6 @@ nagi_memory_port #(.MEM_WIDTH(MEM_WIDTH), .ADDR_WIDTH(ADDR_WIDTH)) port_inst (
 // The reader only requests words for which there is room.
 assign mem_rdata_ready = 1'b1;
 
-wire [MEM_WIDTH-1:0] egress_word;
-wire egress_valid;
-wire egress_ready;
-
-nagi_ram_fifo #(.WIDTH(MEM_WIDTH), .DEPTH_WIDTH(BUFFER_WIDTH)) egress_inst (
-    .clk(clk),
-    .rst(egress_reset_reg),
-    .s_data(mem_rdata),
-    .s_valid(mem_rdata_valid),
-    .m_data(egress_word),
-    .m_valid(egress_valid),
-    .m_ready(egress_ready),
-    .room(egress_room)
-);
-
 wire left_valid;
 wire left_ready;
 wire left_lost;
@@ -435,7 +398,7 @@ nagi_release #(
     .TICK_NS(TICK_NS)
 ) release_inst (
     .clk(clk),
-    .rst(egress_reset_reg),
+    .rst(egress_reset),
     .run(run),
     .soon_ns(soon_ns),
     .packet_lost(fetched_lost),
@@ -490,7 +453,7 @@ assign verdict_ready = writer_ready && (let_in || (record_ready && !left_valid))
 nagi_counters #(.QUEUE_DEPTH_WIDTH(QUEUE_DEPTH_WIDTH)) counters_inst (
     .clk(clk),
     .rst(rst),
-    .clear(clear_counters || (reset_reg && run)),
+    .clear(clear_counters || (reset && run)),
     .latch(latch_counters),
     .latches(counters_latch),
     .latched(counters_latched),
@@ -515,46 +478,17 @@ nagi_counters #(.QUEUE_DEPTH_WIDTH(QUEUE_DEPTH_WIDTH)) counters_inst (
     .read_value(counter_value)
 );
 
-assign quiet = writer_ready && !reader_busy && !release_busy && port_idle && !left_valid &&
+assign is_quiet = writer_ready && !reader_busy && !release_busy && port_idle && !left_valid &&
     !drops;
-assign is_active = !reset_reg;
-assign idle = idle_reg;
+assign are_modules_idle = ingress_idle && model_idle && writer_ready && reader_idle && port_idle &&
+    release_idle;
+assign is_active = !reset;
 assign next_due_ns = next_end_ns < release_due_ns ? next_end_ns : release_due_ns;
 
 always @(posedge clk) begin
     // Values that belong to a delivery stay stable for one more clock.
     delivered_reg <= left_taken && !left_lost;
     lost_record_reg <= record_lost;
-    // No frame is accepted before the epoch.
-    accept_reg <= run && !reset_reg && !now_ns[63];
-    // nagi_link_core waits some clocks after idle_reg until all registers have settled.
-    idle_reg <= reset_reg || (ingress_idle && model_idle && writer_ready && reader_idle &&
-        port_idle && release_idle);
-    if (verdict_let_in) begin
-        let_in_ptr_reg <= let_in_ptr_reg + 1'b1;
-    end
-    if (start_valid) begin
-        started_ptr_reg <= started_ptr_reg + 1'b1;
-    end
-    if (run && reset_reg) begin
-        reset_reg <= 1'b0;
-    end else if (!run && quiet_reg) begin
-        reset_reg <= 1'b1;
-    end
-    ingress_reset_reg <= reset_reg;
-    model_reset_reg <= ingress_reset_reg;
-    egress_reset_reg <= model_reset_reg;
-    // quiet_reg is one clock late. While run is 0, no work begins that a reset must not interrupt.
-    quiet_reg <= quiet && !run;
-
-    if (reset_reg) begin
-        let_in_ptr_reg <= 0;
-        started_ptr_reg <= 0;
-    end
-    if (rst) begin
-        reset_reg <= 1'b1;
-        quiet_reg <= 1'b0;
-    end
 end
 
 endmodule

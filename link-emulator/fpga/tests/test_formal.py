@@ -36,6 +36,9 @@ class Property:
 
 MODEL = (
     RTL / "nagi_link_model.v",
+    RTL / "nagi_queue.v",
+    RTL / "nagi_memory_space.v",
+    RTL / "nagi_transmission_time.v",
     RTL / "nagi_ram.v",
     FORMAL / "abstract_divider.v",
     FORMAL / "abstract_loss.v",
