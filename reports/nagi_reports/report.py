@@ -110,10 +110,11 @@ def _lay_out(
 
 def _typeset(report: Report, work: Path, target: Path) -> None:
     """Write the report as PDF by typst."""
-    content = _replace_missing_glyphs(dataclasses.asdict(report))
+    content = dataclasses.asdict(report)
     for section in content["sections"]:
         for block in section["blocks"]:
             block.pop("svg", None)  # the figure is a file of its own
+    content = _replace_missing_glyphs(content)
     text = json.dumps(content, ensure_ascii=False)
     if MISSING in text:
         content["footer"] += f" · {MISSING}: a character without a glyph in the PDF's fonts"
