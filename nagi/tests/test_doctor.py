@@ -415,7 +415,7 @@ CASES = [
     ("fpga", "warning", see(hosts={"heron": facts_of("fpga", version="nagi-fpga 0.0.1")}),
      ["heron"], f"of version 0.0.1, nagi of {__version__}", "`nagi_fpga`"),
     ("fpga", "failure", see(needs=needs(parts={"fpga": ("radio",)})), ["heron"],
-     "link radio is an FPGA's, and there is no nagi-fpga", "`nagi_fpga`"),
+     "link radio is an FPGA link, and there is no nagi-fpga", "`nagi_fpga`"),
     ("fpga", "failure", see(hosts={"heron": facts_of("fpga", error="killed")},
      needs=needs(parts={"fpga": ("radio",)})), ["heron"], "does not run: killed", "`nagi_fpga`"),
     # Switches

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FPGAs on the emulator's host: simulated cores run beside nagi-link, boards run in its place."""
+"""FPGAs on the emulator's host.
+
+nagi-fpga simulates a core and works together with nagi-link. Boards replace nagi-link.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from nagi.backends.fpga.host.simulated_core import SimulatedCore
 
 
 class FpgaHost(HostPart):
-    """Boards carry all links of a run, or none. nagi-fpga simulates the core of a single link."""
+    """The boards that carry all links of a run, or the processes of nagi-fpga, one per core."""
 
     def find_problems(self, batch: Batch) -> list[str]:
         if not batch.is_emulator:
@@ -48,7 +51,9 @@ class FpgaHost(HostPart):
         program = job.backends.get("fpga", {}).get("nagi_fpga")
         for link in simulated_core.list_simulated(plan):
             if program is None:
-                raise RuntimeError("a link is an FPGA's, and the batch names no nagi-fpga")
+                raise RuntimeError(
+                    f"link {link.name} is an FPGA link, but the batch does not name nagi-fpga"
+                )
             core = SimulatedCore(program, link.name, directory)
             (configured[link.name]["core"],) = core.descriptors
             yield core
