@@ -206,7 +206,7 @@ BAD = [
     ([("rate: 100 Mb/s, delay: 5 ms, queue: 100 packets",
        "emulator: sdr, delay: 300 ms, queue: 5 packets, radio: {modem: ofdm, modulation: qpsk, "
        "rate: 2 Mb/s, snr: 12 dB}")], 7, "links.cable.emulator",
-     "a radio in a run with a medium: nagi-sdr carries links only; write `emulator: link`, or"),
+     "a radio in a run with a shared medium, which nagi-sdr cannot carry; write"),
     ([("[newreno]", "[newjersey]")], 24, "matrix.scheme.0",
      "newjersey reacts to marks (ECN), and no link marks on its path: air (a to b), air (b to c)"),
     ([("links:\n  cable: {between: [d, w], rate: 100 Mb/s, delay: 5 ms, queue: 100 packets}\n", ""),

@@ -16,7 +16,7 @@ from nagi.labs.shape import EMULATOR, Shape
 
 
 class RadioPrograms(Programs):
-    """nagi-sdr comes with GNU Radio, so it is not shipped to real hosts."""
+    """The path of nagi-sdr. It is not shipped to real hosts, because it needs GNU Radio there."""
 
     def read_variables(self, variables: Mapping[str, Any]) -> Json:
         return {"nagi_sdr": variables.get("nagi_sdr")}
