@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The answer to whether a host has a program that runs need, with reason and cure if it has not."""
+"""State whether a host has a program that runs need and, if not, the reason and the cure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Availability:
 
 
 def judge_program(program: str, facts: ProgramFacts, cure: str) -> Availability:
-    """Return whether a host has a program, judged by whether the program reported its version.
+    """Return whether a host has a program: the program must have reported its version.
 
     Args:
         program: The name of the program.

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Define the interface between nagi's packages and its backends.
 
-A backend is a folder next to this file. Each class here stands for one file of such a folder, and
-the object `part` of that file has the attributes and methods of the class. A backend leaves out the
-files that it does not need. The packages of nagi iterate over the backends (registry.py), and
-contain no backend's name.
+A backend is a folder next to this file. Each file of the folder exports one object, called `part`.
+The classes in this module define the attributes and methods of these objects, one class per file.
+A backend leaves out the files that it does not need. The packages of nagi iterate over the backends
+(registry.py), and do not contain the names of backends.
 
 | file | used by | class |
 | --- | --- | --- |
@@ -113,10 +113,11 @@ class Keys:
 
 
 class Planner:
-    """The backend's part of the plan of one point, a combination of values of the axes (plan.py).
+    """The planner of a backend's links, media and nodes, for one point (plan.py).
 
-    A backend overrides the methods that it needs. Methods raise InputError, with file, line and
-    cure, for settings that the backend does not support.
+    A point is a combination of values of the experiment's axes. A backend overrides the methods
+    that it needs. Methods raise InputError, with file, line and cure, for settings that the backend
+    does not support.
 
     Args:
         request: The point that is planned.
@@ -137,8 +138,8 @@ class Planner:
     decides_seed: ClassVar[bool] = True
     # Whether the backend's program also carries all other links of the run, in place of nagi-link.
     replaces_emulator: ClassVar[bool] = False
-    # Whether the time to empty a queue includes the transmission of preambles and headers that
-    # the backend adds to packets.
+    # Whether the time to empty a queue includes the time to transmit the preambles and headers
+    # that the backend adds to packets.
     queues_framing: ClassVar[bool] = False
 
     def __init__(self, request: PlanRequest) -> None:
@@ -214,7 +215,7 @@ class Planner:
         directions: Mapping[tuple[str, DirectionName], DirectionPlan],
         packets: Mapping[str, int | None],
     ) -> SwitchPlan:
-        """Return the plan of one of `nodes`, which tells how the node forwards packets.
+        """Return the plan by which one of `nodes` forwards packets.
 
         Args:
             node: Name of the node.
@@ -245,12 +246,15 @@ class Planner:
         """Return the settings of directions that `nodes` apply instead of the emulator.
 
         The result is JSON from which seeds are derived.
+
+        Args:
+            nodes: The plans of all nodes of the run.
         """
         return []
 
 
 class Reach(Protocol):
-    """The answer to which stations of a medium receive each other's frames."""
+    """The reception of frames between the stations of a medium."""
 
     def list_neighbours(self, node: str) -> list[str]:
         """Return the stations that exchange frames with `node` at the start of a run.
@@ -269,8 +273,8 @@ PlannerFactory: TypeAlias = type[Planner]
 class Needs:
     """The programs and devices that runs with the backend need (needs.py).
 
-    A backend overrides the methods that it needs. A "user" is a link that needs such a program or
-    device.
+    A backend overrides the methods that it needs. A "user" is a link that needs a program or device
+    of the backend.
     """
 
     # The predicates of messages about one user, and about several, such as `is a radio`.
@@ -308,7 +312,8 @@ class Needs:
     def hash_programs(self, is_local: bool, switch: SwitchTarget) -> dict[str, str | None]:
         """Return the SHA-256 of each program of the backend that can change results of runs.
 
-        Called only if is_needed_by() is true for a point.
+        Called only if is_needed_by() is true for a point of the experiment, or if
+        is_always_needed is set.
 
         Args:
             is_local: Whether runs use this machine's programs, not programs of real hosts.
@@ -437,7 +442,9 @@ class Verifier(ABC):
         return None
 
     def load(self, plan: RunPlan, directory: Path) -> Any:
-        """Read the value that collect() returned from the files of the run directory.
+        """Read again, from the run directory, the value that collect() returned.
+
+        Return None if the run does not use the backend.
 
         Raises:
             InputError: A file is missing or damaged.
@@ -448,7 +455,8 @@ class Verifier(ABC):
         """Return settings for links of the backend, with which nagi-link's model replays a run.
 
         Returns:
-            (link, direction) -> the direction with values that the backend recorded in the run.
+            (link, direction) -> settings of nagi-link that replace settings of the plan, with
+            values that the backend recorded in the run.
         """
         return {}
 

@@ -124,9 +124,10 @@ class FpgaPlanner(Planner):
                 )
 
     def _require_all_on_boards(self) -> None:
-        """Refuse links without a board if others have one, and a board that two links have.
+        """Refuse runs in which only some links have a board, or two links have the same board.
 
-        Boards and nagi-link write the same files of records, so they cannot share a run.
+        Boards and nagi-link cannot be used in the same run, because both write packets.bin and
+        links.json.
         """
         on_boards = [name for name, plan in self.links.items() if plan.by == "board"]
         experiment = self._request.experiment
@@ -173,8 +174,8 @@ class FpgaPlanner(Planner):
         """Check that the core supports each direction of FPGA links, and has enough memory.
 
         Raises:
-            InputError: The core does not support a setting of a direction, or has not the memory
-                for its queue and its packets in flight.
+            InputError: The core does not support a setting of a direction, or has too little memory
+                for the direction's queue and packets in flight.
         """
         for link in self.links:
             for direction in DIRECTIONS:

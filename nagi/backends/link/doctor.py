@@ -37,6 +37,7 @@ class EmulatorStage(Stage):
 
 
 def _check_packet_io(host: str, inspection: Inspection, program: str) -> StageFinding:
+    """Return a warning if nagi-link uses slow packet I/O, that is, anything except AF_XDP."""
     if inspection.io is None:
         message = f"{program}; its packet I/O is not known before it runs"
         return StageFinding([host], "skipped", message, "see `ports` in a run's links.json")

@@ -57,7 +57,7 @@ class MediumPlanner(Planner):
     def encode_media_for_seed(self, media: Sequence[MediumPlan]) -> list[str]:
         """Return the plans as JSON, always with IPv4 addresses.
 
-        Thus runs with IPv4 and with IPv6 have the same seed, and so the same channel.
+        Thus a run with IPv6 has the same seed and the same losses as the run with IPv4.
         """
         return [
             self._request.memo.get_or_make(

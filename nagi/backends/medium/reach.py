@@ -12,10 +12,7 @@ _START_NS = -1  # the start of a run: before the first instant of any station's 
 
 
 class Reach:
-    """The answer to which stations of a medium decode each other's frames.
-
-    Frames are decoded as if no other station sent at the same time.
-    """
+    """The reception of frames between the stations of a medium, without collisions."""
 
     def __init__(self, medium: Medium) -> None:
         self._names = list(medium.stations)

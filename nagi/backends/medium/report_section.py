@@ -284,13 +284,13 @@ def _compose_packet_table(material: Material, name: str, runs: list[_Run]) -> Ta
         retries = (
             average_runs(point_rows, "retries_per_hop") if "retries_per_hop" in point_rows else None
         )
-        share = packets.given_up / packets.tried if packets.tried else 0.0
+        given_up_share = packets.given_up / packets.tried if packets.tried else 0.0
         rows.append(
             [
                 *values,
                 f"{packets.tried:,}",
                 f"{packets.given_up:,}",
-                f"{share:.2%}",
+                f"{given_up_share:.2%}",
                 format_mean(retries, digits=2),
                 f"{packets.dropped:,}",
                 str(packets.max_waiting),
@@ -317,7 +317,11 @@ def _compose_packet_table(material: Material, name: str, runs: list[_Run]) -> Ta
 
 
 def _group_runs(runs: list[_Run], axes: list[str]) -> dict[tuple[str, ...], _Packets]:
-    """Sum the packets of runs that have the same values of `axes`; keys are these values."""
+    """Sum the packets of all runs with equal values of `axes`.
+
+    Returns:
+        Values of the axes, in their order -> sums over the runs with these values.
+    """
     groups: dict[tuple[str, ...], _Packets] = {}
     for run in runs:
         key = tuple(run.plan.point[axis] for axis in axes)
@@ -326,7 +330,7 @@ def _group_runs(runs: list[_Run], axes: list[str]) -> dict[tuple[str, ...], _Pac
 
 
 def _list_series_values(material: Material) -> list[str]:
-    """Return the values of the axis whose values a figure shows as series, in order of the runs."""
+    """Return the values of the axis that figures show as series, in the order of the runs."""
     campaign = material.campaign
     return list(dict.fromkeys(run.point[campaign.series] for run in campaign.runs))
 
@@ -470,7 +474,7 @@ def _describe_means(names: list[str], means: list[StationMeans]) -> str:
     """Return the alternative text of the figure of stations: its values in words."""
     sentences = []
     for series_means in means:
-        parts = [
+        phrases = [
             f"{name} {NONE if air is None else f'{air.value:.1%}'} airtime, "
             f"{NONE if retries is None else f'{retries.value:.2f}'} retries, "
             f"{NONE if given_up is None else f'{given_up.value:.2%}'} given up"
@@ -482,5 +486,5 @@ def _describe_means(names: list[str], means: list[StationMeans]) -> str:
                 strict=True,
             )
         ]
-        sentences.append(f"{series_means.series}: {'; '.join(parts)}.")
+        sentences.append(f"{series_means.series}: {'; '.join(phrases)}.")
     return " ".join(sentences)

@@ -43,7 +43,7 @@ MIN_EXPONENT, MAX_EXPONENT = get_number_range("path_loss_exponent")
 MIN_STATIONS = 2
 
 ContentionWindow = Annotated[Whole, Field(ge=MIN_CW, le=MAX_CW)]
-_PREAMBLE_DB = 4  # receivers of IEEE 802.11 detect preambles at SINRs too low for most data rates
+_PREAMBLE_DB = 4  # the SINR at which preambles are detected is lower than most data rates need
 _BY = "ranges: by distance; sinr: by path loss and noise; matrix: by a list of stations"
 
 
@@ -335,6 +335,7 @@ class Medium(Strict):
             )
 
     def _check_windows(self) -> None:
+        """Check that contention windows are 2^n - 1, and that cw_min is not above cw_max."""
         for key in ("cw_min", "cw_max"):
             window = getattr(self, key)
             if window is not None and window & (window + 1):

@@ -63,6 +63,7 @@ def plan_radio_channel(
 def _plan_snr_trace(
     request: PlanRequest, name: str, direction: DirectionName, channel: RadioChannel
 ) -> SnrTracePlan | None:
+    """Return the plan of a changing SNR, or None for a constant SNR; reads the file of a trace."""
     trace = channel.snr_trace
     if isinstance(trace, SnrTraceFile):
         link = request.experiment.links[name]

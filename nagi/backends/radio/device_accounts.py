@@ -51,41 +51,41 @@ def describe_devices(plan: RunPlan, radios: Radios) -> Iterator[Information]:
         InputError: `radios` has no entry for a link with UHD devices.
     """
     for link in list_devices(plan):
-        account = radios.link(link.name)
-        if account is None:
+        link_account = radios.link(link.name)
+        if link_account is None:
             raise refuse(f"{RADIOS} has no entry for link {link.name}", "repeat the run")
         yield Information(
             name="radio_lead",
             description="delay from the planned start of a burst until it is on the air, measured "
             "at the start of the run",
-            value=account.lead_ns / 1e6,
+            value=link_account.lead_ns / 1e6,
             unit="ms",
             subject=link.name,
         )
         for direction in DIRECTIONS:
-            path = account.direction(direction)
+            direction_account = link_account.direction(direction)
             measured: list[tuple[str, str, float, str]] = [
                 (
                     "radio_delay",
                     "delay from the planned start of a burst to its reception",
-                    path.delay_samples,
+                    direction_account.delay_samples,
                     "samples",
                 ),
                 (
                     "radio_drift",
                     "how much faster the sender's clock is than the receiver's",
-                    path.drift_ppm,
+                    direction_account.drift_ppm,
                     "ppm",
                 ),
                 (
                     "radio_preamble_snr",
                     "SNR of the preambles of probes at the start of the run",
-                    path.preamble_snr_db,
+                    direction_account.preamble_snr_db,
                     "dB",
                 ),
             ]
-            if path.counts is not None:
-                clipped = float(path.counts.clipped_samples)
+            if direction_account.counts is not None:
+                clipped = float(direction_account.counts.clipped_samples)
                 measured.append(("radio_clipped", "samples above full scale", clipped, "samples"))
             for name, description, value, unit in measured:
                 yield Information(

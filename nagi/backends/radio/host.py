@@ -62,6 +62,7 @@ class RadioHost(HostPart):
         )
 
     def configure(self, configuration: Json, plan: RunPlan, job: Job) -> None:
+        """Add the settings of radios to their links, and let nagi-link record transmissions."""
         radios = {link.name: link.radio for link in plan.links if link.radio is not None}
         if not radios:
             return

@@ -40,8 +40,8 @@ def plan_modes(
 def plan_sample_rate(request: PlanRequest, name: str, radio_settings: Radio) -> int:
     """Return the sample rate of a radio in Hz.
 
-    It is the setting `sample_rate`. If this is not given, it is the smallest sample rate at which
-    the modem reaches the setting `rate`.
+    Return the setting `sample_rate` if it is given. If not, return the smallest sample rate at
+    which the slowest mode has the bit rate `rate` of the settings.
 
     Raises:
         InputError: The modem does not support the rate or the modulation.

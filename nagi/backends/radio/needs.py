@@ -16,7 +16,7 @@ from nagi.backends.interface import Needs
 from nagi.backends.radio.program import (
     INSTALL,
     check_library,
-    list_installed_parts,
+    list_installed_paths,
     locate_nagi_sdr,
 )
 from nagi.labs.shape import EMULATOR
@@ -64,12 +64,12 @@ def _compute_checksum() -> str | None:
     """Return a SHA-256 over nagi-sdr and all files that it needs, or None without nagi-sdr."""
     if not locate_nagi_sdr().is_file():
         return None
-    program, *parts = list_installed_parts()
+    program, *further_paths = list_installed_paths()
     prefix = program.parent.parent
     installed_files = {
         file
-        for part in parts
-        for file in (part.rglob("*") if part.is_dir() else [part])
+        for path in further_paths
+        for file in (path.rglob("*") if path.is_dir() else [path])
         if file.is_file()
     }
     files = [program, *sorted(path for path in installed_files if path.suffix != ".pyc")]

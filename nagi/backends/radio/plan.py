@@ -28,7 +28,7 @@ from nagi.plan.air_time import load_air_time
 from nagi.plan.request import PlanRequest
 from nagi.spec.links import DirectionSettings, Link
 
-MIN_DELAY_NS = 10_000_000  # waveforms are computed during the link's delay, which must be longer
+MIN_DELAY_NS = 10_000_000  # smallest delay of a link, during which waveforms are computed
 # With interference, an outcome is known only later: gr-nagi computes interference 2 ms after the
 # end of a transmission (margin_ns in `interference`).
 MIN_FEEDBACK_NS = 4_000_000

@@ -49,11 +49,11 @@ def locate_nagi_sdr() -> Path:
     return paths.executable("nagi-sdr")
 
 
-def list_installed_parts() -> list[Path]:
+def list_installed_paths() -> list[Path]:
     """Return the path of nagi-sdr, followed by those installed files and folders that it needs."""
     program = locate_nagi_sdr().resolve()
-    parts = {part for pattern in _INSTALLED for part in program.parent.parent.glob(pattern)}
-    return [program, *sorted(parts)]
+    further_paths = {path for pattern in _INSTALLED for path in program.parent.parent.glob(pattern)}
+    return [program, *sorted(further_paths)]
 
 
 def check_library() -> StepResult:

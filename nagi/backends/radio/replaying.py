@@ -34,8 +34,8 @@ def make_replay_settings(plan: RunPlan, transmissions: Transmissions) -> Setting
     """Make settings with which nagi-link's model repeats the recorded losses and SNRs of radios.
 
     The setting `loss` is a trace of the numbers of the transmissions that the radio lost. The
-    setting `rate_adaptation` contains the measured SNRs. Each retransmission by ARQ has a number of
-    its own.
+    setting `rate_adaptation` contains the measured SNRs. Retransmissions by ARQ are numbered like
+    other transmissions.
 
     Returns:
         (link, direction) -> settings that replace settings of the plan, for each direction of a

@@ -107,6 +107,7 @@ def _compute_shares(label: str, modes: list[str], table: pd.DataFrame) -> ModeSh
 
 
 def _describe_figure(panels: list[ModeShares]) -> str:
+    """Return the alternative text: the most frequent mode at the lowest and highest SNR."""
     sentences = []
     for panel in panels:
         mode_at_lowest_snr, mode_at_highest_snr = (

@@ -54,7 +54,7 @@ class _SnrGroup:
 
     @property
     def failed(self) -> int:
-        """The number of transmissions with another reported outcome than received."""
+        """The number of transmissions that the radio reported as not received."""
         return self.answered - self.count("received")
 
 
@@ -150,7 +150,7 @@ def _collect_measured_snrs_db(material: Material, run_id: str, subject: str) -> 
 def _compose_table(groups: dict[_Key, _SnrGroup]) -> Table:
     """Return the table of transmissions, one row per direction, radio and configured SNR.
 
-    A cause that only devices have is a column only if there are such transmissions.
+    Causes of loss that only UHD devices report are columns only if they occurred.
     """
     device_causes = [
         name for name in _DEVICE_CAUSES if any(group.count(name) for group in groups.values())

@@ -137,7 +137,7 @@ Mode = Annotated[str, BeforeValidator(_parse_mode)]
 
 
 class SnrTableAdaptation(Strict):
-    """Rate adaptation by SNR: the last measured SNR selects the fastest mode that permits it."""
+    """Rate adaptation by SNR: the fastest mode whose smallest SNR the last measured SNR reaches."""
 
     kind: Literal["snr_table"] = Field(description="kind of rate adaptation")
     table: Annotated[dict[Mode, Level], Field(min_length=1, max_length=16)] = Field(
@@ -235,7 +235,7 @@ class Radio(RadioChannel):
 
     @model_validator(mode="after")
     def _check_devices(self) -> Self:
-        """Check that there is `uhd` if `by: uhd`, and settings of the channel otherwise."""
+        """Check that `by: uhd` has `uhd` and no settings of the channel; others have no `uhd`."""
         if self.by != "uhd":
             if self.uhd is not None:
                 message = f"`uhd` together with `by: {self.by}`"
@@ -258,6 +258,7 @@ class Radio(RadioChannel):
 
     @model_validator(mode="after")
     def _check_one_rate(self) -> Radio:
+        """Check that either rate or sample_rate, and modulation or rate_adaptation, is given."""
         if self.rate_adaptation is not None:
             for key in ("modulation", "code_rate", "rate"):
                 if getattr(self, key) is not None:

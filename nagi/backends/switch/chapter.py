@@ -39,15 +39,15 @@ class _SwitchChapter(Chapter):
                 continue
             descriptions = []
             for switch in accounts:
-                program = _TARGET_PHRASES[switch.target]
-                timed = switch.scheduling and not material.in_virtual_time
-                scheduling = f" ({switch.scheduling})" if timed else ""
+                target = _TARGET_PHRASES[switch.target]
+                shows_scheduling = switch.scheduling and not material.in_virtual_time
+                scheduling = f" ({switch.scheduling})" if shows_scheduling else ""
                 notes = "".join(f"; {notice}" for notice in switch.notices)
                 planned = plan.node(switch.node).switch
                 own_pipeline = None if planned is None else planned.own
                 pipeline = "edge.p4" if own_pipeline is None else own_pipeline.name
                 descriptions.append(
-                    f"{switch.node}: {pipeline} {program} {switch.version}{scheduling}{notes}"
+                    f"{switch.node}: {pipeline} {target} {switch.version}{scheduling}{notes}"
                 )
             return [("Switches", ". ".join(descriptions))]
         return []

@@ -72,6 +72,7 @@ class SwitchVerifier(Verifier):
     def collect(
         self, plan: RunPlan, sources: Mapping[str, Path], began_s: float, target: Path
     ) -> Switches | None:
+        """Write switches.json and, for switches with edge.p4, queue_samples.parquet."""
         if not plan.switches():
             return None
         accounts, samples = [], []

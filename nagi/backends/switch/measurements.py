@@ -109,9 +109,11 @@ def count_unaccounted(plan: RunPlan, recorded: Records, switches: Switches) -> l
 
 
 def _count_missing(switch: SwitchAccount) -> int | None:
-    """Return the packets received or created, minus the packets sent, waiting or dropped.
+    """Return how many packets a switch received, but neither sent nor dropped nor has in a queue.
 
-    Return None if the switch does not report all drops.
+    Return a negative number if the switch counted more packets as sent or dropped than it received,
+    and None if the switch does not report all drops. Packets that the controller sent are taken
+    into account.
     """
     missing = 0
     for port in switch.ports:
@@ -160,8 +162,8 @@ def _describe_port(
     plan: RunPlan, switch: SwitchAccount, port: SwitchPortAccount
 ) -> Iterator[Information]:
     """Yield the information on one port. See describe_switches()."""
-    share = plan.switch_share(LinkDirection(link=port.link, direction=port.direction))
-    if share is None:
+    settings = plan.switch_share(LinkDirection(link=port.link, direction=port.direction))
+    if settings is None:
         return
     subject = f"switch {switch.node}, {port.link} {port.direction}"
     counts = {
@@ -174,7 +176,7 @@ def _describe_port(
         ),
         "switch_marks": (
             "packets marked with ECN's CE",
-            share.mark and port.counters and port.counters.marked,
+            settings.mark and port.counters and port.counters.marked,
         ),
     }
     for name, (description, count) in counts.items():
@@ -186,17 +188,17 @@ def _describe_port(
                 unit="packets",
                 subject=subject,
             )
-    if port.backlogged is not None and share.rate_bps is not None:
+    if port.backlogged is not None and settings.rate_bps is not None:
         rate = port.backlogged.bytes * 8e9 / port.backlogged.length_ns
         yield Information(
             name="switch_rate",
             description="rate while packets waited, by the switch's clock; "
-            f"configured: {share.rate_bps / 1e6:g} Mb/s",
+            f"configured: {settings.rate_bps / 1e6:g} Mb/s",
             value=round(rate / 1e6, 6),
             unit="Mb/s",
             subject=subject,
         )
-    loss = share.loss
+    loss = settings.loss
     if port.counters is None:
         return
     if isinstance(loss, BernoulliLossPlan) and loss.probability:

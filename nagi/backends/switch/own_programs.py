@@ -114,6 +114,7 @@ def hash_text(text: str) -> str:
 
 
 def _find_named_file(request: PlanRequest, key_path: KeyPath, name: str) -> Path:
+    """Return the path of a file that the experiment file names. Raise InputError if missing."""
     path = request.document.resolve_path(name)
     if not is_file(path):
         raise request.missing_file(key_path, name)

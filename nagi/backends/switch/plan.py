@@ -93,11 +93,13 @@ class SwitchPlanner(Planner):
         ports = []
         for number, link in enumerate(links, start=1):
             direction = self._request.topology.get_direction(link, node)
-            share = None
+            shaped_settings = None
             if self._is_shaped(link, direction):
-                share = self._plan_share(node, link, direction, directions[link, direction])
+                shaped_settings = self._plan_shaped_settings(
+                    node, link, direction, directions[link, direction]
+                )
             packet_bytes = packets[link]
-            rate_bps = share.rate_bps if share else None
+            rate_bps = shaped_settings.rate_bps if shaped_settings else None
             if rate_bps is not None and packet_bytes is None and self._target.counts_packets:
                 raise self._request.error(
                     self._request.locate_setting(link, direction, "rate"),
@@ -109,7 +111,7 @@ class SwitchPlanner(Planner):
                 SwitchPortPlan(
                     number=number,
                     link=link,
-                    imposes=share,
+                    imposes=shaped_settings,
                     packet_bytes=packet_bytes,
                     sample_every=find_sample_interval(rate_bps, packet_bytes)
                     if rate_bps and packet_bytes and own_pipeline is None
@@ -137,7 +139,7 @@ class SwitchPlanner(Planner):
                 shares.append([node.name, share])
         return shares
 
-    def _plan_share(
+    def _plan_shaped_settings(
         self, node: str, link: str, direction: DirectionName, plan: DirectionPlan
     ) -> DirectionPlan:
         """Return the settings of a direction that its switch applies.

@@ -46,6 +46,7 @@ class SwitchNodePrograms(Programs):
         return _list_programs(_IN_GUEST) if node in shape.switches else {}
 
     def list_guest_mounts(self, plans: Sequence[RunPlan]) -> dict[Path, Path]:
+        """Return the files of nagi-switch and of the other targets of `plans`."""
         if not any(plan.switches() for plan in plans):
             return {}
         # bmv2's switches and nagi-p4runtime find their files relative to their own paths.

@@ -123,7 +123,7 @@ def remove_switch_share(direction: DirectionPlan) -> DirectionPlan:
 
 
 def find_sample_interval(rate_bps: int, packet_bytes: int) -> int:
-    """Return of how many packets one is sampled, so that there are about SAMPLES_PER_S per second.
+    """Return n such that sampling every n-th packet gives about SAMPLES_PER_S samples per second.
 
     Args:
         rate_bps: The rate of the port. Packets are assumed to leave at this rate.

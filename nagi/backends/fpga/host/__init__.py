@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FPGAs on the emulator's host.
+"""Run FPGAs on the emulator's host.
 
-nagi-fpga simulates a core and works together with nagi-link. Boards replace nagi-link.
+nagi-fpga simulates the core of one link, and works together with nagi-link. Boards carry all links
+of a run, and replace nagi-link.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from nagi.backends.fpga.host.simulated_core import SimulatedCore
 
 
 class FpgaHost(HostPart):
-    """The boards that carry all links of a run, or the processes of nagi-fpga, one per core."""
+    """The host part of FPGAs, which starts boards, or one nagi-fpga per simulated core."""
 
     def find_problems(self, batch: Batch) -> list[str]:
         if not batch.is_emulator:
@@ -47,7 +48,8 @@ class FpgaHost(HostPart):
     def start_companions(
         self, configuration: Json, plan: RunPlan, job: Job, directory: str
     ) -> Iterator[Companion]:
-        configured = {link["name"]: link for link in configuration["links"]}
+        """Start one nagi-fpga per link with a simulated core; give its socket to nagi-link."""
+        configured_links = {link["name"]: link for link in configuration["links"]}
         program = job.backends.get("fpga", {}).get("nagi_fpga")
         for link in simulated_core.list_simulated(plan):
             if program is None:
@@ -55,7 +57,7 @@ class FpgaHost(HostPart):
                     f"link {link.name} is an FPGA link, but the batch does not name nagi-fpga"
                 )
             core = SimulatedCore(program, link.name, directory)
-            (configured[link.name]["core"],) = core.descriptors
+            (configured_links[link.name]["core"],) = core.descriptors
             yield core
 
 

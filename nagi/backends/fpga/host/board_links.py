@@ -26,7 +26,7 @@ from nagi_fpga.records import CoreRecord
 
 _POLL_S = 0.01  # the board's ring of 512 records fills in 50 ms at 10,000 packets per second
 _DRAIN_S = 3.0  # longest wait at the end of a run until no packets are in queues or on links
-_LATE_NS = 1_000_000  # packets that leave by more than this too late are late, as in nagi-link
+_LATE_NS = 1_000_000  # a packet that leaves more than this after its due time counts as late
 DIRECTIONS = ("forward", "backward")
 
 
@@ -49,8 +49,8 @@ def list_on_boards(plan: RunPlan) -> list[LinkPlan]:
 def find_problems(plans: list[RunPlan], images: Optional[str]) -> list[str]:
     """Open the board of each link, and return a message for each board that cannot be used.
 
-    Messages contain the key of the experiment file and the cure. A board that runs another build of
-    the core than this nagi's is loaded with the bitstream in `images`.
+    Messages contain the key of the experiment file and the cure. If a board runs another build of
+    the core than the build in `images`, the board is loaded with the bitstream in `images`.
 
     Args:
         plans: the runs to check.
@@ -259,6 +259,7 @@ class BoardLinks:
         self._undo.close()
 
     def _build_account(self) -> Json:
+        """Return the contents of links.json."""
         notices = [
             f"link {link.name}: the board's clock was set with an error of at most "
             f"{link.epoch_error_ns} ns"
@@ -290,6 +291,7 @@ class BoardLinks:
 
 
 def _describe_link(link: _BoardLink) -> Json:
+    """Return the entry of a link in links.json: its two ports and its two directions."""
     directions = {
         name: _describe_direction(
             drop_nulls(getattr(link.link, name)),
@@ -298,7 +300,7 @@ def _describe_link(link: _BoardLink) -> Json:
         )
         for name in DIRECTIONS
     }
-    # Packets that port a receives are direction forward. Packets that port b receives are backward.
+    # Port a receives the packets of direction forward. Port b receives those of direction backward.
     ports = {
         port.name: _describe_port(
             port, port_before, link.counters[incoming], link.counters[outgoing]
@@ -313,6 +315,14 @@ def _describe_link(link: _BoardLink) -> Json:
 def _describe_port(
     port: PortState, port_before: PortState, incoming: dict[str, int], outgoing: dict[str, int]
 ) -> Json:
+    """Return the entry of a port in links.json.
+
+    Args:
+        port: counters of the port at the end of the run.
+        port_before: counters of the port at the start of the run.
+        incoming: counters of the direction whose packets the port receives.
+        outgoing: counters of the direction whose packets the port sends.
+    """
     return {
         "interface": f"port {port.name} of the board",
         "io": "gateware",
@@ -329,6 +339,8 @@ def _describe_port(
 def _describe_direction(
     config: Json, counters: dict[str, int], core_records: list[CoreRecord]
 ) -> Json:
+    """Return the entry of a direction in links.json, from the core's counters and records."""
+    # Fate 0 is a delivered packet.
     lateness = sorted(record.late_ns for record in core_records if record.fate == 0)
     return {
         "config": config,

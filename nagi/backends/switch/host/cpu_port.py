@@ -30,7 +30,7 @@ class CpuPort:
         names = (SWITCH_INTERFACE, AGENT_INTERFACE)
         run_command(["ip", "link", "add", names[0], "type", "veth", "peer", "name", names[1]])
         for name in names:
-            # Without IPv6, the kernel sends no packets of its own over the interfaces.
+            # Without IPv6, only the controller and the switch send packets over the interfaces.
             if os.path.exists(_IPV6.format(name)):
                 with open(_IPV6.format(name), "w", encoding="ascii") as file:
                     file.write("1")

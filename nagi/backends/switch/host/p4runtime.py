@@ -253,8 +253,8 @@ class LocalSwitch:
     """A switch with a P4Runtime server that the agent has started, in a lab on one machine.
 
     Args:
-        programs: paths of the programs. simple_switch_grpc is used if there is a path of it.
-            Otherwise nagi-p4runtime is used, in front of nagi-switch.
+        programs: paths of the programs. If they contain simple_switch_grpc, this program is the
+            switch. If not, nagi-switch is the switch, and nagi-p4runtime its P4Runtime server.
         nagi_switch: path of nagi-switch. It is needed for nagi-p4runtime only.
         settings: nagi-switch's configuration. simple_switch_grpc uses its CPU port only.
         ports: (port number, interface) of each port.

@@ -343,7 +343,7 @@ class RunningP4RuntimeSwitch(RunningSwitch):
         else:
             assert programs is not None  # p4runtime.find_problem() checks it
             address, device_id, modules = p4runtime.LOCAL_ADDRESS, 1, programs.modules
-            # Switches of the inventory record neither digests nor drops. Do the same here.
+            # Record neither digests nor drops, because switches of the inventory do not either.
             settings = build_configuration(plan, node, job.interfaces, epoch_s, virtual=job.virtual)
             settings = {k: v for k, v in settings.items() if k not in ("digests", "drops")}
             ports = [
@@ -362,6 +362,7 @@ class RunningP4RuntimeSwitch(RunningSwitch):
         self._client = p4runtime.Client(address, device_id, modules)
 
     def begin(self) -> None:
+        """Install pipeline and entries, and read the counters, which need not start at 0."""
         program = p4info = None
         if self._local is not None:
             self._local.wait_until_ready()
