@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Fpga(Strict):
-    """The FPGA link emulator: the link model as gateware, see docs/fpga-in-the-loop.md."""
+    """The FPGA that emulates a link, see docs/fpga-in-the-loop.md."""
 
     by: Literal["simulated", "board"] = Field(
         "simulated",
@@ -83,6 +83,6 @@ def is_simulated(link: Link) -> bool:
 
 
 part = Keys(
-    emulators={"fpga": "the link model as gateware"},
+    emulators={"fpga": "an FPGA core, which implements the link model as gateware"},
     link_keys={"fpga": Key(Fpga, "the FPGA, if `emulator: fpga`; simulated if not given")},
 )

@@ -57,6 +57,7 @@ class Reach:
         )
 
     def _has_neighbour(self, node: str, positions: dict[str, Position]) -> bool:
+        """Return whether `node` decodes any station, or any station decodes `node`."""
         return any(
             self._decodes(node, other, positions) or self._decodes(other, node, positions)
             for other in self._names

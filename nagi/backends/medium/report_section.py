@@ -101,9 +101,8 @@ def _compose_map(material: Material, medium: MediumPlan) -> Figure:
             f" Circles around {figures.central_station(drawn)}: the distances up to which its "
             "frames are decoded (solid) and sensed (dotted)."
         )
-    motion_note = (
-        " Dotted lines: where stations move." if any(s.trace for s in drawn.stations) else ""
-    )
+    has_motion = any(station.trace for station in drawn.stations)
+    motion_note = " Dotted lines: paths of stations that move." if has_motion else ""
     paths = "; ".join(f"{name}: {', '.join(nodes)}" for name, nodes in drawn.paths)
     arrangement = "at their positions" if drawn.in_metres else "on a circle"
     start_note = " at the start" if motion_note else ""
@@ -237,7 +236,6 @@ def _compose_frame_table(material: Material, name: str, runs: list[_Run]) -> Tab
 class _Packets:
     """Counts of packets at all stations of a medium, summed over runs."""
 
-    runs: int = 0
     tried: int = 0  # packets delivered or given up
     given_up: int = 0
     dropped: int = 0  # because the queue was full
@@ -247,7 +245,6 @@ class _Packets:
 
     def add(self, run: _Run) -> None:
         """Add the counts of one run."""
-        self.runs += 1
         for station in run.account.stations:
             packets = station.packets
             self.tried += packets.delivered + packets.given_up

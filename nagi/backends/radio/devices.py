@@ -19,7 +19,8 @@ def plan_uhd(request: PlanRequest, name: str, link: Link) -> UhdPlan | None:
         link: Settings of the link.
 
     Raises:
-        InputError: The devices are not for the nodes of the link, or a setting contradicts them.
+        InputError: A device is for a node that the link does not have, a direction has settings of
+            a simulated channel, or both nodes share a channel with full duplex.
     """
     radio = link.find_settings(Radio)
     uhd = radio.uhd if radio is not None else None

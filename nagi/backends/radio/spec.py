@@ -298,7 +298,7 @@ def resolve_channel(link: Link, direction: DirectionName) -> RadioChannel:
 
 
 part = Keys(
-    emulators={"sdr": "the link is a radio by GNU Radio, which decides rate and losses"},
+    emulators={"sdr": "a radio of GNU Radio, which decides rate and losses"},
     link_keys={"radio": Key(Radio, "the radio, if `emulator: sdr`")},
     direction_keys={
         "radio": Key(RadioChannel, "settings of the radio's channel that differ in this direction")

@@ -64,7 +64,9 @@ def _make_account(plan: RunPlan, node: NodePlan, record: SwitchRecord) -> Switch
     if account is not None:
         ingress_causes = ("ingress", "malformed", "checksum")
         dropped = account["p4"]["dropped"]
-        other_drops = {cause: n for cause, n in dropped.items() if cause not in ingress_causes}
+        other_drops = {
+            cause: count for cause, count in dropped.items() if cause not in ingress_causes
+        }
         del other_drops["recirculated"]  # edge.p4 drops its samples of queues on purpose
         if counters is None:  # a user's program drops on purpose
             del other_drops["egress"]

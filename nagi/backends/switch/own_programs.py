@@ -27,18 +27,18 @@ from nagi.spec.yaml_source import KeyPath
 
 COMPILER, COMPILER_VARIABLE = "p4c-bm2-ss", "P4C"
 NAGI_SWITCH = "nagi-switch"
-MAX_PROBLEMS = 5
+MAX_PROBLEMS = 5  # most errors of p4c that are shown
 MAX_BYTES = 16 << 20  # largest size of a file, because each plan of the experiment contains it
 # nagi's own programs are compiled with the same flags (p4/tests/record.py).
 _FLAGS = ("--std", "p4-16", "--arch", "v1model")
-_AT_LINE = re.compile(
+_COMPILER_ERROR = re.compile(
     r"^(?P<file>[^\s:(][^:(]*)\((?P<line>\d+)\): (?:\[--Werror=[\w-]+\] )?(?:syntax )?error: "
     r"(?P<message>.*)$",
     re.M,
 )
 
 
-# The files that nagi-switch reads in a check, and the format of its error messages.
+# The names of the files that nagi-switch reads in a check, and the format of its error messages.
 _SETTINGS, _PROGRAM, _ENTRIES = "switch.json", "program.json", "entries.jsonl"
 _ERROR = re.compile(r"(?P<file>[\w.]+)(?::(?P<line>\d+))?: (?P<message>.*)", re.S)
 
@@ -60,7 +60,7 @@ def plan_own_pipeline(
         key_path: Key path of the program's settings in the experiment file.
         settings: The program's settings.
         target: The target that executes the program, such as nagi-switch.
-        ports: Number of ports of the switch.
+        ports: Number of ports of the switch, one per link.
 
     Raises:
         InputError: A file is missing or damaged, the target does not support a setting, or
@@ -345,7 +345,7 @@ def _parse_problems(messages: str, path: Path) -> list[Problem]:
     cure = "correct it"
     problems = [
         Problem(error["message"], cure, str(path.parent / error["file"]), int(error["line"]))
-        for error in list(_AT_LINE.finditer(messages))[:MAX_PROBLEMS]
+        for error in list(_COMPILER_ERROR.finditer(messages))[:MAX_PROBLEMS]
     ]
     if not problems:
         output = excerpt(" / ".join(messages.strip().splitlines()[:3]))

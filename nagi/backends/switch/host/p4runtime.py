@@ -302,7 +302,8 @@ class LocalSwitch:
                 *_build_cpu_port_option(settings),
             ]
         else:
-            assert nagi_switch is not None and programs.nagi_p4runtime is not None  # find_problem()
+            # find_problem() has checked both programs.
+            assert nagi_switch is not None and programs.nagi_p4runtime is not None
             version = host.read_version(nagi_switch, "--version")
             self.version = f"nagi-switch {version.split()[-1]} behind {_SERVER}"
             self._name = _SERVER

@@ -345,7 +345,8 @@ class RunningP4RuntimeSwitch(RunningSwitch):
             address, device_id, modules = p4runtime.LOCAL_ADDRESS, 1, programs.modules
             # Record neither digests nor drops, because switches of the inventory do not either.
             settings = build_configuration(plan, node, job.interfaces, epoch_s, virtual=job.virtual)
-            settings = {k: v for k, v in settings.items() if k not in ("digests", "drops")}
+            for key in ("digests", "drops"):
+                del settings[key]
             ports = [
                 (port.number, job.interfaces[port.link]) for port in require_switch(node).ports
             ]
