@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measure the certificate's checks of FPGA cores, simulated or on boards."""
+"""Measure the certificate's checks of FPGA cores."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ LIMITS = {
 class FpgaVerifier(Verifier):
     """The checks that cores released packets in time, and had memory for all packets.
 
-    The counts are in links.json, under `core` of each direction.
+    The counts are in links.json, under `core` of each direction. Boards do not write `core`, so the
+    checks have values only for simulated cores.
     """
 
     limits: Mapping[str, Mapping[str, Limit]] = {"Runs with FPGAs": LIMITS}
