@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Backends, which carry packets between nodes: one folder each, all with the same files."""
+"""Backends, which carry packets between nodes. Each is a folder; interface.py lists its files."""

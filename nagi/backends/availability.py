@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether a host has what runs need, with the reason and the cure if it has not."""
+"""State whether a host has a program that runs need and, if not, the reason and the cure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 class Availability:
     """The answer to whether a program or device can be used.
 
-    If not, there are a reason and a cure. If it can be used, they may describe a limitation.
+    Attributes:
+        available: Whether the program or device can be used.
+        reason: Why it cannot be used. If it can be used, a limitation, or empty.
+        cure: What the user can do about `reason`.
     """
 
     available: bool
@@ -23,12 +26,12 @@ class Availability:
 
 
 def judge_program(program: str, facts: ProgramFacts, cure: str) -> Availability:
-    """Return whether a host has a program.
+    """Return whether a host has a program: the program must have reported its version.
 
     Args:
         program: The name of the program.
         facts: The report of the host's agent about the program.
-        cure: How to install the program there.
+        cure: How to install the program on the host.
     """
     if facts.version is not None:
         return Availability(True)

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Define the interface between nagi's packages and its backends.
 
-A backend is a folder next to this file. Each class here stands for one file of such a folder, and
-the object `part` of that file has the attributes and methods of the class. A backend leaves out the
-files that it does not need. The packages iterate over the backends (registry.py), and know none by
-its name.
+A backend is a folder next to this file. Each file of the folder exports one object, called `part`.
+The classes in this module define the attributes and methods of these objects, one class per file.
+A backend leaves out the files that it does not need. The packages of nagi iterate over the backends
+(registry.py), and do not contain the names of backends.
 
 | file | used by | class |
 | --- | --- | --- |
@@ -61,68 +61,85 @@ Json = dict[str, Any]
 
 
 class Key(NamedTuple):
-    """A key of the experiment file: the class of its settings, and its description."""
+    """A key of the experiment file: the class of its value, and its description in the schema."""
 
     settings: type[Strict]
     description: str
 
 
 class SectionKey(NamedTuple):
-    """A key at the top of the experiment file, such as `media`: name -> shared medium."""
+    """A key at the top level of the experiment file, such as `media`.
 
-    settings: type[Strict]  # of one medium, which is a SharedMedium of nagi.spec.shared_media
-    noun: str  # for one medium in messages
-    description: str
+    The value of the key in the file is a mapping: name -> settings of a shared medium.
+    """
+
+    settings: type[Strict]  # the class of one medium, a SharedMedium of nagi.spec.shared_media
+    noun: str  # what messages call one entry, such as `medium`
+    description: str  # of the key, in the schema
 
 
 class NodeKind(NamedTuple):
     """A kind of nodes in addition to `host` and `router`."""
 
-    description: str  # follows `a router forwards by its kernel, `
-    settings: type[Strict] | None = None  # of a node `{KIND: ...}`; KIND is one of its keys
-    shapes_directions: bool = False  # whether `shaped_by: KIND` is possible
+    description: str  # in the schema, where it follows `a router forwards by its kernel, `
+    # The class of a node that is written as a mapping. The class has a key with the kind's name.
+    settings: type[Strict] | None = None
+    shapes_directions: bool = False  # whether links may have `shaped_by: KIND`
 
 
 @dataclass(frozen=True)
 class Keys:
     """Keys and values of the experiment file that belong to the backend (spec.py).
 
-    spec.py must not import nagi.spec.links or nagi.spec.experiment, which are made from it.
+    spec.py must not import nagi.spec.links or nagi.spec.experiment, because these modules build
+    their classes from the keys of all backends.
+
+    Attributes:
+        emulators: Value of `emulator:` -> its description.
+        link_keys: Keys of a link.
+        direction_keys: Keys of a direction, under `forward` or `backward` of a link.
+        sections: Keys at the top level of the file.
+        node_kinds: Values of a node, in addition to `host` and `router`.
+        union_tags: Key that selects a model, such as `by` in `reach: {by: sinr}` -> what messages
+            call it, such as `reach model`.
     """
 
-    emulators: Mapping[str, str] = field(default_factory=dict)  # `emulator:` -> description
+    emulators: Mapping[str, str] = field(default_factory=dict)
     link_keys: Mapping[str, Key] = field(default_factory=dict)
-    direction_keys: Mapping[str, Key] = field(default_factory=dict)  # of forward and backward
+    direction_keys: Mapping[str, Key] = field(default_factory=dict)
     sections: Mapping[str, SectionKey] = field(default_factory=dict)
     node_kinds: Mapping[str, NodeKind] = field(default_factory=dict)
-    # Keys of settings by which a mapping selects one of several models -> name for messages.
     union_tags: Mapping[str, str] = field(default_factory=dict)
 
 
 class Planner:
-    """The backend's share in the plan of one point (plan.py).
+    """The planner of a backend's links, media and nodes, for one point (plan.py).
 
-    A backend overrides the methods that concern it. Methods raise InputError, with file, line and
-    cure, for settings that the backend does not support.
+    A point is a combination of values of the experiment's axes. A backend overrides the methods
+    that it needs. Methods raise InputError, with file, line and cure, for settings that the backend
+    does not support.
 
     Args:
         request: The point that is planned.
 
     Attributes:
-        links: The links that the backend carries -> their plans. A plan that is a Contract becomes
-            the field of LinkPlan that has the backend's name. JSON is put into `LinkPlan.parts`.
-        media: The shared media that the backend carries -> the durations of their frames.
-        nodes: The nodes whose packets the backend forwards, instead of the kernel.
+        links: Link that the backend carries -> the backend's plan of the link. If the plan is a
+            Contract, it becomes the field of LinkPlan that has the backend's name. If it is JSON,
+            it is put into `LinkPlan.parts`.
+        media: Shared medium that the backend carries -> the settings that decide the durations of
+            its frames.
+        nodes: The nodes whose packets are forwarded by the backend instead of the kernel.
     """
 
     # What messages call a link of the backend, such as `a radio`.
     noun: ClassVar[str] = "a link of another emulator"
-    # Whether the plans of links decide the seed. If not, runs have the same random draws with the
-    # backend as with nagi-link.
+    # Whether the seed depends on the plans in `links`. If not, a run has the same random draws
+    # with the backend as with nagi-link.
     decides_seed: ClassVar[bool] = True
     # Whether the backend's program also carries all other links of the run, in place of nagi-link.
     replaces_emulator: ClassVar[bool] = False
-    # Whether the time to empty a queue includes the framing of its packets.
+    # Whether the time to empty a queue includes the time to transmit the preambles and headers
+    # that the backend adds to packets.
     queues_framing: ClassVar[bool] = False
 
     def __init__(self, request: PlanRequest) -> None:
@@ -133,7 +150,10 @@ class Planner:
 
     @staticmethod
     def find_reach(medium: SharedMedium) -> Reach | None:
-        """Return which stations of a medium receive each other, or None if another carries it."""
+        """Return which stations of a medium receive each other.
+
+        Return None if the backend does not carry the medium.
+        """
         return None
 
     @property
@@ -147,32 +167,45 @@ class Planner:
         return 0.0
 
     def require_compatible(self, others: Sequence[Planner]) -> None:
-        """Raise InputError if the planners of other backends cannot share the run with this one."""
+        """Raise InputError if a link of another backend cannot be in a run with one of `links`.
+
+        Args:
+            others: The planners of the other backends, for the same point.
+        """
 
     def plan_channel(self, link: str, settings: DirectionSettings) -> DirectionPlan | None:
         """Return rate, delay and losses of a direction of one of `links`.
 
-        Returns None if the settings of the direction give them, as for links of nagi-link.
+        Return None if rate, delay and losses follow from the settings alone, as for nagi-link.
         """
         return None
 
     def require_settings(
         self, link: str, direction: DirectionName, settings: DirectionSettings
     ) -> None:
-        """Raise InputError if settings of a direction of any link exclude each other."""
+        """Raise InputError if settings of a direction exclude each other.
+
+        Called for all links, including those that the backend does not carry.
+        """
 
     def require_fit(self, directions: Mapping[tuple[str, DirectionName], DirectionPlan]) -> None:
-        """Raise InputError if a direction of one of `links` exceeds the capacity of the backend."""
+        """Raise InputError if a direction of one of `links` exceeds the capacity of the backend.
+
+        Args:
+            directions: The plans of the directions of all links.
+        """
 
     def get_emulator_share(
         self, link: str, direction: DirectionName, plan: DirectionPlan
     ) -> DirectionPlan:
-        """Return the part of a direction that the backend leaves to the emulator.
+        """Return a direction without the settings that nodes of the backend apply themselves.
+
+        The emulator applies the settings that remain after this method of all backends.
 
         Args:
-            link: Name of any link, also of one that the backend does not carry.
+            link: Name of any link, including links that the backend does not carry.
             direction: The direction of the link.
-            plan: The part of the direction that other backends leave to the emulator.
+            plan: The direction without the settings that nodes of earlier backends apply.
         """
         return plan
 
@@ -182,13 +215,13 @@ class Planner:
         directions: Mapping[tuple[str, DirectionName], DirectionPlan],
         packets: Mapping[str, int | None],
     ) -> SwitchPlan:
-        """Return how one of `nodes` forwards packets.
+        """Return the plan by which one of `nodes` forwards packets.
 
         Args:
             node: Name of the node.
-            directions: The directions of all links, including what the node does instead of the
-                emulator.
-            packets: IP bytes of the largest packet on each link, or None if no flow crosses it.
+            directions: The directions of all links, with all settings of the experiment file: those
+                that the node applies, and those that the emulator applies.
+            packets: Link -> IP bytes of the largest packet on it, or None if no flow crosses it.
         """
         raise NotImplementedError
 
@@ -197,12 +230,12 @@ class Planner:
 
         Args:
             traffic_s: Start of the traffic, in seconds since the start of the run.
-            packets: IP bytes of the largest packet on each medium, or None if no flow crosses it.
+            packets: Medium -> IP bytes of the largest packet on it, or None if no flow crosses it.
         """
         return []
 
     def encode_media_for_seed(self, media: Sequence[MediumPlan]) -> list[str]:
-        """Return the plans of the backend's media as JSON, from which seeds are derived.
+        """Return the plans of the backend's media, each as JSON text from which seeds are derived.
 
         Args:
             media: The media of all backends, in the order of the run's plan.
@@ -210,73 +243,88 @@ class Planner:
         return []
 
     def list_shares_for_seed(self, nodes: Sequence[NodePlan]) -> list[Any]:
-        """Return, as JSON for seeds, what nodes shape of directions instead of the emulator."""
+        """Return the settings of directions that `nodes` apply instead of the emulator.
+
+        The result is JSON from which seeds are derived.
+
+        Args:
+            nodes: The plans of all nodes of the run.
+        """
         return []
 
 
 class Reach(Protocol):
-    """The stations of a medium that receive each other's frames at the start."""
+    """The reception of frames between the stations of a medium."""
 
     def list_neighbours(self, node: str) -> list[str]:
-        """Return the stations that exchange frames with `node`, in the order of the stations."""
+        """Return the stations that exchange frames with `node` at the start of a run.
+
+        The result is in the order of the medium's stations.
+        """
 
     def is_ever_in_reach(self, node: str) -> bool:
-        """Return whether at any time `node` decodes a station, or a station decodes it."""
+        """Return whether at any time `node` decodes another station, or is decoded by one."""
 
 
-# The `part` of plan.py: a class that is called with a PlanRequest, once for each point.
+# The `part` of plan.py: a class that is instantiated with a PlanRequest, once for each point.
 PlannerFactory: TypeAlias = type[Planner]
 
 
 class Needs:
     """The programs and devices that runs with the backend need (needs.py).
 
-    Parts inherit from this class, and override what concerns their backend. A user is a link
-    that needs such a program or device.
+    A backend overrides the methods that it needs. A "user" is a link that needs a program or device
+    of the backend.
     """
 
-    # The predicates of messages about one user, and about several.
+    # The predicates of messages about one user, and about several, such as `is a radio`.
     predicates: tuple[str, str] = ("is not available", "are not available")
-    is_always_needed: bool = False  # whether the emulator of every run starts its programs
+    is_always_needed: bool = False  # whether the emulator starts the backend's programs in any run
 
     def is_needed_by(self, experiment: Experiment) -> bool:
-        """Return whether runs of a point need the backend, so that the build has its programs."""
+        """Return whether runs of a point need the backend.
+
+        If so, the checksums of hash_programs() become part of the runs' build.
+        """
         return False
 
     def list_users(self, plans: Iterable[RunPlan]) -> list[str]:
-        """Return the users in `plans`, each once."""
+        """Return the names of the users in `plans`, without repetitions."""
         return []
 
     def describe(self, users: Sequence[str]) -> str:
-        """Return a clause for messages, such as `link wireless is a radio`."""
+        """Return a clause on `users` for messages, such as `link wireless is a radio`."""
         if len(users) == 1:
             return f"link {users[0]} {self.predicates[0]}"
         return f"links {', '.join(users)} {self.predicates[1]}"
 
     def check_availability(self) -> Availability:
-        """Return whether this machine has what users need. Called only if there are users."""
+        """Return whether this machine has the programs and devices. Called only with users."""
         return Availability(True)
 
     def check_availability_on(self, inspection: Inspection) -> Availability:
-        """Return whether an inspected host has what users need. Called only if there are users."""
+        """Return whether an inspected host has the programs and devices. Called only with users."""
         return Availability(True)
 
     def require_lab(self, plans: Iterable[RunPlan], lab: str) -> None:
-        """Raise InputError if the lab of this name does not support users in `plans`."""
+        """Raise InputError if the lab named `lab` does not support a user in `plans`."""
 
     def hash_programs(self, is_local: bool, switch: SwitchTarget) -> dict[str, str | None]:
-        """Return the SHA-256 of each program that decides results. Called only if a point needs it.
+        """Return the SHA-256 of each program of the backend that can change results of runs.
+
+        Called only if is_needed_by() is true for a point of the experiment, or if
+        is_always_needed is set.
 
         Args:
-            is_local: Whether this machine's programs are used, not those of real hosts.
-            switch: What executes the pipeline of switches.
+            is_local: Whether runs use this machine's programs, not programs of real hosts.
+            switch: The program or device that executes the pipelines of switches.
 
         Returns:
-            Field of Build, or key of its `parts` -> the checksum, or None if the program is missing
-            or not used.
+            Field of Build, or key of `Build.parts` -> the SHA-256, or None if the program is
+            missing or not used.
 
         Raises:
-            InputError: A program is missing that is needed even to plan runs.
+            InputError: A program is missing without which runs cannot be planned.
         """
         return {}
 
@@ -285,21 +333,26 @@ class Needs:
         return 0
 
     def classify_run(self, plan: RunPlan) -> str:
-        """Return a word such as `radios` for runs with the backend. Estimates are per class."""
+        """Return a word for runs with the backend, such as `radios`; empty for other runs.
+
+        The durations of runs are estimated separately for each combination of these words.
+        """
         return ""
 
 
 class Programs:
     """The paths of programs, and the settings, that agents get for the backend (programs.py).
 
-    They become Batch.backends[NAME]. Methods return {} for a node that does not use the backend.
+    Agents get the result of list_local(), list_in_guest() or list_remote() as
+    `Batch.backends[NAME]`. The methods return {} for a node that does not use the backend.
     """
 
     def read_variables(self, variables: Mapping[str, Any]) -> Json:
         """Return the backend's settings of a real host from the host's inventory variables.
 
         Raises:
-            BadValue: a variable is wrong; `key` is the variable, and the key within its value.
+            BadValue: The value of a variable is wrong. `key` names the variable and, after a dot,
+                the key within its value.
         """
         return {}
 
@@ -308,14 +361,15 @@ class Programs:
         return {}
 
     def list_in_guest(self, node: str, shape: Shape) -> Json:
-        """Return the programs for a node in a guest of the virtual lab, by their paths there."""
+        """Return the programs for a node in a guest of the virtual lab, as paths in the guest."""
         return self.list_local(node, shape)
 
     def list_guest_mounts(self, plans: Sequence[RunPlan]) -> dict[Path, Path]:
-        """Return the files that guests see to execute `plans`, path inside -> path outside.
+        """Return the files that guests need to execute `plans`: path in the guest -> path here.
 
-        Programs that find their files relative to their own path have the same path inside. Such
-        files need not exist, and may be in /usr, which all guests see.
+        A program that finds its files relative to its own path must have the same path in the guest
+        and here. Files whose two paths are equal need not exist, and may be in /usr, which all
+        guests see.
         """
         return {}
 
@@ -323,37 +377,41 @@ class Programs:
         """Return the programs for a node that is a real host.
 
         Args:
-            node: the node's name, or that of the emulator
-            shape: the nodes and links in use
-            settings: the host's settings, of read_variables()
-            directory: the directory of nagi's programs on the host
+            node: The name of the node, or EMULATOR of nagi.labs.shape.
+            shape: The nodes and links of the runs.
+            settings: The settings of the host, from read_variables().
+            directory: The directory of nagi's programs on the host.
         """
         return {}
 
     def list_shipped(self, settings: Json, programs: Json) -> dict[str, str]:
-        """Return Ansible's variables with the paths of programs to ship to a real host.
+        """Return the programs to ship to a real host: Ansible variable -> path on this machine.
 
         Args:
-            settings: the host's settings, of read_variables()
-            programs: the programs for its node, of list_remote()
+            settings: The settings of the host, from read_variables().
+            programs: The programs for the host's node, from list_remote().
         """
         return {}
 
 
 class Verifier(ABC):
-    """The records of the backend, and their checks for the certificate (evidence.py).
+    """The reader of the backend's records, which measures checks of the certificate (evidence.py).
 
-    Parts inherit from this class, and override what concerns their backend.
+    A backend overrides the methods that it needs. A check compares a value measured from records
+    with a limit. The certificate of a run contains all its checks.
     """
 
     limits: Mapping[str, Mapping[str, Limit]] = {}  # heading of the manual -> check -> limit
 
     def get_limits(self, plan: RunPlan) -> Mapping[str, Limit]:
-        """Return the limits of the checks that a run has; empty if it does not use the backend."""
+        """Return the limits of the checks that a run has, by the names of the checks.
+
+        The result is empty if the run does not use the backend.
+        """
         return {}
 
     def copy_files(self, plan: RunPlan, sources: Mapping[str, Path], target: Path) -> None:
-        """Copy the files that are results to the run directory. Called for failed runs as well.
+        """Copy the backend's files to the run directory. Called for failed runs as well.
 
         Args:
             plan: The plan of the run.
@@ -365,7 +423,7 @@ class Verifier(ABC):
     def collect(
         self, plan: RunPlan, sources: Mapping[str, Path], began_s: float, target: Path
     ) -> Any:
-        """Convert records to files of the run directory, and return the value for RunRecords.parts.
+        """Convert the backend's records to files of the run directory.
 
         Called only for runs that succeeded on all nodes.
 
@@ -375,13 +433,18 @@ class Verifier(ABC):
             began_s: When the run began, by the emulator's clock, in seconds since the Unix epoch.
             target: The run directory.
 
+        Returns:
+            Any value, which the other methods get as `RunRecords.parts[NAME]`.
+
         Raises:
             InputError: A record is missing or damaged.
         """
         return None
 
     def load(self, plan: RunPlan, directory: Path) -> Any:
-        """Read from the run directory the value that collect() returned for RunRecords.parts.
+        """Read again, from the run directory, the value that collect() returned.
+
+        Return None if the run does not use the backend.
 
         Raises:
             InputError: A file is missing or damaged.
@@ -389,41 +452,61 @@ class Verifier(ABC):
         return None
 
     def make_replay_settings(self, run: RunRecords) -> Settings:
-        """Return the settings with which nagi-link's model replays what the backend did."""
+        """Return settings for links of the backend, with which nagi-link's model replays a run.
+
+        Returns:
+            (link, direction) -> settings of nagi-link that replace settings of the plan, with
+            values that the backend recorded in the run.
+        """
         return {}
 
     @abstractmethod
     def measure(self, run: RunRecords) -> Evidence:
-        """Measure the backend's checks. Without `run.packets`, leave out those that need packets.
+        """Measure the backend's checks. If `run.packets` is None, leave out checks of packets.
 
         Raises:
-            InputError: Records are damaged, or of another run.
+            InputError: Records are damaged, or belong to another run.
         """
 
 
 class Examination(Protocol):
     """The steps by which `nagi doctor NAME` examines this machine (examination.py).
 
-    The command line imports it for the options. The imports that the work needs stand in `examine`.
+    The command line imports the module for its options in every call of `nagi doctor`. Therefore
+    `examine` itself imports the modules that its work needs.
+
+    Attributes:
+        subject: What is examined, as a noun for the help, such as `an FPGA board`.
+        where: A relative clause on the machine that must be examined, such as `which controls the
+            board`. It follows `run it on the emulator's host, `.
+        own_options: The parameters of `examine` that `nagi doctor` accepts only with NAME.
+        examine: A function that performs the examination. Its first argument is a function that
+            shows the user a line of text. Its other parameters are options of `nagi doctor`,
+            annotated for Typer.
     """
 
-    subject: str  # for the help: what is checked
-    where: str  # a relative clause about the machine on which it is examined, for messages
-    own_options: tuple[str, ...] = ()  # parameters of `examine` that are refused without NAME
-    # Parameters after the first are options of `nagi doctor`, annotated for Typer. The first is a
-    # function that tells the user what is examined.
+    subject: str
+    where: str
+    own_options: tuple[str, ...] = ()
     examine: Callable[..., Doctor]
 
 
 class Stage(ABC):
-    """A stage of `nagi doctor` (doctor.py). Parts inherit from this class."""
+    """A stage of `nagi doctor`: a group of checks on each host (doctor.py).
 
-    name: str  # in findings
-    order: int = 100  # among the stages of backends
-    titles: Mapping[str, str] = {}  # stage, or step of the examination -> title unless equal
+    Attributes:
+        name: The name of the stage in findings.
+        order: The position among the stages of all backends: smallest first.
+        titles: Name of the stage, or of a step of the backend's examination -> its title in the
+            output. Without an entry, the name is the title.
+    """
+
+    name: str
+    order: int = 100
+    titles: Mapping[str, str] = {}
 
     def collect_needs(self, plans: Sequence[RunPlan]) -> tuple[Any, ...]:
-        """Return what runs need of hosts, for `ExperimentNeeds.parts`."""
+        """Return what runs need of hosts. check() gets it from `observations.list_needs(name)`."""
         return ()
 
     @abstractmethod

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the backends, and loads their files of one name.
+"""Find the backends, and load one file of each, such as `plan.py`.
 
 A backend is a package in this folder. Its files have the names that interface.py lists, and each
-exports one object called `part`. Agents use this module too: it needs Python 3.9 and its standard
-library only.
+file exports one object called `part`. Agents use this module too. Therefore it needs only Python
+3.9 and the standard library.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Any
 
 from nagi import backends
 
-DEFAULT = "link"  # carries the links that no other backend carries
-# The order in which problems, checksums and sections of nagi's own backends are listed. Further
-# backends follow by name.
+DEFAULT = "link"  # the backend of links that no other backend carries
+# The order of nagi's own backends in messages, checksums and reports. Further backends follow in
+# alphabetical order.
 _ORDER = (DEFAULT, "switch", "radio", "fpga", "medium")
 
 
 def list_backends() -> list[str]:
-    """Return the names of all backends, in the order in which they are asked."""
+    """Return the names of all backends, in the order in which all packages iterate over them."""
     names = [module.name for module in pkgutil.iter_modules(backends.__path__) if module.ispkg]
     return sorted(
         names, key=lambda name: (_ORDER.index(name) if name in _ORDER else len(_ORDER), name)
@@ -32,20 +32,24 @@ def list_backends() -> list[str]:
 
 
 def load_parts(file: str) -> dict[str, Any]:
-    """Import the module `file` of each backend that has it.
+    """Import the module `file` of each backend that has this module.
 
     Args:
-        file: Name of a file of backends without its suffix, such as `needs`.
+        file: Name of the module's file without suffix, such as `needs`.
 
     Returns:
-        The name of the backend -> the `part` of its module.
+        Name of the backend -> the object `part` of its module. Backends without the module are left
+        out.
+
+    Raises:
+        AttributeError: A module has no object called `part`.
     """
     return dict(_find_parts(file, tuple(backends.__path__)))
 
 
 @cache
 def _find_parts(file: str, directories: tuple[str, ...]) -> dict[str, Any]:
-    """Return the parts. The result is kept until `directories`, which contain backends, change."""
+    """Return the result of load_parts(), cached for each list of folders that contain backends."""
     modules = {name: f"{backends.__name__}.{name}.{file}" for name in list_backends()}
     return {
         name: _get_part(import_module(module))

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Loads the parts of all backends, in one order, for each package of nagi that iterates over them.
+"""Load one file of all backends, for a package of nagi that iterates over them.
 
-Only the files that a package asks for are imported: `nagi plan` does not load numpy for evidence.
+Each function imports only the files of one name. Thus `nagi plan` does not import numpy, which
+only evidence.py needs. Results are in the order of names.list_backends(). Keys are the names of
+backends; values are the objects `part`, which interface.py describes.
 """
 
 from __future__ import annotations

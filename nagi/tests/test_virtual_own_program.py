@@ -99,7 +99,7 @@ def test_bmv2_runs_a_program_of_one_s_own_with_its_controller(tmp_path):
     names = {reason.split(":")[0] for reason in verdict.reasons}
     assert names <= {"rate_error", "capture_transit_median", "capture_transit_p99"}
     checks = {check.name: check.subject for check in verdict.checks}
-    assert "nothing counts its frames" in checks["unaccounted"]
+    assert "its packets are not counted" in checks["unaccounted"]
 
 
 BY_P4RUNTIME = two_links(

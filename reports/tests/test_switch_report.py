@@ -98,8 +98,8 @@ def test_the_certificate_has_the_ports_that_shape_links(make_report):
     report = make_report()
     *_, text = blocks_of(report, "certificate", Paragraph)
     assert text.text == (
-        "Packets of all runs that ended, for each direction that a switch shapes. Switches dropped "
-        "for other causes: 4 bad checksum, 8 no route. Answered by ICMP errors: 12 TTL 0."
+        "Packets of all completed runs, for each direction that a switch shapes. Packets dropped "
+        "for other causes: 4 bad checksum, 8 no route. Packets answered by ICMP errors: 12 TTL 0."
     )
     *_, table = blocks_of(report, "certificate", Table)
     assert table.rows == [

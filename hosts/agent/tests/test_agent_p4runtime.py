@@ -59,10 +59,8 @@ def test_a_missing_library_is_reported_with_the_cure(monkeypatch):
 
     monkeypatch.setattr(importlib, "import_module", refuse)
     problem = find_problem(make_batch(p4runtime=ACCESS))
-    assert (
-        "has no module finsy, which the P4Runtime client needs; install finsy for it (" in problem
-    )
-    assert "or name the directory that has it as `modules` of nagi_p4runtime" in problem
+    assert "has no module finsy, which the P4Runtime client needs; install finsy for" in problem
+    assert "or give the directory that contains finsy as `modules` of nagi_p4runtime" in problem
 
 
 def test_the_facts_report_whether_the_switch_answers():
@@ -71,7 +69,7 @@ def test_the_facts_report_whether_the_switch_answers():
         facts = p4runtime.describe_switch(P4RuntimeAccess.from_json({"address": address}))
     assert facts.problem is None and "finsy" in facts.version
     facts = p4runtime.describe_switch(P4RuntimeAccess.from_json({"address": address}))
-    assert facts.problem.startswith(f"nothing answers at {address}: ")
+    assert facts.problem.startswith(f"no server answers at {address}: ")
     assert facts.problem.endswith("server, or correct `address` of nagi_p4runtime")
 
 

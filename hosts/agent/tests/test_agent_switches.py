@@ -137,7 +137,9 @@ def test_macs_are_those_of_interfaces_and_permanent_neighbours(host, tmp_path):
         code = CODE.format(plan=str(file))
         return host.run("host", "env", WITH_AGENT, "/usr/bin/python3", "-c", code).strip()
 
-    message = "interface eth0: no permanent neighbour 198.18.0.1; provision the host again"
+    message = (
+        "interface eth0: no permanent neighbour entry for 198.18.0.1; provision the host again"
+    )
     assert run_code() == message
     far = "02:00:00:00:00:0a"
     words = f"ip neighbour add 198.18.0.1 lladdr {far} dev eth0 nud permanent".split()
@@ -188,21 +190,21 @@ SERVICE = {
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"schema_version": 2}, "schema_version: it is not 1"),
-        ({"seed": 1}, "seed: bmv2 has no such setting; leave it out, or use nagi-switch"),
-        ({"ports": []}, "ports: there are none; list at least one"),
-        ({"ports": [{"number": 1}]}, r"ports\[0\]: give it `number` and `interface`"),
+        ({"schema_version": 2}, "schema_version is not 1"),
+        ({"seed": 1}, "seed: bmv2 does not support this setting; remove it, or use nagi-switch"),
+        ({"ports": []}, "ports: the list is missing or empty; list at least one"),
+        ({"ports": [{"number": 1}]}, r"ports\[0\]: `number` or `interface` is missing"),
         (
             {"ports": [{"number": 1, "interface": "lo", "priorities": 2}]},
-            r"ports\[0\].priorities: bmv2 has no such setting",
+            r"ports\[0\].priorities: bmv2 does not support this setting",
         ),
         (
             {"ports": [{"number": 1, "interface": "eth77"}]},
-            r"ports\[0\].interface: there is no eth77 here; name one",
+            r"ports\[0\].interface: this host has no interface eth77; name",
         ),
         (
             {"pipeline": "/proc/nowhere.json"},
-            "pipeline: there is no /proc/nowhere.json; name p4c's",
+            "pipeline: there is no file /proc/nowhere.json; give the path of p4c's",
         ),
     ],
 )
@@ -220,9 +222,9 @@ def test_operations_are_located_by_line_and_wrong_ones_are_refused(tmp_path):
     path.write_text('{"op": "table_clear", "table": "t"}\n\n{"table": "t"}\n')
     entries = bmv2_service.read_entries(str(path))
     assert next(entries) == (f"{path}:1", {"op": "table_clear", "table": "t"})
-    with pytest.raises(ValueError, match=f"{path}:3: op: it is missing"):
+    with pytest.raises(ValueError, match=f"{path}:3: the key `op` is missing"):
         next(entries)
     path.write_text("{")
-    with pytest.raises(ValueError, match=f"{path}:1: it is no JSON"):
+    with pytest.raises(ValueError, match=f"{path}:1: not JSON"):
         next(bmv2_service.read_entries(str(path)))
     assert list(bmv2_service.read_entries(None)) == []

@@ -119,7 +119,7 @@ def test_without_an_fpga_no_core_is_started(programs, tmp_path):
 
 
 def test_a_simulated_core_needs_nagi_fpga(programs, tmp_path):
-    with pytest.raises(RuntimeError, match="the batch names no nagi-fpga"):
+    with pytest.raises(RuntimeError, match="the batch does not name nagi-fpga"):
         start_emulator(programs, tmp_path / "run", PLAN, None)
 
 
@@ -129,12 +129,12 @@ def test_a_missing_nagi_fpga_is_reported_with_its_cure(programs, tmp_path):
     missing = str(tmp_path / "missing" / "nagi-fpga")
     cure = "build it with `make fpga-simulation`"
     problem = find_problem([PLAN], missing)
-    assert problem == f"link wireless is an FPGA's, and there is no {missing}; {cure}"
+    assert problem == f"link wireless is an FPGA link, and there is no {missing}; {cure}"
     problem = find_problem([PLAN, make_plan({**WIRELESS, "name": "satellite"})], None)
-    assert problem == f"links wireless, satellite are FPGAs', and there is no nagi-fpga; {cure}"
+    assert problem == f"links wireless, satellite are FPGA links, and there is no nagi-fpga; {cure}"
     plan = make_plan_json(links=[WIRED, WIRELESS])
     batch = make_batch_json(tmp_path, plan, is_emulator=True, nagi_link=programs[0])
     problems = inspection.find_problems(Batch.from_json(batch))
     assert [problem for problem in problems if "FPGA" in problem] == [
-        f"link wireless is an FPGA's, and there is no nagi-fpga; {cure}"
+        f"link wireless is an FPGA link, and there is no nagi-fpga; {cure}"
     ]

@@ -175,7 +175,7 @@ def test_the_message_of_a_failed_start_names_nagi_sdr(tmp_path):
 
 
 def test_a_radio_needs_nagi_sdr(programs, tmp_path):
-    with pytest.raises(RuntimeError, match="the batch names no nagi-sdr"):
+    with pytest.raises(RuntimeError, match="the batch does not name nagi-sdr"):
         start((programs[0], None), PLAN, tmp_path)
 
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links that the FPGA core carries, in a simulation or on a board."""
+"""The backend `fpga`: links that the FPGA core carries, in a simulation or on a board."""

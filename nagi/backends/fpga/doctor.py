@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks nagi-fpga on hosts that are emulators, and an FPGA board that this machine controls."""
+"""Check nagi-fpga on emulators' hosts, and examine an FPGA board that this machine controls."""
 
 from __future__ import annotations
 
@@ -13,22 +13,28 @@ from nagi.backends.fpga import needs as fpga_needs
 from nagi.doctor.programs import ProgramStage
 from nagi.doctor.steps import make_step_findings
 
-# The steps from the tools that load a board to packets through the board.
+# The steps of the examination in their order. Each step needs the earlier ones.
 _STEPS = ("tools", "cable", "board", "bitstream", "build", "registers", "link", "loopback")
 _TITLES = {"fpga": "FPGA"}
 
 
 def find_board(board: str, address: str, serial: str | None, cable: str | None) -> BoardLocation:
-    """Return how a board is reached. The arguments are options of `nagi doctor fpga`.
+    """Return the location of a board from the options of `nagi doctor fpga`.
+
+    Args:
+        board: The type of the board, such as `colorlight-i9`.
+        address: The IPv4 address of the board. It is not used if `serial` is given.
+        serial: The serial device of the board on this machine, or None.
+        cable: The JTAG cable, as openFPGALoader calls it, or None for openFPGALoader's default.
 
     Raises:
-        InputError: There is no such board, or it is not reached in this way.
+        InputError: There is no such type, or boards of this type need `serial`.
     """
     if board not in KINDS:
         raise refuse(f"--board {board}: there is no such board", suggest(board, [*KINDS]))
     if serial is None and not KINDS[board].has_network:
         raise refuse(
-            f"--board {board}: it is controlled by its UART alone",
+            f"--board {board}: this board is controlled over its UART only",
             "give `--serial DEVICE`, such as /dev/ttyUSB0",
         )
     return BoardLocation(board, address if serial is None else None, serial, cable)
@@ -37,11 +43,11 @@ def find_board(board: str, address: str, serial: str | None, cable: str | None) 
 def examine_board(location: BoardLocation, images: str) -> Doctor:
     """Check, step by step, whether a board can be used from this machine.
 
-    Steps after a failed one are skipped.
+    After a step fails, the remaining steps become findings with the status "skipped".
 
     Args:
-        location: How the board is reached.
-        images: Directory of bitstreams.
+        location: The type of the board, and its address or serial device.
+        images: Directory of the bitstreams.
     """
     return make_step_findings(
         [
@@ -54,7 +60,7 @@ def examine_board(location: BoardLocation, images: str) -> Doctor:
 
 
 class FpgaStage(ProgramStage):
-    """The stage of nagi-fpga."""
+    """The stage of nagi-fpga, which links with a simulated core need."""
 
     name = "fpga"
     order = 2

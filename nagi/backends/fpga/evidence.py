@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measure the certificate's checks of FPGA cores, simulated or on boards."""
+"""Measure the certificate's checks of FPGA cores."""
 
 from __future__ import annotations
 
@@ -16,21 +16,25 @@ from nagi.verdict.values import Evidence
 
 LIMITS = {
     "core_late_releases": Limit(
-        0, "packets", "packets that a core released after the first tick that was due", order=2
+        0,
+        "packets",
+        "packets that a core released after the first tick at which they were due",
+        order=2,
     ),
     "core_memory_overflows": Limit(
         0,
         "packets",
-        "packets that a core dropped for want of memory, whatever the queue's limit",
+        "packets that a core dropped because its memory was full, below the limit of the queue",
         order=2,
     ),
 }
 
 
 class FpgaVerifier(Verifier):
-    """Checks that cores released packets in time, and had memory for them.
+    """The checks that cores released packets in time, and had memory for all packets.
 
-    The emulator's account of a direction has the counts of its core.
+    The counts are in links.json, under `core` of each direction. Boards do not write `core`, so the
+    checks have values only for simulated cores.
     """
 
     limits: Mapping[str, Mapping[str, Limit]] = {"Runs with FPGAs": LIMITS}

@@ -15,7 +15,7 @@ from nagi.backends.interface import Examination
 
 
 class BoardExamination(Examination):
-    """Examines an FPGA board: `nagi doctor fpga`."""
+    """The examination of an FPGA board: `nagi doctor fpga`."""
 
     subject = "an FPGA board"
     where = "which controls the board"
@@ -27,7 +27,7 @@ class BoardExamination(Examination):
             str,
             typer.Option(
                 metavar="BOARD",
-                help="With fpga: the board",
+                help="With fpga: the type of the board",
                 autocompletion=lambda: list(KINDS),
             ),
         ] = DEFAULT,
@@ -46,21 +46,28 @@ class BoardExamination(Examination):
             str | None,
             typer.Option(
                 metavar="CABLE",
-                help="With fpga: the JTAG cable, as openFPGALoader names it",
+                help="With fpga: the JTAG cable, as openFPGALoader calls it",
                 show_default=False,
             ),
         ] = None,
     ) -> Doctor:
         """Examine a board.
 
+        Args:
+            announce: A function that shows the user a line of text.
+            board: The type of the board.
+            address: The IPv4 address of the board. It is not used if `serial` is given.
+            serial: The serial device of the board on this machine, or None.
+            cable: The JTAG cable, as openFPGALoader calls it, or None for its default.
+
         Raises:
-            InputError: There is no such board, or it is not reached in this way.
+            InputError: There is no such type, or boards of this type need `serial`.
         """
         from nagi.backends.fpga.doctor import examine_board, find_board
 
-        place = find_board(board, address, serial, cable)
-        announce(f"checking the {board} at {place.name}")
-        return examine_board(place, str(fpga_images()))
+        location = find_board(board, address, serial, cable)
+        announce(f"checking the {board} at {location.name}")
+        return examine_board(location, str(fpga_images()))
 
 
 part = BoardExamination()

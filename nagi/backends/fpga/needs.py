@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The needs of links of FPGAs: nagi-fpga, which simulates the core, or a board at real hosts."""
+"""The needs of FPGA links: nagi-fpga, which simulates the core, or a board cabled to real hosts."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from nagi.spec.experiment import Experiment
 
 INSTALL = "build it: `make fpga-simulation`"
 INSTALL_THERE = "install it there, or set its path as `nagi_fpga`"
-_PROCESSORS = 1  # of one simulated core, at 10 Mb/s
+_PROCESSORS = 1  # kept busy by one simulated core at 10 Mb/s
 
 
 class FpgaNeeds(Needs):
-    """The needs of links of FPGAs. Users are links whose core is simulated."""
+    """The needs of FPGA links. Users are links whose core is simulated."""
 
-    predicates = ("is an FPGA's", "are FPGAs'")
+    predicates = ("is an FPGA link", "are FPGA links")
 
     def is_needed_by(self, experiment: Experiment) -> bool:
         return any(is_simulated(link) for link in experiment.links.values())
@@ -46,12 +46,13 @@ class FpgaNeeds(Needs):
         return judge_program("nagi-fpga", inspection.read_program("fpga"), INSTALL_THERE)
 
     def require_lab(self, plans: Iterable[RunPlan], lab: str) -> None:
-        """Raise InputError if links are on boards and `lab` has no cables to boards."""
+        """Raise InputError if boards carry links of `plans` and `lab` is not the physical lab."""
         links = _list_links(plans, "board")
         if links and lab != PHYSICAL:
             raise refuse(
-                f"{self.describe(links)} on a board, and the {lab} lab has none",
-                "give the hosts that are cabled to it: --inventory FILE, or write `by: simulated`",
+                f"{self.describe(links)} on a board, and the {lab} lab has no boards",
+                "give the hosts that are cabled to the board: --inventory FILE, or write "
+                "`by: simulated`",
                 key=f"links.{links[0]}.fpga.by",
             )
 
@@ -67,7 +68,12 @@ class FpgaNeeds(Needs):
 
 
 def _list_links(plans: Iterable[RunPlan], by: str) -> list[str]:
-    """Return the names of links whose core is simulated, or is on a board, each once."""
+    """Return the names of FPGA links whose key `by` is `simulated` or `board`, without repetitions.
+
+    Args:
+        plans: The runs.
+        by: `simulated` or `board`.
+    """
     links = (link for plan in plans for link in plan.carried_by("fpga"))
     return list(dict.fromkeys(link.name for link in links if link.fpga and link.fpga.by == by))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plan links that FPGAs carry; refuse settings that the core lacks or that exceed its memory."""
+"""Plan FPGA links, and refuse settings that the core does not support or has no memory for."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ from nagi.backends.interface import Planner
 from nagi.plan.request import PlanRequest
 from nagi.spec.links import Link
 
-_ETHERNET_HEADER = 14
+_ETHERNET_HEADER = 14  # bytes
 _LOSSES = (NoLossPlan, BernoulliLossPlan, GilbertElliottLossPlan, PoissonLossPlan)
 _ON_NAGI_LINK = "or write `emulator: link`"
 # Settings that the core does not implement: key -> (message, cure).
 UNSUPPORTED_SETTINGS = {
     "burst": ("the FPGA's core has no token bucket", "remove it"),
-    "rate_trace": ("the rate of the FPGA's core does not change", "give `rate`"),
-    "delay_trace": ("the delay of the FPGA's core does not change", "give `delay`"),
+    "rate_trace": ("the FPGA's core supports only a constant rate", "give `rate`"),
+    "delay_trace": ("the FPGA's core supports only a constant delay", "give `delay`"),
     "jitter": ("the FPGA's core has no jitter", "remove it"),
     "keep_order": ("the FPGA's core always keeps packets in order", "remove it"),
     "arq": ("the FPGA's core has no ARQ", "remove it"),
     "corruption": ("the FPGA's core corrupts no packets", "remove it"),
     "duplication": ("the FPGA's core duplicates no packets", "remove it"),
     "reordering": ("the FPGA's core reorders no packets", "remove it"),
-    "shaped_by": ("a switch cannot shape a link of the FPGA's", "remove it"),
+    "shaped_by": ("a switch cannot shape an FPGA link", "remove it"),
 }
 
 
 class Memory(NamedTuple):
-    """The capacity of one direction of a core."""
+    """The packet memory of one direction of a core."""
 
-    words: int  # words that hold the bytes of packets
-    word_bytes: int  # bytes of a word; a packet occupies whole words
-    packets: int  # packets that have a descriptor
+    words: int  # number of words for the bytes of packets
+    word_bytes: int  # bytes per word; a packet occupies whole words
+    packets: int  # number of descriptors: the most packets at a time
 
     @property
     def bytes(self) -> int:
@@ -75,14 +75,15 @@ def _plan_fpga(fpga: Fpga) -> FpgaPlan:
 
 
 class FpgaPlanner(Planner):
-    """The links that FPGAs carry.
+    """The planner of FPGA links.
 
     Raises:
-        InputError: If such a link has settings that the core does not implement.
+        InputError: An FPGA link has settings that the core does not implement, or the boards of the
+            point cannot be used together.
     """
 
-    noun = "an FPGA's"
-    decides_seed = False  # an FPGA and nagi-link get the same channel
+    noun = "an FPGA link"
+    decides_seed = False  # so that FPGA and nagi-link draw the same losses
 
     def __init__(self, request: PlanRequest) -> None:
         super().__init__(request)
@@ -108,8 +109,8 @@ class FpgaPlanner(Planner):
             other_link, noun = other_links[0]
             raise self._request.error(
                 ("links", next(iter(self.links)), "emulator"),
-                f"an FPGA's link in a run with {other_link}, which is {noun}",
-                "write `emulator: link` at one of them",
+                f"an FPGA link in a run with {other_link}, which is {noun}",
+                "write `emulator: link` at one of the two links",
             )
 
     def _require_networks(self) -> None:
@@ -118,12 +119,16 @@ class FpgaPlanner(Planner):
             if plan.board is not None and plan.address and not KINDS[plan.board].has_network:
                 raise self._request.error(
                     ("links", name, "fpga", "address"),
-                    f"a {plan.board} is controlled by its UART alone",
-                    "give `serial`, the device, in place of `address`",
+                    f"a {plan.board} is controlled over its UART only",
+                    "give its serial device as `serial`, in place of `address`",
                 )
 
     def _require_all_on_boards(self) -> None:
-        """Refuse a run that boards and nagi-link share: its records come from one or the other."""
+        """Refuse runs in which only some links have a board, or two links have the same board.
+
+        Boards and nagi-link cannot be used in the same run, because both write packets.bin and
+        links.json.
+        """
         on_boards = [name for name, plan in self.links.items() if plan.by == "board"]
         experiment = self._request.experiment
         emulated_names = [
@@ -132,8 +137,8 @@ class FpgaPlanner(Planner):
         if on_boards and emulated_names:
             raise self._request.error(
                 ("links", on_boards[0], "fpga", "by"),
-                f"a board carries this link, and none carries {emulated_names[0]}",
-                "give all links a board, or none",
+                f"a board carries this link, but no board carries {emulated_names[0]}",
+                "give each link a board, or write `by: simulated`",
             )
         addresses = [
             plan.serial or plan.address for plan in self.links.values() if plan.by == "board"
@@ -143,17 +148,22 @@ class FpgaPlanner(Planner):
                 raise self._request.error(
                     ("links", name, "fpga"),
                     f"two links have the board at {address}",
-                    "give each link a board of its own",
+                    "give each link a different board",
                 )
 
     def _is_fpga(self, name: str, link: Link) -> bool:
-        """Return whether an FPGA carries a link; refuse settings that the core lacks."""
+        """Return whether an FPGA carries a link.
+
+        Raises:
+            InputError: The link has settings that the core does not support, or the key `fpga`
+                without `emulator: fpga`.
+        """
         if link.emulator != "fpga":
             if link.find_settings(Fpga) is not None:
                 raise self._request.error(
                     ("links", name, "fpga"),
                     "`fpga` on a link that is not `emulator: fpga`",
-                    "write `emulator: fpga` at the link, or remove it",
+                    "write `emulator: fpga` at the link, or remove `fpga`",
                 )
             return False
         for direction in DIRECTIONS:
@@ -161,10 +171,11 @@ class FpgaPlanner(Planner):
         return True
 
     def require_fit(self, directions: Mapping[tuple[str, DirectionName], DirectionPlan]) -> None:
-        """Check that the core can do what each direction asks for, and that its memory suffices.
+        """Check that the core supports each direction of FPGA links, and has enough memory.
 
         Raises:
-            InputError: If a direction needs a function that the core lacks, or more memory.
+            InputError: The core does not support a setting of a direction, or has too little memory
+                for the direction's queue and packets in flight.
         """
         for link in self.links:
             for direction in DIRECTIONS:
@@ -185,7 +196,7 @@ class FpgaPlanner(Planner):
     def _require_poisson(
         self, link: str, direction: DirectionName, direction_plan: DirectionPlan
     ) -> None:
-        """Refuse Poisson losses on boards whose FPGA has no room for them."""
+        """Refuse Poisson losses on boards whose FPGA is too small to implement them."""
         board = self.links[link].board
         if (
             board is not None
@@ -201,34 +212,37 @@ class FpgaPlanner(Planner):
     def _require_port(
         self, link: str, direction: DirectionName, direction_plan: DirectionPlan
     ) -> None:
-        """Refuse a rate that is higher than that of the board's ports."""
+        """Refuse a rate that is higher than the rate of the board's ports."""
         board = self.links[link].board
         if board is not None and (direction_plan.rate_bps or 0) > KINDS[board].port_bps:
             raise self._request.error(
                 self._request.locate_setting(link, direction, "rate"),
                 f"the ports of a {board} have {KINDS[board].port_bps // 10**6} Mb/s",
-                f"give less, {_ON_NAGI_LINK}",
+                f"give a lower rate, {_ON_NAGI_LINK}",
             )
 
     def _require_memory(
         self, link: str, direction: DirectionName, direction_plan: DirectionPlan
     ) -> None:
-        """Refuse a direction whose queue and packets in flight exceed the core's memory."""
+        """Refuse a direction whose queue and packets in flight exceed the core's memory.
+
+        All packets are assumed to have the size of the link's MTU.
+        """
         plan = self.links[link]
         memory = SIMULATED if plan.board is None else _get_board_memory(plan.board)
         if direction_plan.rate_bps is None:
             if direction_plan.delay_ns:
                 raise self._request.error(
                     ("links", link, "emulator"),
-                    f"without a rate {direction}, the packets in flight are unlimited, and the "
-                    "core's memory is not",
+                    f"without a rate {direction}, the packets in flight are unlimited, but the "
+                    "core's memory is limited",
                     f"give `rate`, {_ON_NAGI_LINK}",
                 )
             return
         mtu_bytes = self._request.experiment.links[link].mtu_bytes
         queued_bytes, packets = find_max_queue(direction_plan, mtu_bytes)
         in_flight_bytes = -(-direction_plan.rate_bps * direction_plan.delay_ns // (8 * 10**9))
-        # Three packets more: one in transmission, one that arrives, and one that leaves.
+        # Three further packets: one in transmission, one that arrives, and one that leaves.
         packets += in_flight_bytes // (mtu_bytes + direction_plan.overhead_bytes) + 3
         stored_packet_bytes = (
             -(-(mtu_bytes + _ETHERNET_HEADER) // memory.word_bytes) * memory.word_bytes
@@ -252,9 +266,9 @@ class FpgaPlanner(Planner):
 
 
 def find_max_queue(direction: DirectionPlan, packet_bytes: int) -> tuple[int, int]:
-    """Return the largest queue of a direction, in IP bytes and in packets of `packet_bytes`.
+    """Return the limit of a direction's queue, in IP bytes and in packets of `packet_bytes`.
 
-    Returns (0, 0) for a direction without a queue.
+    Return (0, 0) for a direction without a queue, or with a queue without a limit.
     """
     queue = direction.queue
     if queue is None:
@@ -266,13 +280,13 @@ def find_max_queue(direction: DirectionPlan, packet_bytes: int) -> tuple[int, in
 
 
 def find_unsupported(direction: DirectionPlan) -> tuple[str, str, str] | None:
-    """Return (key, message, cure) of a setting that the core does not support, or None."""
+    """Return (key, message, cure) for the first setting that the core does not support, or None."""
     if direction.queue is not None and not isinstance(direction.queue, DropTailPlan):
         message = f"the FPGA's core has no queue discipline {direction.queue.discipline}"
-        return "queue", message, "give it `drop_tail`"
+        return "queue", message, "use `drop_tail`"
     mark = direction.mark
     if mark is not None and not (isinstance(mark, ThresholdMarkingPlan) and mark.weight == 1):
-        message = "the FPGA's core marks by the current queue, not by its average"
+        message = "the FPGA's core marks by the current length of the queue, not by its average"
         return "mark", message, "give `weight: 1`"
     if not isinstance(direction.loss, _LOSSES):
         names = ", ".join(_get_model_name(model) for model in _LOSSES)

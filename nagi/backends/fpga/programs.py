@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The paths of nagi-fpga and of bitstreams on the emulator's host."""
+"""The paths of nagi-fpga and of the directory of bitstreams on the emulator's host."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from nagi.backends.interface import Json, Programs
 from nagi.labs import guest
 from nagi.labs.shape import EMULATOR, Shape
 
-_IN_GUEST = guest.INSIDE / "nagi-fpga"
-_IMAGES = "/usr/local/lib/nagi/fpga"  # bitstreams that the role fpga installs
+_IN_GUEST = guest.INSIDE / "nagi-fpga"  # its path in guests
+_IMAGES = "/usr/local/lib/nagi/fpga"  # where the Ansible role fpga installs bitstreams
 
 
 class FpgaPrograms(Programs):
-    """nagi-fpga simulates cores. Bitstreams are for boards, which only real hosts have."""
+    """The paths of nagi-fpga and, on real hosts only, of bitstreams for boards."""
 
     def read_variables(self, variables: Mapping[str, Any]) -> Json:
         return {

@@ -18,26 +18,30 @@ if TYPE_CHECKING:
 
 
 class Fpga(Strict):
-    """The FPGA link emulator: the link model as gateware, see docs/fpga-in-the-loop.md."""
+    """The FPGA that emulates a link, see docs/fpga-in-the-loop.md."""
 
     by: Literal["simulated", "board"] = Field(
         "simulated",
-        description="simulated: the core's Verilog, which nagi-fpga simulates for nagi-link; "
-        "board: an FPGA on the cables between real hosts, see docs/fpga-board.md",
+        description="simulated: nagi-fpga simulates the Verilog of the core for nagi-link; "
+        "board: an FPGA board is cabled between real hosts, see docs/fpga-board.md",
     )
     board: (
         Literal["colorlight-5a-75b", "colorlight-5a-75b-v7", "colorlight-i9", "ulx3s-85f"] | None
-    ) = Field(None, description="with `by: board`, the type; colorlight-i9 if not given")
+    ) = Field(None, description="with `by: board`, its type; colorlight-i9 if not given")
     address: str | None = Field(
-        None, description="with `by: board`, its IPv4 address, as the emulator's host reaches it"
+        None,
+        description="with `by: board`, the IPv4 address at which the emulator's host reaches it",
     )
     serial: str | None = Field(
-        None, min_length=1, description="instead of `address`: its serial device on that host"
+        None,
+        min_length=1,
+        description="instead of `address`: the board's serial device on the emulator's host",
     )
     cable: str | None = Field(
         None,
         pattern=r"[\w.-]+",
-        description="with `by: board`, the JTAG cable that loads it, in openFPGALoader's terms",
+        description="with `by: board`, the JTAG cable that loads the board, as openFPGALoader "
+        "calls it",
     )
 
     @field_validator("address")
@@ -48,7 +52,7 @@ class Fpga(Strict):
         except AddressValueError:
             raise BadValue(
                 f"{format_value(address)} is no IPv4 address",
-                f"write `{DEFAULT_ADDRESS}`, or the board's",
+                f"write the board's address, such as `{DEFAULT_ADDRESS}`",
             ) from None
 
     @model_validator(mode="after")
@@ -57,17 +61,19 @@ class Fpga(Strict):
             if self.by != "board" and getattr(self, name) is not None:
                 raise BadValue(f"`{name}` is for boards", "remove it, or write `by: board`", name)
         if self.by == "board" and (self.address is None) == (self.serial is None):
-            settings = (
-                "neither address nor serial" if self.address is None else "address and serial"
+            keys = (
+                "neither `address` nor `serial`"
+                if self.address is None
+                else "both `address` and `serial`"
             )
             raise BadValue(
-                f"{settings} of the board", f"give one, such as `address: {DEFAULT_ADDRESS}`"
+                f"the board has {keys}", f"give one, such as `address: {DEFAULT_ADDRESS}`"
             )
         return self
 
 
 def get_fpga(link: Link) -> Fpga:
-    """Return the settings of the FPGA that carries a link."""
+    """Return the value of a link's key `fpga`, or its default: a simulated core."""
     return link.find_settings(Fpga) or Fpga()
 
 
@@ -77,6 +83,6 @@ def is_simulated(link: Link) -> bool:
 
 
 part = Keys(
-    emulators={"fpga": "the link model as gateware"},
-    link_keys={"fpga": Key(Fpga, "the FPGA, with `emulator: fpga`; simulated if not given")},
+    emulators={"fpga": "an FPGA core, which implements the link model as gateware"},
+    link_keys={"fpga": Key(Fpga, "the FPGA, if `emulator: fpga`; simulated if not given")},
 )

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links that nagi-link emulates."""
+"""The backend `link`: links that nagi-link emulates."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks nagi-link on hosts that are emulators."""
+"""Check nagi-link on hosts that are emulators."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class EmulatorStage(Stage):
         """Check nagi-link's version and packet I/O on each emulator."""
         cure = "build it: `make setup`"
         if not observations.is_local:
-            cure = f"install nagi-link {__version__} there, or set `nagi_link` to its path"
+            cure = f"install nagi-link {__version__} on the host, or set `nagi_link` to its path"
         for host, inspection in observations.list_emulators():
             version = (inspection.nagi_link or "").split()[-1:]
             if not version:
-                text = " ".join((inspection.nagi_link_error or "it says no version").split())
-                yield StageFinding([host], "failure", f"nagi-link does not run: {text}", cure)
+                error = " ".join((inspection.nagi_link_error or "it prints no version").split())
+                yield StageFinding([host], "failure", f"nagi-link does not run: {error}", cure)
             elif version != [__version__]:
                 message = f"its nagi-link is of version {version[0]}, nagi of {__version__}"
                 yield StageFinding([host], "failure", message, cure)
@@ -37,8 +37,9 @@ class EmulatorStage(Stage):
 
 
 def _check_packet_io(host: str, inspection: Inspection, program: str) -> StageFinding:
+    """Return a warning if nagi-link uses slow packet I/O, that is, anything except AF_XDP."""
     if inspection.io is None:
-        message = f"{program}; its packet I/O is known only when it runs"
+        message = f"{program}; its packet I/O is not known before it runs"
         return StageFinding([host], "skipped", message, "see `ports` in a run's links.json")
     if inspection.io.startswith("af_xdp"):
         return StageFinding([host], "ok", f"{program}, {inspection.io}")

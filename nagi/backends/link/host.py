@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nagi-link on the emulator's host."""
+"""Start nagi-link on the emulator's host."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nagi_agent.job import Job
 
 
 class LinkHost(HostPart):
-    """nagi-link carries all links and media, unless another backend takes its place."""
+    """nagi-link, which carries all links and media unless another backend replaces it."""
 
     def find_problems(self, batch: Batch) -> list[str]:
         if batch.is_emulator and shutil.which(batch.nagi_link) is None:

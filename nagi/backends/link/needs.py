@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The need of every run: nagi-link on its emulator.
+"""The program that every run needs: nagi-link on the emulator's host.
 
-nagi-link also carries the packets of radios, of simulated FPGAs and of media, together with the
-programs of these.
+nagi-link also carries the packets of radios and of simulated FPGAs, together with the programs of
+these backends, and the packets of media.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from nagi.backends.interface import Needs
 
 
 class LinkNeeds(Needs):
-    """The need of nagi-link, without which nothing is planned."""
+    """The need of nagi-link. Without nagi-link, no run can be planned."""
 
     is_always_needed = True
 

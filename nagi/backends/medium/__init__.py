@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Media that several stations share by IEEE 802.11's DCF."""
+"""The backend `medium`: shared media, whose stations contend by IEEE 802.11's DCF."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shared media in the report of a campaign: what happened on them, and what they are."""
+"""Shared media in the report of a campaign: their section, their row in Setup, and definitions."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from nagi.backends.medium import report_section
 
 
 class _MediumChapter(Chapter):
-    """The share of shared media in a report."""
+    """The parts of a report that describe shared media."""
 
     def compose_sections(self, material: Material) -> list[Section]:
         return [Section("media", "Shared media", report_section.compose_blocks(material))]
 
     def compose_setup_rows(self, material: Material) -> list[tuple[str, str]]:
-        """Return a row on shared media over all runs."""
+        """Return one row that describes all shared media of all runs; empty without media."""
         by_name: dict[str, list[MediumPlan]] = {}
         for plan in material.plans.values():
             for medium in plan.media:
@@ -33,29 +33,30 @@ class _MediumChapter(Chapter):
         return [("Shared media", ". ".join(descriptions))] if descriptions else []
 
     def compose_definitions(self, material: Material) -> list[Block]:
-        """Return definitions for flows over shared media, if the results have any."""
+        """Return definitions of metrics on media; empty if no result has an airtime."""
         if "airtime_share" not in material.table or material.table["airtime_share"].isna().all():
             return []
         return [
             Definition(
                 "Given up on media",
                 fraction(text("packets given up at the retry limit"), text("packets tried")),
-                "Link-layer drop probability. Over the packets of a flow, ACKs included, that were "
-                "delivered or given up during the measurement interval; a packet counts at each "
-                "station that tried to send it. A packet that a queue dropped was not tried.",
+                "Link-layer drop probability. Over the packets of a flow, including ACKs, that "
+                "were delivered or given up during the measurement interval. A packet counts at "
+                "each station that tried to send it. A packet that a queue dropped was not tried.",
             ),
             Definition(
                 "Retries per hop",
                 None,
-                "The mean, over the same packets and stations, of the attempts beside the first. "
-                "An attempt is an RTS, or the packet itself where no RTS is sent.",
+                "The mean number of attempts after the first, over the packets and stations that "
+                "the definition above counts. An attempt is an RTS, or the packet itself if no RTS "
+                "precedes the packet.",
             ),
             Definition(
                 "Airtime",
                 None,
                 "The share of the measurement interval in which at least one RTS, CTS, DATA or ACK "
-                "frame of the flow's packets was on the air. Frames sent at the same time in "
-                "different places count once.",
+                "frame of the flow's packets was on the air. Frames that different stations send "
+                "at the same time count once.",
             ),
         ]
 
@@ -63,16 +64,21 @@ class _MediumChapter(Chapter):
         if not material.plan.media:
             return {}
         return {
-            "time series": " On a shared medium the queue is that of the station that sends over "
-            "the first hop with the smallest rate, and losses are the packets that it gave up.",
-            "queue": " At a station of a medium a packet's transmission lasts from then on until "
-            "it has been acknowledged or given up.",
+            "time series": " On a shared medium, the queue is the queue of the station that sends "
+            "over the first hop with the smallest rate. Losses are the packets that this station "
+            "gave up.",
+            "queue": " At a station of a medium, the transmission of a packet lasts until the "
+            "packet has been acknowledged or given up.",
             "bottleneck": " A medium is one direction, which a flow crosses once per hop.",
         }
 
 
 def _describe_medium(plans: list[MediumPlan]) -> str:
-    """Return PHY and MAC of a medium over all runs."""
+    """Return the description of a medium's PHY, MAC and queues over all runs.
+
+    Args:
+        plans: The plans of one medium in all runs.
+    """
     first = plans[0]
     stations = format_range({len(plan.stations) for plan in plans}, "stations")
     phrases = [" or ".join(dict.fromkeys(plan.phy for plan in plans))]
@@ -104,21 +110,25 @@ def _describe_medium(plans: list[MediumPlan]) -> str:
         f"CW from {format_range({plan.cw_min for plan in plans}, '').strip()} "
         f"to {format_range({plan.cw_max for plan in plans}, '').strip()}"
     )
-    waits = describe_directions(
+    queue, loss = describe_directions(
         [DirectionPlan(queue=plan.queue, loss=plan.loss) for plan in plans]
-    )[2:]
-    phrases.append(f"queue of {waits[0]} at each station")
-    if waits[1] != "none":
-        phrases.append(f"frames lost: {waits[1]}")
+    )[2:4]
+    phrases.append(f"queue of {queue} at each station")
+    if loss != "none":
+        phrases.append(f"frames lost: {loss}")
     if not first.resets_nav:
         phrases.append("a NAV set by an RTS is not reset")
     if first.eifs_after == "signals":
-        phrases.append("EIFS also after what was only sensed")
+        phrases.append("EIFS also after signals that were only sensed")
     return f"{first.name}: {stations}, {'; '.join(phrases)}"
 
 
 def _describe_reach(plans: list[MediumPlan]) -> list[str]:
-    """Return which stations hear each other on a medium, over all runs."""
+    """Return the descriptions of a medium's reach model, one for each variant among the runs.
+
+    Args:
+        plans: The plans of one medium in all runs.
+    """
     descriptions: dict[str, None] = {}
     for reach in (plan.reach for plan in plans):
         if isinstance(reach, RangeReach):
@@ -128,7 +138,7 @@ def _describe_reach(plans: list[MediumPlan]) -> list[str]:
                 f"{reach.carrier_sense_m:g} m, interference {reach.interference_m:g} m{capture}"
             )
         elif isinstance(reach, MatrixReach):
-            description = "Who hears whom is given as a matrix"
+            description = "A matrix lists which stations hear each other"
         else:
             description = (
                 f"Reach by SINR: {reach.tx_power_dbm:g} dBm sent, path loss exponent "

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convert the records of shared media, and measure the checks of their stations."""
+"""Convert the records of shared media, and measure the checks of stations."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ FRAMES = "frames.parquet"  # in the directory of a run
 
 
 class MediumVerifier(Verifier):
-    """Checks stations as links are checked: media have no checks that links lack.
+    """The verifier of shared media, which applies the checks of links to stations.
 
-    The emulator records the frames together with the transmissions of links.
+    Media have no checks of their own, so there are no limits here. The emulator records frames on
+    media in transmissions.bin, together with the transmissions of links.
     """
 
     def copy_files(self, plan: RunPlan, sources: Mapping[str, Path], target: Path) -> None:

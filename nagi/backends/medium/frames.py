@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of the frames on media, from the emulator's record of transmissions."""
+"""Make the table of frames on media from the emulator's record of transmissions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ from nagi.records.transmissions import (
 
 
 def to_frames_table(transmissions: Transmissions, plan: RunPlan) -> pd.DataFrame:
-    """Convert the frames on media to the table of frames.parquet (contract FrameRow)."""
+    """Return the table of frames.parquet (contract FrameRow), one row per frame on a medium.
+
+    Transmissions on links are left out. Frames without a receiving station have no `receiver`.
+    """
     frames = transmissions[transmissions["kind"] != 0]
     names = frames.dtype.names or ()
     stations = frames["receiver"].astype(np.int64)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shared media on the emulator's host: nagi-link carries them."""
+"""Add shared media to the configuration of nagi-link, which carries them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nagi_agent.job import Job
 
 
 class MediumHost(HostPart):
-    """nagi-link gets the media with its configuration."""
+    """The host part of shared media, which only extends nagi-link's configuration."""
 
     def configure(self, configuration: Json, plan: RunPlan, job: Job) -> None:
         if not plan.media:
@@ -32,13 +32,20 @@ def _configure_medium(
     Args:
         medium: the plan of the medium.
         interfaces: the emulator's interfaces, in the order of the stations.
-        macs: MAC addresses of the stations in their order, if they are not those of the plan.
+        macs: MAC addresses of the stations in their order, or None to use the addresses of the
+            plan.
     """
     stations = []
     for index, station in enumerate(medium["stations"]):
-        rest = {key: value for key, value in station.items() if key not in ("node", "address")}
-        configured = {"name": station["node"], "interface": interfaces[index], **rest}
-        stations.append(configured if macs is None else {**configured, "mac": macs[index]})
+        settings = {key: value for key, value in station.items() if key not in ("node", "address")}
+        configuration_of_station = {
+            "name": station["node"],
+            "interface": interfaces[index],
+            **settings,
+        }
+        if macs is not None:
+            configuration_of_station["mac"] = macs[index]
+        stations.append(configuration_of_station)
     configuration: Json = drop_nulls({**medium, "stations": stations})
     return configuration
 

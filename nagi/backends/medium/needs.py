@@ -9,7 +9,7 @@ from nagi.backends.interface import Needs
 
 
 class MediumNeeds(Needs):
-    """Media need no program, but runs over media are a class of estimates."""
+    """The needs of media: no program. Durations of runs over media are estimated separately."""
 
     def classify_run(self, plan: RunPlan) -> str:
         return "media" if plan.media else ""

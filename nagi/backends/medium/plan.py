@@ -24,7 +24,7 @@ from nagi.spec.shared_media import SharedMedium
 
 
 class MediumPlanner(Planner):
-    """Plans shared media."""
+    """The planner of shared media, whose frames nagi-link carries."""
 
     def __init__(self, request: PlanRequest) -> None:
         super().__init__(request)
@@ -35,14 +35,14 @@ class MediumPlanner(Planner):
 
     @staticmethod
     def find_reach(medium: SharedMedium) -> Reach | None:
-        """Return which stations of a medium receive each other."""
+        """Return which stations receive each other, or None if another backend has the medium."""
         return Reach(medium) if isinstance(medium, Medium) else None
 
     def plan_media(self, traffic_s: float, packets: Mapping[str, int | None]) -> list[MediumPlan]:
         """Return the plans of all media.
 
         Raises:
-            InputError: If a medium has settings that only links support.
+            InputError: A medium has settings that only links support.
         """
         return [
             self._request.memo.get_or_make(
@@ -55,7 +55,10 @@ class MediumPlanner(Planner):
         ]
 
     def encode_media_for_seed(self, media: Sequence[MediumPlan]) -> list[str]:
-        """Return the plans as JSON with addresses of IPv4, so that IPv6 gets the same channel."""
+        """Return the plans as JSON, always with IPv4 addresses.
+
+        Thus a run with IPv6 has the same seed and the same losses as the run with IPv4.
+        """
         return [
             self._request.memo.get_or_make(
                 partial(_encode_medium_for_seed, index, medium), ("json", index), medium
@@ -70,7 +73,12 @@ def _get_times(medium: Medium) -> MediumTimes:
 
 
 def _encode_medium_for_seed(index: int, medium: MediumPlan) -> str:
-    """Return a medium as JSON; `index` is its number among media."""
+    """Return a medium as JSON text.
+
+    Args:
+        index: The position of the medium among all media of the run.
+        medium: The plan of the medium.
+    """
     document = medium.model_dump(mode="json")
     for position, station in enumerate(document["stations"], start=1):
         station["address"] = f"{IPV4.format_medium_address(index, position)}/{IPV4.medium_prefix}"
@@ -80,22 +88,33 @@ def _encode_medium_for_seed(index: int, medium: MediumPlan) -> str:
 def _plan_medium(
     request: PlanRequest,
     traffic_s: float,
-    packet: int | None,
+    packet_bytes: int | None,
     name: str,
     medium: Medium,
 ) -> MediumPlan:
-    """Return the plan of one medium."""
+    """Return the plan of one medium.
+
+    Args:
+        request: The point that is planned.
+        traffic_s: Start of the traffic, in seconds since the start of the run.
+        packet_bytes: IP bytes of the largest packet on the medium, or None if no flow crosses it.
+        name: Name of the medium.
+        medium: Settings of the medium.
+
+    Raises:
+        InputError: The medium has settings that only links support.
+    """
     channel = DirectionPlan(rate_bps=request.planners.media[name].data_rate_bps)
 
     def make_planning(key: str) -> ImpairmentPlanning:
         key_path = ("media", name, key)
-        return ImpairmentPlanning(request, key_path, key, channel, traffic_s, packet)
+        return ImpairmentPlanning(request, key_path, key, channel, traffic_s, packet_bytes)
 
     limit = medium.queue.limit
     if isinstance(limit.limit, BdpCount):
         make_planning("queue").refuse(
-            f"a queue of {limit} on a medium, whose rate depends on who else sends",
-            "give it in packets, like '50 packets'",
+            f"a queue of {limit} on a medium, where no station has a constant rate",
+            "give its size in packets, such as '50 packets'",
         )
     cw_min, cw_max = medium.windows
     timing: dict[str, Any] = medium.to_timing()

@@ -8,11 +8,11 @@ from nagi_contracts.media import MatrixReach, Position, distance_squared
 from nagi.backends.medium.spec import Medium
 from nagi.spec.shared_media import Station
 
-_START_NS = -1  # before the first instant of a station's trace
+_START_NS = -1  # the start of a run: before the first instant of any station's trace
 
 
 class Reach:
-    """The stations of a medium that decode each other's frames."""
+    """The reception of frames between the stations of a medium, without collisions."""
 
     def __init__(self, medium: Medium) -> None:
         self._names = list(medium.stations)
@@ -25,9 +25,9 @@ class Reach:
         self._neighbours: dict[str, list[str]] = {}
 
     def list_neighbours(self, node: str) -> list[str]:
-        """Return the stations that exchange frames with `node`, in the order of the stations.
+        """Return the stations that decode `node` and are decoded by `node` at the start of a run.
 
-        Each of the two must decode the frames of the other.
+        The result is in the order of the medium's stations.
         """
         if node not in self._neighbours:
             self._neighbours[node] = [
@@ -39,7 +39,7 @@ class Reach:
         return self._neighbours[node]
 
     def is_ever_in_reach(self, node: str) -> bool:
-        """Return whether at any time `node` decodes a station, or a station decodes it."""
+        """Return whether at any time `node` decodes another station, or is decoded by one."""
         if self._has_neighbour(node, self._at_start):
             return True
         move_times_ns = {
@@ -57,13 +57,20 @@ class Reach:
         )
 
     def _has_neighbour(self, node: str, positions: dict[str, Position]) -> bool:
+        """Return whether `node` decodes any station, or any station decodes `node`."""
         return any(
             self._decodes(node, other, positions) or self._decodes(other, node, positions)
             for other in self._names
         )
 
     def _decodes(self, sender: str, receiver: str, positions: dict[str, Position]) -> bool:
-        """Return whether `receiver` decodes `sender` at these positions; a matrix ignores them."""
+        """Return whether `receiver` decodes `sender`.
+
+        Args:
+            sender: The sending station.
+            receiver: The receiving station.
+            positions: Station -> its position. Not used if reach is given as a matrix.
+        """
         if isinstance(self._plan, MatrixReach):
             return self._plan.decodes[self._index[sender]][self._index[receiver]]
         return sender != receiver and self._plan.decodes(
@@ -72,7 +79,7 @@ class Reach:
 
 
 def _find_position(station: Station, instant_ns: int) -> Position:
-    """Return the position of a station at an instant, in m."""
+    """Return the position of a station at an instant, as (x, y) in m; (0, 0) without a position."""
     position = station.at
     for start, new_position in station.trace.items():
         if start.value <= instant_ns:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The section Shared media: map, frames by outcome, packets given up, and airtime of stations."""
+"""Compose the section Shared media: map, frames by outcome, packets given up, and airtime."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ _OUTCOMES = {
     "not_answered": "Not answered",
     "out_of_reach": "Out of reach",
 }
-MAX_POINTS = 40  # rows of a table by point
-MAX_RUNS = 6  # shown over time
-WINDOWS = 60  # of airtime over time
+MAX_POINTS = 40  # most rows of a table with one row per point
+MAX_RUNS = 6  # most runs in the figure of airtime over time
+WINDOWS = 60  # number of windows of time in that figure
 
 
 def compose_blocks(material: Material) -> list[Block]:
-    """Return the blocks of the section; empty without media."""
+    """Return the blocks of the section; empty if no valid run has a medium."""
     accounts = list(_read_accounts(material))
     if not accounts:
         return []
@@ -59,7 +59,7 @@ def compose_blocks(material: Material) -> list[Block]:
 
 @dataclass(frozen=True)
 class _Run:
-    """A medium in a valid run."""
+    """A medium in one valid run, with the emulator's counts of it."""
 
     run_id: str
     plan: RunPlan
@@ -68,7 +68,7 @@ class _Run:
 
 
 def _read_accounts(material: Material) -> Iterator[_Run]:
-    """Yield each medium of each valid run with the emulator's account of it."""
+    """Yield each medium of each valid run, with its counts from links.json."""
     for run_id, plan, links in material.read_all(Links, "links.json", lambda plan: plan.media):
         if material.verdicts[run_id].status == "valid":
             for medium in plan.media:
@@ -79,12 +79,13 @@ def _compose_introduction(accounts: list[_Run]) -> str:
     """Return the text that defines the causes by which frames are lost."""
     runs = len({run.run_id for run in accounts})
     return (
-        "Stations of a medium share the air by IEEE 802.11 DCF. A frame that its receiver cannot "
-        "read is counted by cause. Collided: a station that its sender hears sent at the same "
-        "time. Hidden terminal: one that its sender does not hear did. Channel error: drawn by the "
-        "loss model. Receiver busy: the receiver was sending. Not "
-        "answered: an RTS to a station whose NAV was set. A station gives a packet up at the retry "
-        f"limit. Counts are over {format_count(runs, 'valid run')}, each from its begin to its end."
+        "Stations of a medium share the air by IEEE 802.11 DCF. Frames that their receivers cannot "
+        "read are counted by cause. Collided: another station sent at the same time, and the "
+        "frame's sender hears that station. Hidden terminal: another station sent at the same "
+        "time, and the frame's sender does not hear that station. Channel error: the loss model "
+        "decided so. Receiver busy: the receiver was sending. Not answered: an RTS to a station "
+        "whose NAV was set. A station gives up a packet at the retry limit. Counts are over "
+        f"{format_count(runs, 'valid run')}, from the start to the end of each run."
     )
 
 
@@ -92,17 +93,16 @@ def _compose_introduction(accounts: list[_Run]) -> str:
 
 
 def _compose_map(material: Material, medium: MediumPlan) -> Figure:
-    """Return the map of a medium."""
+    """Return the map of a medium's stations, and of the paths of flows in the first run."""
     drawn = make_drawn_medium(material.plan, medium)
     ranges = ""
     if len(drawn.senses) > figures.MAX_SENSE_LINES and drawn.rings:
         ranges = (
-            f" Circles around {figures.central_station(drawn)}: up to where its frames are decoded "
-            "(solid) and sensed (dotted)."
+            f" Circles around {figures.central_station(drawn)}: the distances up to which its "
+            "frames are decoded (solid) and sensed (dotted)."
         )
-    motion_note = (
-        " Dotted lines: where stations move." if any(s.trace for s in drawn.stations) else ""
-    )
+    has_motion = any(station.trace for station in drawn.stations)
+    motion_note = " Dotted lines: paths of stations that move." if has_motion else ""
     paths = "; ".join(f"{name}: {', '.join(nodes)}" for name, nodes in drawn.paths)
     arrangement = "at their positions" if drawn.in_metres else "on a circle"
     start_note = " at the start" if motion_note else ""
@@ -110,8 +110,8 @@ def _compose_map(material: Material, medium: MediumPlan) -> Figure:
         f"medium-{medium.name}",
         figures.render_svg(figures.medium_map(drawn)),
         f"Medium {medium.name}: stations {arrangement}{start_note}, squares are hosts, round boxes "
-        "routers; who hears whom; and the paths of flows in the first run, without their way "
-        f"back.{ranges}{motion_note}",
+        "routers; which stations hear each other; and the paths of flows in the first run, without "
+        f"the paths of their ACKs.{ranges}{motion_note}",
         f"Map of medium {medium.name}. Stations that decode each other: "
         f"{', '.join(f'{one} and {other}' for one, other in drawn.decodes) or 'none'}. "
         f"Paths: {paths or 'none'}.",
@@ -119,7 +119,10 @@ def _compose_map(material: Material, medium: MediumPlan) -> Figure:
 
 
 def make_drawn_medium(plan: RunPlan, medium: MediumPlan) -> DrawnMedium:
-    """Return a medium of a run as its map shows it, with the positions at the start."""
+    """Return what the map of a medium shows: stations at the start of a run, pairs, and paths.
+
+    If reach is given as a matrix, stations have no positions and are placed on a circle.
+    """
     kinds = {node.name: node.kind for node in plan.nodes}
     count = len(medium.stations)
     stations = []
@@ -151,23 +154,26 @@ def make_drawn_medium(plan: RunPlan, medium: MediumPlan) -> DrawnMedium:
 
 
 def _find_rings(medium: MediumPlan) -> list[tuple[str, float]]:
-    """Return label and radius in m of the ranges within which frames are decoded and sensed."""
+    """Return (label, radius in m) of the distances up to which frames are decoded and sensed.
+
+    Empty if reach is given as a matrix.
+    """
     reach = medium.reach
     if isinstance(reach, MatrixReach):
         return []
     if isinstance(reach, RangeReach):
         decoded_m, sensed_m = reach.transmission_m, reach.carrier_sense_m
     else:
-        floor = max(reach.sensitivity_dbm, reach.noise_dbm + reach.capture_db)
+        min_decoded_dbm = max(reach.sensitivity_dbm, reach.noise_dbm + reach.capture_db)
         decoded_m, sensed_m = (
-            10 ** ((reach.power_dbm(1.0) - power) / (10 * reach.path_loss_exponent))
-            for power in (floor, reach.carrier_sense_dbm)
+            10 ** ((reach.power_dbm(1.0) - power_dbm) / (10 * reach.path_loss_exponent))
+            for power_dbm in (min_decoded_dbm, reach.carrier_sense_dbm)
         )
     return [(f"decoded, {decoded_m:.0f} m", decoded_m), (f"sensed, {sensed_m:.0f} m", sensed_m)]
 
 
 def _collect_paths(plan: RunPlan, medium: MediumPlan) -> list[tuple[str, list[str]]]:
-    """Return the flows that cross the medium, each with the stations on its path."""
+    """Return (flow, stations on its path in order) for each flow that crosses the medium."""
     paths = []
     for flow in plan.flows:
         hops = [hop for hop in flow.path if hop.link == medium.name]
@@ -180,12 +186,15 @@ def _collect_paths(plan: RunPlan, medium: MediumPlan) -> list[tuple[str, list[st
 
 
 def _compose_frame_table(material: Material, name: str, runs: list[_Run]) -> Table:
-    """Return the table of frames by kind and outcome of each series."""
+    """Return the table of frames: one row per value of the series axis and kind of frame.
+
+    Kinds of which no frame was sent have no row.
+    """
     rows = []
-    for series in _list_series(material):
+    for series_value in _list_series_values(material):
         by_kind: dict[str, list[FrameCounts]] = {}
         for run in runs:
-            if run.plan.point[material.campaign.series] == series:
+            if run.plan.point[material.campaign.series] == series_value:
                 for station in run.account.stations:
                     for kind, counts in station.frames.items():
                         by_kind.setdefault(kind, []).append(counts)
@@ -199,12 +208,18 @@ def _compose_frame_table(material: Material, name: str, runs: list[_Run]) -> Tab
                 lost_by_cause = [
                     sum(getattr(counts, cause) for counts in counts_of_kind) for cause in _OUTCOMES
                 ]
-                lost = f"{1 - received / sent:.2%}"
+                loss_rate = f"{1 - received / sent:.2%}"
                 rows.append(
-                    [series, head, f"{sent:,}", lost, *(f"{count:,}" for count in lost_by_cause)]
+                    [
+                        series_value,
+                        head,
+                        f"{sent:,}",
+                        loss_rate,
+                        *(f"{count:,}" for count in lost_by_cause),
+                    ]
                 )
     return Table(
-        f"Frames on medium {name} by kind, and those that were not received by cause.",
+        f"Frames on medium {name} by kind, and frames that were not received, by cause.",
         [
             Column(capitalise(to_words(material.campaign.series)), weight=2),
             Column("Kind"),
@@ -219,20 +234,17 @@ def _compose_frame_table(material: Material, name: str, runs: list[_Run]) -> Tab
 
 @dataclass
 class _Packets:
-    """Packets at stations of a medium, over runs."""
+    """Counts of packets at all stations of a medium, summed over runs."""
 
-    runs: int = 0
-    tried: int = 0
+    tried: int = 0  # packets delivered or given up
     given_up: int = 0
-    dropped: int = 0
-    max_waiting: int = 0
-    at_once: list[float] = field(
-        default_factory=list
-    )  # mean number of frames on the air at once, per run
+    dropped: int = 0  # because the queue was full
+    max_waiting: int = 0  # most packets in the queue of a station
+    # Mean number of frames on the air at the same time, one value per run.
+    frames_at_once: list[float] = field(default_factory=list)
 
     def add(self, run: _Run) -> None:
-        """Add the packets of a run."""
-        self.runs += 1
+        """Add the counts of one run."""
         for station in run.account.stations:
             packets = station.packets
             self.tried += packets.delivered + packets.given_up
@@ -240,13 +252,16 @@ class _Packets:
             self.dropped += packets.dropped_by_queue
             self.max_waiting = max(self.max_waiting, station.max_waiting_packets)
         timeline = run.plan.timeline
-        lasted_ns = (timeline.traffic_end_s - timeline.traffic_s) * 1e9
+        traffic_ns = (timeline.traffic_end_s - timeline.traffic_s) * 1e9
         on_air_ns = sum(station.on_air_ns for station in run.account.stations)
-        self.at_once.append(on_air_ns / lasted_ns)
+        self.frames_at_once.append(on_air_ns / traffic_ns)
 
 
 def _compose_packet_table(material: Material, name: str, runs: list[_Run]) -> Table:
-    """Return the table of packets at stations by point; by series if points are too many."""
+    """Return the table of packets at stations, one row per point.
+
+    With more than MAX_POINTS points, it has one row per value of the series axis instead.
+    """
     campaign = material.campaign
     axes = list(
         dict.fromkeys(
@@ -266,23 +281,23 @@ def _compose_packet_table(material: Material, name: str, runs: list[_Run]) -> Ta
         retries = (
             average_runs(point_rows, "retries_per_hop") if "retries_per_hop" in point_rows else None
         )
-        share = packets.given_up / packets.tried if packets.tried else 0.0
+        given_up_share = packets.given_up / packets.tried if packets.tried else 0.0
         rows.append(
             [
                 *values,
                 f"{packets.tried:,}",
                 f"{packets.given_up:,}",
-                f"{share:.2%}",
+                f"{given_up_share:.2%}",
                 format_mean(retries, digits=2),
                 f"{packets.dropped:,}",
                 str(packets.max_waiting),
-                format_mean(mean(np.array(packets.at_once)), digits=2),
+                format_mean(mean(np.array(packets.frames_at_once)), digits=2),
             ]
         )
     return Table(
         f"Packets at the stations of medium {name}. Tried: delivered or given up; a packet counts "
-        "at each station that tried to send it. Frames at once: how many were on the air, mean "
-        "over the time of the traffic.",
+        "at each station that tried to send it. Frames at once: number of frames on the air at the "
+        "same time, mean over the duration of the traffic.",
         [
             *(Column(capitalise(to_words(axis)), weight=1) for axis in axes),
             Column("Tried", "right"),
@@ -299,6 +314,11 @@ def _compose_packet_table(material: Material, name: str, runs: list[_Run]) -> Ta
 
 
 def _group_runs(runs: list[_Run], axes: list[str]) -> dict[tuple[str, ...], _Packets]:
+    """Sum the packets of all runs with equal values of `axes`.
+
+    Returns:
+        Values of the axes, in their order -> sums over the runs with these values.
+    """
     groups: dict[tuple[str, ...], _Packets] = {}
     for run in runs:
         key = tuple(run.plan.point[axis] for axis in axes)
@@ -306,7 +326,8 @@ def _group_runs(runs: list[_Run], axes: list[str]) -> dict[tuple[str, ...], _Pac
     return groups
 
 
-def _list_series(material: Material) -> list[str]:
+def _list_series_values(material: Material) -> list[str]:
+    """Return the values of the axis that figures show as series, in the order of the runs."""
     campaign = material.campaign
     return list(dict.fromkeys(run.point[campaign.series] for run in campaign.runs))
 
@@ -315,27 +336,31 @@ def _list_series(material: Material) -> list[str]:
 
 
 def _compose_station_figures(material: Material, medium: MediumPlan) -> Iterator[Block]:
-    """Yield airtime over time of chosen runs, and means of all runs at the same point."""
-    chosen = choose_runs(material)
-    if not chosen:
+    """Yield a figure of airtime over time, and a figure of means of stations, at one point.
+
+    The point is the middle one of the points that the report shows over time. Without records of
+    frames, yield a paragraph on that; without such points, yield nothing.
+    """
+    chosen_points = choose_runs(material)
+    if not chosen_points:
         return
-    point = chosen[len(chosen) // 2]
+    point = chosen_points[len(chosen_points) // 2]
     point_words = point.describe_point(material.summary)
     airtimes = []
-    for series, run_id in point.runs[:MAX_RUNS]:
+    for series_value, run_id in point.runs[:MAX_RUNS]:
         air = None if run_id is None else _read_air(material, run_id)
         if air is not None and run_id is not None:
-            airtimes.append(_compute_airtime(series, material.plans[run_id], medium, air))
+            airtimes.append(_compute_airtime(series_value, material.plans[run_id], medium, air))
     if not airtimes:
-        yield Paragraph("Frames were not kept, so nothing is shown of airtime over time.")
+        yield Paragraph("The runs have no records of frames, so airtime over time is not shown.")
         return
     width_s = airtimes[0].edges_s[1] - airtimes[0].edges_s[0]
     yield Figure(
         f"airtime-{medium.name}",
         figures.render_svg(figures.airtime(airtimes)),
         f"Airtime at {point_words}: the share of each window of {width_s:.2g} s in which a station "
-        f"of medium {medium.name} was sending. At the right its mean over the measurement "
-        "interval. The runs are those shown over time.",
+        f"of medium {medium.name} was sending. On the right: the mean over the measurement "
+        "interval. The runs are the same as in the figures over time.",
         f"Heat maps of airtime at {point_words}. {_describe_airtime(airtimes)}",
     )
     names = [station.node for station in medium.stations]
@@ -343,28 +368,36 @@ def _compose_station_figures(material: Material, medium: MediumPlan) -> Iterator
     yield Figure(
         f"stations-{medium.name}",
         figures.render_svg(figures.station_metrics(names, means)),
-        f"Stations of medium {medium.name} at {point_words}: airtime, attempts beside the first "
-        "per packet, and packets given up; means over valid runs during the measurement interval.",
+        f"Stations of medium {medium.name} at {point_words}: airtime, retries per packet, and "
+        "packets given up; means over valid runs during the measurement interval.",
         f"Stations at {point_words}. {_describe_means(names, means)}",
     )
 
 
 def _read_air(material: Material, run_id: str) -> Air | None:
+    """Read the packets and frames of a run, or return None if the record of frames is missing."""
     directory = material.run_directory(run_id)
     if not (directory / FRAMES).exists():
         return None
     return Air.read(directory, material.plans[run_id])
 
 
-def _compute_airtime(series: str, plan: RunPlan, medium: MediumPlan, air: Air) -> AirtimeShares:
-    """Return the airtime of all stations in one run, over time and in the measurement interval."""
+def _compute_airtime(title: str, plan: RunPlan, medium: MediumPlan, air: Air) -> AirtimeShares:
+    """Return the airtime of all stations in one run, over time and in the measurement interval.
+
+    Args:
+        title: Title of the run in the figure.
+        plan: The plan of the run.
+        medium: The medium.
+        air: The packets and frames of the run.
+    """
     timeline, measure = plan.timeline, plan.measure
     edges_s = np.linspace(timeline.traffic_s, timeline.traffic_end_s, WINDOWS + 1)
     edges_ns = np.rint(edges_s * 1e9).astype(np.int64)
     interval_ns = np.array([measure.start_s * 1e9, measure.end_s * 1e9]).astype(np.int64)
     nodes = [station.node for station in medium.stations]
     return AirtimeShares(
-        series,
+        title,
         edges_s - timeline.traffic_s,
         [(node, air.measure_airtime(medium.name, node, edges_ns)) for node in nodes],
         [float(air.measure_airtime(medium.name, node, interval_ns)[0]) for node in nodes],
@@ -374,14 +407,23 @@ def _compute_airtime(series: str, plan: RunPlan, medium: MediumPlan, air: Air) -
 def _compute_means(
     material: Material, medium: MediumPlan, panel: str, x: str
 ) -> Iterator[StationMeans]:
-    """Yield the means of stations for each series at a point."""
+    """Yield the means over all valid runs at a point, for each value of the series axis.
+
+    Runs without a record of frames are left out, and values without any run.
+
+    Args:
+        material: The campaign.
+        medium: The medium.
+        panel: The point's value of the axis of panels. Not used if the report has no panels.
+        x: The point's value of the x axis. Empty if the point has none.
+    """
     campaign = material.campaign
-    for series in _list_series(material):
+    for series_value in _list_series_values(material):
         stations_by_run: list[dict[str, StationAir]] = []
         for run_id in _list_valid_runs(material):
             plan = material.plans[run_id]
             point = plan.point
-            is_at_point = point[campaign.series] == series and x in ("", point[campaign.x])
+            is_at_point = point[campaign.series] == series_value and x in ("", point[campaign.x])
             if campaign.panels is not None:
                 is_at_point = is_at_point and point[campaign.panels] == panel
             air = _read_air(material, run_id) if is_at_point else None
@@ -393,7 +435,7 @@ def _compute_means(
         if stations_by_run:
             nodes = [station.node for station in medium.stations]
             yield StationMeans(
-                series,
+                series_value,
                 *(
                     [
                         _average_stations([run[node] for run in stations_by_run], name)
@@ -405,6 +447,7 @@ def _compute_means(
 
 
 def _average_stations(stations: list[StationAir], name: str) -> Mean | None:
+    """Return the mean of the attribute `name`, or None if no station has a value."""
     values = pd.Series([getattr(station, name) for station in stations], dtype="float64").dropna()
     return mean(values.to_numpy()) if len(values) else None
 
@@ -425,10 +468,10 @@ def _describe_airtime(runs: list[AirtimeShares]) -> str:
 
 
 def _describe_means(names: list[str], means: list[StationMeans]) -> str:
-    """Return the figure of stations in words."""
+    """Return the alternative text of the figure of stations: its values in words."""
     sentences = []
     for series_means in means:
-        parts = [
+        phrases = [
             f"{name} {NONE if air is None else f'{air.value:.1%}'} airtime, "
             f"{NONE if retries is None else f'{retries.value:.2f}'} retries, "
             f"{NONE if given_up is None else f'{given_up.value:.2%}'} given up"
@@ -440,5 +483,5 @@ def _describe_means(names: list[str], means: list[StationMeans]) -> str:
                 strict=True,
             )
         ]
-        sentences.append(f"{series_means.series}: {'; '.join(parts)}.")
+        sentences.append(f"{series_means.series}: {'; '.join(phrases)}.")
     return " ".join(sentences)

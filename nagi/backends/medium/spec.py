@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Define shared media: stations, their 802.11, who receives whom, and routes."""
+"""Define the settings of shared media: stations, 802.11's PHY and MAC, reach, and routes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ MIN_EXPONENT, MAX_EXPONENT = get_number_range("path_loss_exponent")
 MIN_STATIONS = 2
 
 ContentionWindow = Annotated[Whole, Field(ge=MIN_CW, le=MAX_CW)]
-_PREAMBLE_DB = 4  # IEEE 802.11 receivers find preambles at SINRs that are too low for most data
+_PREAMBLE_DB = 4  # the SINR at which preambles are detected is lower than most data rates need
 _BY = "ranges: by distance; sinr: by path loss and noise; matrix: by a list of stations"
 
 
@@ -57,12 +57,13 @@ class Ranges(Strict):
     )
     interference: Range | None = Field(
         None,
-        description="distance up to which frames collide with others; carrier_sense if not given",
+        description="distance up to which a frame disturbs the reception of other frames; "
+        "carrier_sense if not given",
     )
     capture: PowerRatio | None = Field(
         None,
         description="power ratio from which on the stronger of two colliding frames is received; "
-        "if not given, neither is",
+        "if not given, neither frame is received",
     )
 
     @model_validator(mode="after")
@@ -70,14 +71,14 @@ class Ranges(Strict):
         if self.carrier_sense.value < self.transmission.value:
             raise BadValue(
                 f"a carrier_sense of {self.carrier_sense} is less than a transmission of "
-                f"{self.transmission}: a station that decodes a frame senses it",
+                f"{self.transmission}, but a station that decodes a frame also senses it",
                 f"give {self.transmission} or more",
                 "carrier_sense",
             )
         return self
 
     def to_plan(self, names: list[str]) -> ReachPlan:
-        """Return the plan; ranges do not depend on the stations' `names`."""
+        """Return the plan. The argument `names` is not used."""
         interference = self.carrier_sense if self.interference is None else self.interference
         return RangeReach(
             transmission_m=self.transmission.value,
@@ -88,7 +89,7 @@ class Ranges(Strict):
 
 
 class Sinr(Strict):
-    """Reach by path loss, noise and a threshold of SINR."""
+    """Reach by path loss, noise and a minimum SINR."""
 
     by: Literal["sinr"] = Field(description=_BY)
     tx_power: Power = Field(Power(16), description="transmission power of every station")
@@ -112,7 +113,8 @@ class Sinr(Strict):
     )
     preamble: PowerRatio | None = Field(
         None,
-        description="SINR from which on a frame's preamble is found; 4 dB, and at most `capture`",
+        description="SINR from which on a frame's preamble is detected; at most `capture`; if not "
+        "given, 4 dB or `capture`, whichever is less",
     )
 
     @model_validator(mode="after")
@@ -120,7 +122,7 @@ class Sinr(Strict):
         if self.carrier_sense.value > self.sensitivity.value:
             raise BadValue(
                 f"a carrier_sense of {self.carrier_sense} is more than a sensitivity of "
-                f"{self.sensitivity}: a station that decodes a frame senses it",
+                f"{self.sensitivity}, but a station that decodes a frame also senses it",
                 f"give {self.sensitivity} or less",
                 "carrier_sense",
             )
@@ -130,15 +132,15 @@ class Sinr(Strict):
     def _check_preamble(self) -> Self:
         if self.preamble is not None and self.preamble.value > self.capture.value:
             raise BadValue(
-                f"a preamble of {self.preamble} is more than a capture of {self.capture}: no frame "
-                "is received whose preamble is not found",
+                f"a preamble of {self.preamble} is more than a capture of {self.capture}, but a "
+                "frame is received only if its preamble is detected",
                 f"give {self.capture} or less",
                 "preamble",
             )
         return self
 
     def to_plan(self, names: list[str]) -> ReachPlan:
-        """Return the plan; thresholds do not depend on the stations' `names`."""
+        """Return the plan. The argument `names` is not used."""
         preamble_db = min(_PREAMBLE_DB, self.capture.value)
         if self.preamble is not None:
             preamble_db = self.preamble.value
@@ -162,19 +164,23 @@ class Matrix(Strict):
         description="sender -> stations at which its frames are decoded"
     )
     senses: dict[Name, list[Name]] = Field(
-        {}, description="sender -> further stations that sense it, but do not decode its frames"
+        {},
+        description="sender -> further stations that sense its frames, but do not decode them",
     )
     interferes: dict[Name, list[Name]] = Field(
         {},
-        description="sender -> further stations at which its frames collide with others, but are "
-        "not decoded",
+        description="sender -> further stations where its frames disturb the reception of other "
+        "frames, but are not decoded",
     )
 
     def check_stations(self, names: Collection[str]) -> None:
-        """Check that every name is a station.
+        """Check that the lists contain only stations, and no sender in its own list.
+
+        Args:
+            names: The names of all stations of the medium.
 
         Raises:
-            BadValue: If a name is none of `names`.
+            BadValue: A list contains another name, or the name of its sender.
         """
         for key in ("decodes", "senses", "interferes"):
             for sender, receivers in getattr(self, key).items():
@@ -188,7 +194,11 @@ class Matrix(Strict):
                     raise BadValue(message, f"remove {sender}", f"reach.{key}.{sender}")
 
     def to_plan(self, names: list[str]) -> ReachPlan:
-        """Return the plan as matrices whose rows and columns are in the order of `names`."""
+        """Return the plan as matrices: one row per sender and one column per receiver.
+
+        Args:
+            names: The names of all stations, in the order of rows and columns.
+        """
 
         def make_matrix(*lists: dict[str, list[str]]) -> list[list[bool]]:
             return [
@@ -209,7 +219,7 @@ class Matrix(Strict):
 Reach = Annotated[Ranges | Sinr | Matrix, Field(discriminator="by")]
 
 
-# Settings of links that media do not have: key -> (message, cure).
+# Settings that links have but media do not: key -> (message, cure).
 UNSUPPORTED_SETTINGS = {
     "shaped_by": ("a switch cannot shape a medium", "remove it"),
     "rate": ("a medium has the rate of its stations", "write `data_rate` instead"),
@@ -220,7 +230,9 @@ UNSUPPORTED_SETTINGS = {
 class Medium(Strict):
     """A shared medium: stations that contend for it by IEEE 802.11 DCF."""
 
-    phy: PhyName = Field(description="the PHY of IEEE 802.11, which defines rates and times")
+    phy: PhyName = Field(
+        description="the PHY of IEEE 802.11, which defines bit rates and durations"
+    )
     preamble: Preamble | None = Field(None, description="preamble of 802.11b; long if not given")
     data_rate: Bitrate = Field(description="rate of data frames; one of the PHY's rates")
     basic_rate: Bitrate | None = Field(
@@ -230,7 +242,8 @@ class Medium(Strict):
     )
     rts_threshold: RtsThreshold | None = Field(
         None,
-        description="size above which frames are preceded by RTS and CTS; without it, none are",
+        description="size of MPDUs above which RTS and CTS precede them; if not given, RTS and CTS "
+        "are not used",
     )
     short_retry_limit: Whole = Field(
         7,
@@ -258,28 +271,31 @@ class Medium(Strict):
     )
     resets_nav: Flag = Field(
         True,
-        description="whether stations that received an RTS reset their NAV if no frame follows",
+        description="whether a station whose NAV was set by an RTS resets its NAV if no frame "
+        "follows the RTS",
     )
     eifs_after: EifsAfter = Field(
         "frames",
-        description="events after which stations wait EIFS: frames with errors, or also signals "
-        "that they only sensed, as in ns-2",
+        description="events after which stations wait EIFS; frames: frames received with errors; "
+        "signals: also signals that were only sensed, as in ns-2",
     )
     monitor: Flag = Field(
-        False, description="whether all frames on the air are captured: monitor.NAME.pcapng"
+        False, description="whether all frames on the air are captured in monitor.NAME.pcapng"
     )
     stations: dict[Name, Station] = Field(
         min_length=MIN_STATIONS,
         max_length=MAX_ENDS,
-        description="node, which is a host or a router -> its station",
+        description="node -> its station; the node must be a host or a router",
     )
     reach: Reach = Field(
-        Ranges(), description="which stations receive each other; by ranges of ns-2 if not given"
+        Ranges(),
+        description="which stations receive each other; if not given, by distance, with the "
+        "default ranges of ns-2",
     )
     routes: dict[Name, dict[Name, Name]] = Field(
         {},
-        description="node -> destination -> next hop; if not given, the shortest paths by the "
-        "positions at the start",
+        description="node -> destination -> next hop; if not given, shortest paths, computed from "
+        "the positions at the start of the run",
     )
 
     @model_validator(mode="before")
@@ -300,7 +316,7 @@ class Medium(Strict):
         return self
 
     def _check_rates(self) -> None:
-        """Check that the medium's rates are the PHY's."""
+        """Check that the PHY has the medium's preamble and rates."""
         if self.preamble is not None and self.phy != "802.11b":
             message = f"{self.phy} has no {self.preamble} preamble"
             raise BadValue(message, "remove it, or write `phy: 802.11b`", "preamble")
@@ -319,6 +335,7 @@ class Medium(Strict):
             )
 
     def _check_windows(self) -> None:
+        """Check that contention windows are 2^n - 1, and that cw_min is not above cw_max."""
         for key in ("cw_min", "cw_max"):
             window = getattr(self, key)
             if window is not None and window & (window + 1):
@@ -334,23 +351,24 @@ class Medium(Strict):
 
     def _check_loss(self) -> None:
         if self.loss is not None and "at" in self.loss.model_fields_set:
-            message = "frames are always lost at their receivers"
+            message = "the loss model of a medium always acts at the receivers of frames"
             raise BadValue(message, "remove `at`", "loss.at")
 
     def _check_reach(self) -> None:
-        """Check that stations have what the reach model needs."""
+        """Check that stations have positions if, and only if, the reach model uses positions."""
         if isinstance(self.reach, Matrix):
             self.reach.check_stations(self.stations)
             for name, station in self.stations.items():
                 for key in ("at", "trace"):
                     if getattr(station, key):
-                        message = "a position on a medium with a reach matrix"
-                        raise BadValue(message, "remove one of them", f"stations.{name}.{key}")
+                        message = "a medium with a reach matrix does not use positions"
+                        cure = f"remove `{key}`, or the matrix"
+                        raise BadValue(message, cure, f"stations.{name}.{key}")
             return
         for name, station in self.stations.items():
             if station.at is None:
                 raise BadValue(
-                    f"{name} has no position, and reach is by {self.reach.by}",
+                    f"{name} has no position, but reach is by {self.reach.by}",
                     "add `at: [0 m, 0 m]`, or give `reach: {by: matrix, ...}`",
                     f"stations.{name}",
                 )
@@ -384,7 +402,7 @@ class Medium(Strict):
         return self.queue.marks
 
     def to_timing(self) -> dict[str, Any]:
-        """Return the fields of nagi_contracts.media.MediumTimes."""
+        """Return the values of the fields of nagi_contracts.media.MediumTimes, by field."""
         return {
             "phy": self.phy,
             "preamble": (self.preamble or "long") if self.phy == "802.11b" else None,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plan the simulated channel that the waveforms of a radio cross in one direction."""
+"""Plan the simulated channel of a radio in one direction."""
 
 from __future__ import annotations
 
@@ -23,7 +23,17 @@ from nagi.spec.links import Link
 def plan_radio_channel(
     request: PlanRequest, name: str, link: Link, direction: DirectionName
 ) -> RadioChannelPlan:
-    """Return the channel that waveforms cross in one direction."""
+    """Return the plan of the channel through which waveforms pass in one direction.
+
+    Args:
+        request: The point that is planned.
+        name: Name of the link.
+        link: Settings of the link, which must be a radio.
+        direction: The direction.
+
+    Raises:
+        InputError: The direction has no SNR, or a file of SNRs is missing or wrong.
+    """
     channel = resolve_channel(link, direction)
     trace = _plan_snr_trace(request, name, direction, channel)
     if channel.snr is None and trace is None:
@@ -53,12 +63,19 @@ def plan_radio_channel(
 def _plan_snr_trace(
     request: PlanRequest, name: str, direction: DirectionName, channel: RadioChannel
 ) -> SnrTracePlan | None:
+    """Return the plan of a changing SNR, or None for a constant SNR; reads the file of a trace."""
     trace = channel.snr_trace
     if isinstance(trace, SnrTraceFile):
         link = request.experiment.links[name]
-        own_radio = link.get_own_settings(direction).find_settings(RadioChannel)
-        is_own = own_radio is not None and own_radio.snr_trace is not None
-        key_path = ("links", name, *((direction,) if is_own else ()), "radio", "snr_trace")
+        direction_channel = link.get_own_settings(direction).find_settings(RadioChannel)
+        is_set_for_direction = (
+            direction_channel is not None and direction_channel.snr_trace is not None
+        )
+        key_path = (
+            *("links", name),
+            *((direction,) if is_set_for_direction else ()),
+            *("radio", "snr_trace"),
+        )
         snr_plan = load_trace(request, key_path, trace.file, trace.format, "snr")
         assert isinstance(snr_plan, SnrTracePlan)
         return snr_plan

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Radios in the report of a campaign: their transmissions, and what they are."""
+"""Radios in the report of a campaign: the section Radio links, and the row Radios in Setup."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from nagi.backends.radio.report_words import describe_direction, describe_radio,
 
 
 class _RadioChapter(Chapter):
-    """The share of radios in a report."""
+    """The parts of a report that describe radios."""
 
     def compose_sections(self, material: Material) -> list[Section]:
         return [Section("radio", "Radio links", report_section.compose_blocks(material))]
 
     def compose_setup_rows(self, material: Material) -> list[tuple[str, str]]:
-        """Return a row on radios and their channels over all runs."""
+        """Return one row with all radios and channels of all runs; empty without radios."""
         descriptions: dict[str, None] = {}
         for plan in material.plans.values():
             for link in list_radios(plan):

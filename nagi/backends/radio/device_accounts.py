@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Radio links whose radios are devices (UHD)."""
+"""Count transmissions and report measurements of radio links that use UHD devices (hardware)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RADIOS = "radios.json"  # in the directory of a run
 
 
 def list_devices(plan: RunPlan) -> list[LinkPlan]:
-    """Return the radio links that UHD devices carry."""
+    """Return the radio links that use UHD devices."""
     return [
         link
         for link in plan.carried_by("radio")
@@ -27,7 +27,13 @@ def list_devices(plan: RunPlan) -> list[LinkPlan]:
 
 
 def count_by_outcome(plan: RunPlan, transmissions: Transmissions, outcome: int) -> Iterator[Value]:
-    """Count, per direction of links with devices, the transmissions that have an outcome."""
+    """Count the transmissions with a given outcome, for each direction of links with UHD devices.
+
+    Args:
+        plan: The plan of the run.
+        transmissions: The record of transmissions.
+        outcome: The outcome, a number of nagi.records.transmissions such as NOT_SENT.
+    """
     for link in list_devices(plan):
         for direction in DIRECTIONS:
             sent = select_direction(transmissions, get_direction_number(plan, link.name, direction))
@@ -35,36 +41,51 @@ def count_by_outcome(plan: RunPlan, transmissions: Transmissions, outcome: int) 
 
 
 def describe_devices(plan: RunPlan, radios: Radios) -> Iterator[Information]:
-    """Yield what devices measured at the start, and how many samples they clipped.
+    """Yield what UHD devices measured at the start of a run, and how many samples were clipped.
+
+    Args:
+        plan: The plan of the run.
+        radios: The contents of radios.json.
 
     Raises:
-        InputError: `radios` lacks a link.
+        InputError: `radios` has no entry for a link with UHD devices.
     """
     for link in list_devices(plan):
-        account = radios.link(link.name)
-        if account is None:
-            raise refuse(f"{RADIOS} says nothing of link {link.name}", "run it again")
+        link_account = radios.link(link.name)
+        if link_account is None:
+            raise refuse(f"{RADIOS} has no entry for link {link.name}", "repeat the run")
         yield Information(
             name="radio_lead",
-            description="measured at the start: a burst is on the air that much after its instant",
-            value=account.lead_ns / 1e6,
+            description="delay from the planned start of a burst until it is on the air, measured "
+            "at the start of the run",
+            value=link_account.lead_ns / 1e6,
             unit="ms",
             subject=link.name,
         )
         for direction in DIRECTIONS:
-            path = account.direction(direction)
+            direction_account = link_account.direction(direction)
             measured: list[tuple[str, str, float, str]] = [
                 (
                     "radio_delay",
-                    "from a burst's instant to its reception",
-                    path.delay_samples,
+                    "delay from the planned start of a burst to its reception",
+                    direction_account.delay_samples,
                     "samples",
                 ),
-                ("radio_drift", "by which the sender's clock is faster", path.drift_ppm, "ppm"),
-                ("radio_preamble_snr", "of probes at the start", path.preamble_snr_db, "dB"),
+                (
+                    "radio_drift",
+                    "how much faster the sender's clock is than the receiver's",
+                    direction_account.drift_ppm,
+                    "ppm",
+                ),
+                (
+                    "radio_preamble_snr",
+                    "SNR of the preambles of probes at the start of the run",
+                    direction_account.preamble_snr_db,
+                    "dB",
+                ),
             ]
-            if path.counts is not None:
-                clipped = float(path.counts.clipped_samples)
+            if direction_account.counts is not None:
+                clipped = float(direction_account.counts.clipped_samples)
                 measured.append(("radio_clipped", "samples above full scale", clipped, "samples"))
             for name, description, value, unit in measured:
                 yield Information(

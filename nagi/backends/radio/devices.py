@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plan radio hardware: the UHD devices at both ends of a link."""
+"""Plan radio hardware: the UHD devices at the two nodes of a link."""
 
 from __future__ import annotations
 
@@ -11,7 +11,17 @@ from nagi.spec.links import Link
 
 
 def plan_uhd(request: PlanRequest, name: str, link: Link) -> UhdPlan | None:
-    """Return the UHD devices in the order of the link's ends, or None for a simulated radio."""
+    """Return the plan of a link's UHD devices, or None for a simulated radio.
+
+    Args:
+        request: The point that is planned.
+        name: Name of the link.
+        link: Settings of the link.
+
+    Raises:
+        InputError: A device is for a node that the link does not have, a direction has settings of
+            a simulated channel, or both nodes share a channel with full duplex.
+    """
     radio = link.find_settings(Radio)
     uhd = radio.uhd if radio is not None else None
     if uhd is None:
@@ -20,23 +30,23 @@ def plan_uhd(request: PlanRequest, name: str, link: Link) -> UhdPlan | None:
         if link.get_own_settings(direction).find_settings(RadioChannel) is not None:
             raise request.error(
                 ("links", name, direction, "radio"),
-                "a simulated channel of radio hardware",
-                "remove it",
+                "settings of a simulated channel for radio hardware",
+                "remove `radio` of the direction",
             )
-    for end in uhd.ends:
-        if end not in link.between:
+    for node in uhd.ends:
+        if node not in link.between:
             raise request.error(
-                ("links", name, "radio", "uhd", "ends", end),
-                f"{end} is no end of the link",
-                f"its ends are {' and '.join(link.between)}",
+                ("links", name, "radio", "uhd", "ends", node),
+                f"{node} is not a node of the link",
+                f"the link is between {' and '.join(link.between)}",
             )
     first, second = (_plan_uhd_end(uhd.ends[node]) for node in link.between)
     is_shared = (first.device, first.channel) == (second.device, second.channel)
     if is_shared and uhd.duplex == "full":
         raise request.error(
             ("links", name, "radio", "uhd", "duplex"),
-            "both ends use one channel of one device, which sends one burst at a time",
-            "write `duplex: half`, or give one end another `channel`",
+            "both nodes use the same channel of a device, which can send only one burst at a time",
+            "write `duplex: half`, or give one node another `channel`",
         )
     frequency = uhd.frequency.value
     backward = uhd.backward_frequency.value if uhd.backward_frequency else frequency
@@ -51,7 +61,7 @@ def plan_uhd(request: PlanRequest, name: str, link: Link) -> UhdPlan | None:
 
 
 def _plan_uhd_end(end: UhdEnd) -> UhdEndPlan:
-    """Return the plan of one end of a link that is radio hardware."""
+    """Return the plan of the UHD device at one node of a link."""
     return UhdEndPlan(
         device=end.device,
         channel=end.channel,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks nagi-sdr on hosts that are emulators, and GNU Radio and radio hardware of this machine."""
+"""Check nagi-sdr on emulators' hosts, and examine GNU Radio and radio hardware of this machine."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ _TITLES = {"library": "GNU Radio", "ip": "IP"}
 
 
 def examine_radio(devices: Sequence[str] = ()) -> Doctor:
-    """Check, step by step, whether links of this machine can be radios.
+    """Check, step by step, whether this machine can run links that are radios.
 
-    Steps after a failed one are skipped.
+    After a step fails, the remaining steps become findings with the status "skipped".
 
     Args:
-        devices: Options of `nagi-sdr doctor` for radio hardware.
+        devices: Options of `nagi-sdr doctor` for radio hardware. If there are none, the simulated
+            radio is examined.
     """
     checked = check_steps(devices)
     return make_step_findings(
@@ -41,17 +42,27 @@ def list_device_options(
     gains: tuple[str, str],
     channels: str,
 ) -> list[str]:
-    """Return the options of `nagi-sdr doctor` for radio hardware.
+    """Return the options of `nagi-sdr doctor` for radio hardware; empty without `devices`.
+
+    The arguments are options of `nagi doctor radio`.
+
+    Args:
+        devices: Device arguments of UHD: of one device for both ends, or of two devices.
+        frequency: Carrier frequency with its unit, or None if not given.
+        sample_rate: Sample rate with its unit.
+        gains: Gain of the transmitters and gain of the receivers, with their units.
+        channels: Channels of the two ends, such as `0,1`.
 
     Raises:
-        InputError: An option is missing or wrong.
+        InputError: `frequency` is missing, or an option is wrong.
     """
     if not devices:
         return []
     if frequency is None:
         raise refuse(
-            "--device without a frequency: transmitting needs a licence, or a band that needs none",
-            "add `--frequency '2450 MHz'`",
+            "--device without --frequency",
+            "add a frequency at which you may transmit (with a licence, or in a licence-exempt "
+            "band), such as `--frequency '2450 MHz'`",
         )
     levels = zip(("--tx-gain", "--rx-gain"), gains, strict=True)
     return [
@@ -69,8 +80,13 @@ _Value = TypeVar("_Value")
 def _parse_option(name: str, parse: Callable[[object], _Value], text: str) -> _Value:
     """Parse the text of an option.
 
+    Args:
+        name: Name of the option, for messages.
+        parse: A function that raises BadValue if the text is wrong.
+        text: The text.
+
     Raises:
-        InputError: The text is wrong; the message names the option.
+        InputError: The text is wrong.
     """
     try:
         return parse(text)
@@ -79,7 +95,7 @@ def _parse_option(name: str, parse: Callable[[object], _Value], text: str) -> _V
 
 
 class RadioStage(ProgramStage):
-    """The stage of nagi-sdr."""
+    """The stage of nagi-sdr, which links that are radios need."""
 
     name = "radio"
     order = 1

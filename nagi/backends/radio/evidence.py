@@ -33,7 +33,7 @@ RADIO_LIMITS = {
     "radio_unanswered": Limit(
         0,
         "transmissions",
-        "transmissions of which the radio did not tell what became of them",
+        "transmissions whose outcome the radio did not report",
         order=4,
     ),
 }
@@ -41,14 +41,14 @@ DEVICE_LIMITS = {
     "radio_not_sent": Limit(
         0,
         "transmissions",
-        "transmissions that a device had too late, or ran out of samples of",
+        "transmissions that a device did not send, because samples came too late",
         timing=True,
         order=3,
     ),
     "radio_not_received": Limit(
         0,
         "transmissions",
-        "transmissions of which a device lost samples",
+        "transmissions that were not received, because a device lost samples",
         timing=True,
         order=3,
     ),
@@ -56,9 +56,9 @@ DEVICE_LIMITS = {
 
 
 class RadioVerifier(Verifier):
-    """Checks that radios reported each transmission, and that devices kept up with their samples.
+    """The checks that radios reported all outcomes, and that devices lost no samples.
 
-    The emulator records the transmissions. Devices have their own account, radios.json.
+    The emulator records transmissions. nagi-sdr writes measurements of UHD devices to radios.json.
     """
 
     limits: Mapping[str, Mapping[str, Limit]] = {

@@ -13,7 +13,7 @@ from nagi.backends.interface import Examination
 
 
 class RadioExamination(Examination):
-    """Examines GNU Radio and nagi-sdr: `nagi doctor radio`."""
+    """The examination of GNU Radio and nagi-sdr: `nagi doctor radio`."""
 
     subject = "GNU Radio and nagi-sdr"
     where = "where `make sdr` has been run"
@@ -26,7 +26,7 @@ class RadioExamination(Examination):
             list[str] | None,
             typer.Option(
                 metavar="ARGUMENTS",
-                help="With radio: device arguments of UHD; give it once for both ends, or twice",
+                help="With radio: device arguments of UHD; once for one device, twice for two",
                 show_default=False,
             ),
         ] = None,
@@ -51,7 +51,20 @@ class RadioExamination(Examination):
             str, typer.Option(metavar="A,B", help="With --device: channels of the two ends")
         ] = "0,0",
     ) -> Doctor:
-        """Examine the simulated radio, or radio hardware if a device is given."""
+        """Examine the simulated radio, or radio hardware if a device is given.
+
+        Args:
+            announce: A function that shows the user a line of text.
+            device: Device arguments of UHD: of one device for both ends, or of two devices.
+            frequency: Carrier frequency with its unit. It is required with `device`.
+            sample_rate: Sample rate with its unit.
+            tx_gain: Gain of the transmitters with its unit.
+            rx_gain: Gain of the receivers with its unit.
+            channels: Channels of the two ends, such as `0,1`.
+
+        Raises:
+            InputError: An option is missing or wrong.
+        """
         from nagi.backends.radio.doctor import examine_radio, list_device_options
 
         announce("checking GNU Radio and nagi-sdr")

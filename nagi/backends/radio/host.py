@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Radios on the emulator's host: nagi-sdr runs in place of nagi-link, which it starts itself."""
+"""Run radios on the emulator's host: nagi-sdr replaces nagi-link, and starts nagi-link itself."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from nagi_agent.emulator import (
 from nagi_agent.job import Job
 
 NAME = "nagi-sdr"
-# On a busy machine several processes import GNU Radio at once.
+# Long enough for several processes that import GNU Radio at the same time on a busy machine.
 START_TIMEOUT_S = 60.0
 ACCOUNT = "radios.json"
 
 
 class RadioHost(HostPart):
-    """nagi-sdr carries the links of a run if one of them is a radio."""
+    """nagi-sdr, which carries all links of a run if at least one of them is a radio."""
 
     def find_problems(self, batch: Batch) -> list[str]:
         if not batch.is_emulator:
@@ -43,10 +43,11 @@ class RadioHost(HostPart):
     ) -> Running:
         program = find_program(job.backends)
         if program is None:
-            raise RuntimeError("a link is a radio, and the batch names no nagi-sdr")
+            raise RuntimeError("a link is a radio, but the batch does not name nagi-sdr")
         if job.virtual:
             # A guest's files belong to the user who started the guest. nagi-sdr gives up the
-            # privileges of the guest's root, and must still create files in the directory.
+            # privileges of the guest's root, and must be able to create files in the directory
+            # after that.
             os.chmod(directory, 0o777)
         return Emulator(
             job,
@@ -61,6 +62,7 @@ class RadioHost(HostPart):
         )
 
     def configure(self, configuration: Json, plan: RunPlan, job: Job) -> None:
+        """Add the settings of radios to their links, and let nagi-link record transmissions."""
         radios = {link.name: link.radio for link in plan.links if link.radio is not None}
         if not radios:
             return
@@ -73,21 +75,23 @@ class RadioHost(HostPart):
 
 
 def find_program(programs: dict[str, Json]) -> Optional[str]:
-    """Return the path of nagi-sdr, or None if the batch names none.
+    """Return the path of nagi-sdr, or None if the batch does not name it.
 
     Args:
-        programs: `backends` of the batch.
+        programs: `backends` of the batch: backend -> its programs.
     """
     path: Optional[str] = programs.get("radio", {}).get("nagi_sdr")
     return path
 
 
 def find_problem(plans: list[RunPlan], nagi_sdr: Optional[str]) -> Optional[str]:
-    """Return why this host cannot run the plans' radios, with the cure, or None.
+    """Return the message that nagi-sdr is missing, with the cure.
+
+    Return None if nagi-sdr exists, or no link of the plans is a radio.
 
     Args:
         plans: the runs to check.
-        nagi_sdr: path of nagi-sdr, or None if the batch names none.
+        nagi_sdr: path of nagi-sdr, or None if the batch does not name it.
     """
     return find_missing_program(
         (link for plan in plans for link in plan.carried_by("radio")),

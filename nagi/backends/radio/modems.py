@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plan the modem of a radio: its modes and its sample rate."""
+"""Plan the modem of a radio: its modes (modulation and code rate) and its sample rate."""
 
 from __future__ import annotations
 
@@ -9,20 +9,26 @@ from nagi.backends.radio.spec import Radio
 from nagi.plan.air_time import load_air_time
 from nagi.plan.request import PlanRequest
 
-_MODE = ("modulation", "code_rate")
+_MODE_FIELDS = ("modulation", "code_rate")
 
 
 def plan_modes(
     request: PlanRequest, name: str, radio_settings: Radio
 ) -> list[RadioModePlan] | None:
-    """Return the modes of rate adaptation in the order of their rates, or None without it."""
+    """Return the modes of rate adaptation, slowest first, or None without rate adaptation.
+
+    Raises:
+        InputError: A mode is listed twice.
+    """
     if radio_settings.rate_adaptation is None:
         return None
     modes = [mode.split() for mode in radio_settings.rate_adaptation.modes]
     if len({tuple(mode) for mode in modes}) < len(modes):
         key_path = ("links", name, "radio", "rate_adaptation", "modes")
         raise request.error(key_path, "a mode is listed twice", "remove one")
-    plans = [RadioModePlan.model_validate(dict(zip(_MODE, mode, strict=True))) for mode in modes]
+    plans = [
+        RadioModePlan.model_validate(dict(zip(_MODE_FIELDS, mode, strict=True))) for mode in modes
+    ]
     return sorted(
         plans,
         key=lambda mode: load_air_time().compute_rate_bps(
@@ -32,7 +38,14 @@ def plan_modes(
 
 
 def plan_sample_rate(request: PlanRequest, name: str, radio_settings: Radio) -> int:
-    """Return the sample rate in Hz: as given, or the smallest for the slowest mode's rate."""
+    """Return the sample rate of a radio in Hz.
+
+    Return the setting `sample_rate` if it is given. If not, return the smallest sample rate at
+    which the slowest mode has the bit rate `rate` of the settings.
+
+    Raises:
+        InputError: The modem does not support the rate or the modulation.
+    """
     key = "rate" if radio_settings.sample_rate is None else "sample_rate"
     modes = plan_modes(request, name, radio_settings)
     if modes is None:
@@ -54,36 +67,36 @@ def plan_sample_rate(request: PlanRequest, name: str, radio_settings: Radio) -> 
     except ValueError as error:
         raise request.error(
             ("links", name, "radio", key),
-            f"the modem cannot carry it: {error}",
+            f"the modem does not support this: {error}",
             "give another modem, modulation or rate",
         ) from None
     if rate_bps < 1:
         raise request.error(
             ("links", name, "radio", key),
-            "at this sample rate the modem carries less than 1 b/s",
-            "give more, such as `sample_rate: 2 MHz`",
+            "at this sample rate, the modem carries less than 1 b/s",
+            "give a higher rate, such as `sample_rate: 2 MHz`",
         )
     return sample_rate_hz
 
 
 def find_sample_rate(modem: str, modulation: str, code_rate: str, rate_bps: int) -> int:
-    """Return the smallest sample rate in Hz at which a modem carries `rate_bps`.
+    """Return the smallest sample rate in Hz at which a modem has a bit rate of `rate_bps` or more.
 
     Raises:
-        ValueError: If no sample rate is high enough, or the modem lacks the modulation.
+        ValueError: No sample rate is high enough, or the modem does not support the modulation.
     """
 
-    def rate_at(sample_rate_hz: int) -> int:
+    def compute_rate(sample_rate_hz: int) -> int:
         return load_air_time().compute_rate_bps(modem, modulation, sample_rate_hz, code_rate)
 
     maximum, minimum = 1, 0
-    while rate_at(maximum) < rate_bps:
+    while compute_rate(maximum) < rate_bps:
         # Above the limit, the modem raises ValueError, which ends this loop.
         limit = load_air_time().MAX_SAMPLE_RATE_HZ
         minimum, maximum = maximum, limit + 1 if maximum == limit else min(2 * maximum, limit)
     while maximum - minimum > 1:
         middle = (minimum + maximum) // 2
-        if rate_at(middle) < rate_bps:
+        if compute_rate(middle) < rate_bps:
             minimum = middle
         else:
             maximum = middle

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Power delay profiles of radio channels, by name.
+"""Power delay profiles of radio channels.
 
 epa, eva and etu are Extended Pedestrian A, Extended Vehicular A and Extended Typical Urban of 3GPP
-TS 36.101, annex B.2. The others are tapped delay lines of ITU-R M.1225: pedestrian A and B, and
-vehicular A.
+TS 36.101, annex B.2. pedestrian_a, pedestrian_b and vehicular_a are tapped delay lines of ITU-R
+M.1225.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Literal
 
 ProfileName = Literal["epa", "eva", "etu", "pedestrian_a", "pedestrian_b", "vehicular_a"]
 
-# (excess delay in ns, relative power in dB)
+# Name -> (excess delay in ns, relative power in dB) of each path.
 PROFILES: dict[ProfileName, list[tuple[int, float]]] = {
     "epa": [(0, 0), (30, -1), (70, -2), (90, -3), (110, -8), (190, -17.2), (410, -20.8)],
     "eva": [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The needs of links that are radios: GNU Radio and nagi-sdr at the emulator."""
+"""The needs of links that are radios: GNU Radio and nagi-sdr on the emulator's host."""
 
 from __future__ import annotations
 
@@ -16,19 +16,18 @@ from nagi.backends.interface import Needs
 from nagi.backends.radio.program import (
     INSTALL,
     check_library,
-    list_installed_parts,
+    list_installed_paths,
     locate_nagi_sdr,
 )
 from nagi.labs.shape import EMULATOR
 from nagi.spec.experiment import Experiment
 
 INSTALL_THERE = f"{INSTALL} there, or set its path as `nagi_sdr`"
-# For both ends of a radio and the channel, at 2 Mb/s in each direction.
-_PROCESSORS = 2
+_PROCESSORS = 2  # kept busy by one simulated radio at 2 Mb/s in each direction
 
 
 class RadioNeeds(Needs):
-    """The needs of links that are radios."""
+    """The needs of links that are radios. These links are the users."""
 
     predicates = ("is a radio", "are radios")
 
@@ -62,20 +61,20 @@ class RadioNeeds(Needs):
 
 
 def _compute_checksum() -> str | None:
-    """Return a checksum of nagi-sdr and its files on this machine, or None without nagi-sdr."""
+    """Return a SHA-256 over nagi-sdr and all files that it needs, or None without nagi-sdr."""
     if not locate_nagi_sdr().is_file():
         return None
-    program, *parts = list_installed_parts()
+    program, *further_paths = list_installed_paths()
     prefix = program.parent.parent
-    installed = {
+    installed_files = {
         file
-        for part in parts
-        for file in (part.rglob("*") if part.is_dir() else [part])
+        for path in further_paths
+        for file in (path.rglob("*") if path.is_dir() else [path])
         if file.is_file()
     }
-    checked = [program, *sorted(path for path in installed if path.suffix != ".pyc")]
-    sums = [[str(path.relative_to(prefix)), compute_sha256(path)] for path in checked]
-    return hashlib.sha256(json.dumps(sums).encode()).hexdigest()
+    files = [program, *sorted(path for path in installed_files if path.suffix != ".pyc")]
+    checksums = [[str(path.relative_to(prefix)), compute_sha256(path)] for path in files]
+    return hashlib.sha256(json.dumps(checksums).encode()).hexdigest()
 
 
 part = RadioNeeds()

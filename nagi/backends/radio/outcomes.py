@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transmissions of radio links: outcomes and measured SNR."""
+"""Count the outcomes of transmissions on radio links, and compute the mean measured SNR."""
 
 from __future__ import annotations
 
@@ -31,28 +31,31 @@ _CAUSES = {
 _CAUSES_OF_HALF_DUPLEX = {
     "radio_receiver_busy": (
         RECEIVER_BUSY,
-        "transmissions while the receiver transmitted itself",
+        "transmissions that arrived while the receiver was transmitting",
     ),
 }
 
 
 def count_unanswered(plan: RunPlan, transmissions: Transmissions) -> Iterator[Value]:
-    """Count, per direction, the transmissions whose outcome the radio did not report.
+    """Count, for each direction of a radio, transmissions whose outcome the radio did not report.
 
-    Only transmissions whose packets were due before the end of the captures count. Later ones may
-    have been on the air when the radio was stopped.
+    Only transmissions whose packets were due before the end of the captures count. The radio may
+    have been stopped during later transmissions.
     """
-    ended_ns = round(plan.timeline.capture_end_s * 1e9)
+    capture_end_ns = round(plan.timeline.capture_end_s * 1e9)
     for link in plan.carried_by("radio"):
         for direction in DIRECTIONS:
             sent = select_direction(transmissions, get_direction_number(plan, link.name, direction))
-            is_due = sent["end_ns"] + link.direction(direction).delay_ns < ended_ns
+            is_due = sent["end_ns"] + link.direction(direction).delay_ns < capture_end_ns
             count = int((is_due & (sent["outcome"] == UNANSWERED)).sum())
             yield float(count), f"{link.name} {direction}"
 
 
 def describe_transmissions(plan: RunPlan, transmissions: Transmissions) -> Iterator[Information]:
-    """Yield the number of transmissions by cause of loss, and the mean of the measured SNR."""
+    """Yield the transmissions, the losses by cause, and the mean measured SNR of each direction.
+
+    The SNR is left out if the receiver measured none. The mean is a mean of power ratios, in dB.
+    """
     for link in plan.carried_by("radio"):
         assert link.radio is not None
         causes = _CAUSES | (_CAUSES_OF_HALF_DUPLEX if _is_half_duplex(link.radio) else {})
@@ -75,15 +78,15 @@ def describe_transmissions(plan: RunPlan, transmissions: Transmissions) -> Itera
                     unit="transmissions",
                     subject=subject,
                 )
-            measured = get_snr_db(sent)
-            measured = measured[~np.isnan(measured)]
-            if len(measured):
-                mean = 10 * math.log10(float(np.mean(10 ** (measured / 10))))
+            snr_db = get_snr_db(sent)
+            measured_db = snr_db[~np.isnan(snr_db)]
+            if len(measured_db):
+                mean_db = 10 * math.log10(float(np.mean(10 ** (measured_db / 10))))
                 yield Information(
                     name="radio_snr",
-                    description="measured SNR, mean over the transmissions for which there is one"
-                    + (f"; {channel.snr_db:g} dB was asked for" if channel else ""),
-                    value=round(mean, 4),
+                    description="mean SNR of the transmissions for which the receiver measured it"
+                    + (f"; configured: {channel.snr_db:g} dB" if channel else ""),
+                    value=round(mean_db, 4),
                     unit="dB",
                     subject=subject,
                 )

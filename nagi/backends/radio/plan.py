@@ -28,24 +28,28 @@ from nagi.plan.air_time import load_air_time
 from nagi.plan.request import PlanRequest
 from nagi.spec.links import DirectionSettings, Link
 
-MIN_DELAY_NS = 10_000_000  # time to compute waveforms while the packet propagates
-# gr-nagi computes interference 2 ms after the end of a transmission (margin_ns in `interference`).
+MIN_DELAY_NS = 10_000_000  # smallest delay of a link, during which waveforms are computed
+# With interference, an outcome is known only later: gr-nagi computes interference 2 ms after the
+# end of a transmission (margin_ns in `interference`).
 MIN_FEEDBACK_NS = 4_000_000
 # Time to start and to end nagi-sdr, in seconds:
-START_S = 3.5  # importing GNU Radio takes 1 s on an idle machine
-START_PER_LINK_S = 0.5  # flowgraphs of each link
-PROCESS_START_S = 3.0  # processes of virtual radios, which import GNU Radio, too
-DEVICE_START_S = 8.0  # UHD's devices: they load images, and both ends are measured
-FINISH_S = 2.0  # flowgraphs stop, and their processes end
+START_S = 3.5  # importing GNU Radio, which takes 1 s on an idle machine
+START_PER_LINK_S = 0.5  # starting the flowgraphs of a link
+PROCESS_START_S = 3.0  # starting processes of `by: virtual`, which import GNU Radio as well
+DEVICE_START_S = 8.0  # loading images of UHD devices, and measuring their delays
+FINISH_S = 2.0  # stopping flowgraphs and processes
 
 _FIXED_DELAY = (
-    "the delay of a radio does not change: it hides the time that waveforms take to compute"
+    "a radio supports only a constant delay, during which the waveforms of a packet are computed"
 )
-# Settings of links that radios do not have: key -> (message, cure).
+# Settings that other links have but radios do not: key -> (message, cure).
 UNSUPPORTED_SETTINGS = {
     "rate": ("the modem decides the rate of a radio", "write `radio: {rate: ...}` instead"),
-    "burst": ("the modem sends one packet after the other", "remove it"),
-    "rate_trace": ("the rate of a radio does not change", "remove it, or `emulator: sdr`"),
+    "burst": ("a radio has no token bucket", "remove it"),
+    "rate_trace": (
+        "the modem decides the rate of a radio, which is constant",
+        "remove it, or `emulator: sdr`",
+    ),
     "overhead": ("the modem decides the framing of a radio", "remove it"),
     "loss": (
         "the channel decides the losses of a radio",
@@ -62,7 +66,10 @@ UNSUPPORTED_SETTINGS = {
 
 
 def _list_modes(radio: RadioPlan) -> list[tuple[str, str, int, str]]:
-    """Return modem, modulation, sample rate and code rate of each mode of a radio."""
+    """Return (modem, modulation, sample rate in Hz, code rate) of each mode, slowest first.
+
+    A radio without rate adaptation has one mode.
+    """
     modes: Sequence[RadioPlan | RadioModePlan] = radio.modes or [radio]
     return [
         (radio.modem, str(mode.modulation), radio.sample_rate_hz, str(mode.code_rate))
@@ -71,15 +78,15 @@ def _list_modes(radio: RadioPlan) -> list[tuple[str, str, int, str]]:
 
 
 class RadioPlanner(Planner):
-    """The links that are radios.
+    """The planner of links that are radios.
 
     Raises:
-        InputError: If a radio has settings of other links, or another link has a radio's.
+        InputError: A radio has settings that radios do not support, or another link has `radio`.
     """
 
     noun = "a radio"
     replaces_emulator = True  # nagi-sdr carries all links of the run
-    queues_framing = True
+    queues_framing = True  # preambles and headers of packets take time on the air
 
     def __init__(self, request: PlanRequest) -> None:
         super().__init__(request)
@@ -92,11 +99,11 @@ class RadioPlanner(Planner):
         }
         for name in self.links:
             for direction in DIRECTIONS:
-                self._require_possible_interference(name, direction)
+                self._require_supported_interference(name, direction)
 
     @property
     def start_s(self) -> float:
-        """Seconds that nagi-sdr and its devices need before captures begin."""
+        """Seconds that nagi-sdr and UHD devices need before captures begin."""
         if not self.links:
             return 0.0
         start_s = START_S + START_PER_LINK_S * len(self.links)
@@ -112,7 +119,13 @@ class RadioPlanner(Planner):
         return FINISH_S if self.links else 0.0
 
     def plan_channel(self, link: str, settings: DirectionSettings) -> DirectionPlan | None:
-        """Return rate, overhead and delay of a direction of a radio, as its modem has them."""
+        """Return a direction of a radio with rate and overhead of its modem.
+
+        With rate adaptation, rate and overhead are those of the fastest mode.
+
+        Raises:
+            InputError: Rate adaptation has no feedback, or a table of SNRs that is not ascending.
+        """
         modes = [
             ModePlan(
                 rate_bps=load_air_time().compute_rate_bps(*arguments),
@@ -132,7 +145,13 @@ class RadioPlanner(Planner):
     def _plan_adaptation(
         self, name: str, settings: DirectionSettings, modes: list[ModePlan]
     ) -> RateAdaptationPlan | None:
-        """Return the plan of a direction's rate adaptation, or None without it."""
+        """Return the plan of a direction's rate adaptation, or None without rate adaptation.
+
+        Args:
+            name: The link.
+            settings: Settings of the direction.
+            modes: Rate and overhead of each mode, slowest first.
+        """
         radio_settings = self._request.experiment.links[name].find_settings(Radio)
         assert radio_settings is not None
         adaptation = radio_settings.rate_adaptation
@@ -148,23 +167,31 @@ class RadioPlanner(Planner):
         min_snr_db = None
         if isinstance(adaptation, SnrTableAdaptation):
             radio_modes = self.links[name].modes or []
-            names = [f"{mode.modulation} {mode.code_rate}" for mode in radio_modes]
-            min_snr_db = [adaptation.table[mode].value for mode in names]
-            for slower, faster, mode in zip(min_snr_db, min_snr_db[1:], names[1:], strict=False):
-                if faster < slower:
+            mode_names = [f"{mode.modulation} {mode.code_rate}" for mode in radio_modes]
+            min_snr_db = [adaptation.table[mode_name].value for mode_name in mode_names]
+            for slower_db, faster_db, faster_name in zip(
+                min_snr_db, min_snr_db[1:], mode_names[1:], strict=False
+            ):
+                if faster_db < slower_db:
                     raise self._request.error(
                         (*key_path, "table"),
-                        f"{mode} needs less SNR than a slower mode",
-                        "remove the slower one, or raise its SNR",
+                        f"{faster_name} needs less SNR than a slower mode",
+                        f"remove the slower mode, or raise the SNR of {faster_name}",
                     )
         return RateAdaptationPlan(kind=adaptation.kind, modes=modes, min_snr_db=min_snr_db)
 
-    def _require_possible_interference(self, name: str, direction: DirectionName) -> None:
+    def _require_supported_interference(self, name: str, direction: DirectionName) -> None:
         """Refuse interference that nagi-sdr cannot compute."""
         link = self._request.experiment.links[name]
-        own_radio = link.get_own_settings(direction).find_settings(RadioChannel)
-        is_own = own_radio is not None and own_radio.interference is not None
-        key_path = ("links", name, *((direction,) if is_own else ()), "radio", "interference")
+        direction_channel = link.get_own_settings(direction).find_settings(RadioChannel)
+        is_set_for_direction = (
+            direction_channel is not None and direction_channel.interference is not None
+        )
+        key_path = (
+            *("links", name),
+            *((direction,) if is_set_for_direction else ()),
+            *("radio", "interference"),
+        )
         plan = self.links[name]
         channel = plan.channel(direction)
         interferers = (channel.interference if channel else None) or []
@@ -172,19 +199,20 @@ class RadioPlanner(Planner):
             other_radio = self.links.get(interferer.link)
             subject = f"{interferer.link} {interferer.direction}"
             if other_radio is None:
-                message = f"no radio {format_value(interferer.link)}"
+                message = f"there is no radio {format_value(interferer.link)}"
                 cure = suggest(interferer.link, self.links)
             elif (interferer.link, interferer.direction) == (name, direction):
                 message = f"{subject} interferes with itself"
                 cure = "name another link or direction"
             elif plan.by != "simulated" or other_radio.by != "simulated":
-                message = "radios in separate processes do not interfere with others"
-                cure = "write `by: simulated` at both"
+                message = "interference is computed only between radios with `by: simulated`"
+                cure = "write `by: simulated` for both radios"
             elif other_radio.sample_rate_hz != plan.sample_rate_hz:
                 message = (
-                    f"{interferer.link} has another sample rate: {other_radio.sample_rate_hz} Hz"
+                    f"the radios have different sample rates: {interferer.link} has "
+                    f"{other_radio.sample_rate_hz} Hz"
                 )
-                cure = f"give both the same, such as `sample_rate: {plan.sample_rate_hz} Hz`"
+                cure = f"give both radios `sample_rate: {plan.sample_rate_hz} Hz`"
             else:
                 continue
             raise self._request.error(key_path, message, cure)
@@ -198,7 +226,11 @@ class RadioPlanner(Planner):
             )
 
     def _is_radio(self, name: str, link: Link) -> bool:
-        """Return whether a link is a radio. Refuse a radio without settings, and the reverse."""
+        """Return whether a link is a radio.
+
+        Raises:
+            InputError: The link has only one of `emulator: sdr` and `radio`, or the run has media.
+        """
         if link.emulator == "sdr":
             if link.find_settings(Radio) is None:
                 raise self._request.error(
@@ -209,7 +241,7 @@ class RadioPlanner(Planner):
             if self._request.experiment.shared_media:
                 raise self._request.error(
                     ("links", name, "emulator"),
-                    "a radio in a run with a medium: nagi-sdr carries links only",
+                    "a radio in a run with a shared medium, which nagi-sdr cannot carry",
                     "write `emulator: link`, or remove the media",
                 )
             return True
@@ -227,7 +259,11 @@ class RadioPlanner(Planner):
         return False
 
     def _plan_radio(self, name: str, link: Link) -> RadioPlan:
-        """Return the radio of a link; refuse settings that a radio decides by itself."""
+        """Return the plan of a link's radio.
+
+        Raises:
+            InputError: The link has settings that radios do not support, or too short a delay.
+        """
         radio_settings = link.find_settings(Radio)
         assert radio_settings is not None
         for direction in DIRECTIONS:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nagi-sdr on this machine: its files, and its own test of GNU Radio and of radio hardware."""
+"""Find the files of nagi-sdr on this machine, and run its test of GNU Radio and radio hardware."""
 
 from __future__ import annotations
 
@@ -15,18 +15,20 @@ from pydantic import Field, ValidationError
 INSTALL = "install GNU Radio and nagi-sdr with `make sdr`"
 SYSTEM_PYTHON = "/usr/bin/python3"  # the Python that has GNU Radio's modules
 _TIMEOUT_S = 120.0
-# Further files of nagi-sdr, relative to the prefix to which `make sdr` installs.
+# Further files of nagi-sdr, relative to the prefix where `make sdr` installs it.
 _INSTALLED = (
     "lib/nagi/sdr",
     "lib/python3*/dist-packages/gnuradio/nagi",
     "lib/**/libgnuradio-nagi*.so*",
     "lib/nagi/uhd-double",
 )
-# The steps of the test: GNU Radio itself, nagi's blocks in it, waveforms in a loopback, packets of
-# all sizes, packets of an interface. For radio hardware, also UHD's images, the devices and their
-# rates.
+# The steps of the test:
+# library: GNU Radio can be imported, flowgraph: nagi's blocks work in GNU Radio,
+# loopback: waveforms pass from sender to receiver, packets: packets of all sizes pass,
+# ip: packets of a network interface pass; only for radio hardware: images: UHD's images are
+# installed, device: the devices answer, rate: the devices have the sample rate.
 Step = Literal["library", "flowgraph", "images", "device", "rate", "loopback", "packets", "ip"]
-# The steps in the order in which they are examined.
+# The steps of the simulated radio and of radio hardware, in their order.
 STEPS: tuple[Step, ...] = ("library", "flowgraph", "loopback", "packets", "ip")
 STEPS_OF_DEVICES: tuple[Step, ...] = (
     "library", "images", "device", "rate", "loopback", "packets", "ip"
@@ -34,27 +36,28 @@ STEPS_OF_DEVICES: tuple[Step, ...] = (
 
 
 class StepResult(Contract):
-    """A line of the output of `nagi-sdr doctor --json`: one step of its test of this machine."""
+    """The result of one step of the test: a line of the output of `nagi-sdr doctor --json`."""
 
     stage: Step
     ok: bool
     detail: str = Field(description="the finding")
-    cure: str | None = Field(None, description="for a failed step: what helps")
+    cure: str | None = Field(None, description="for a failed step: what the user can do")
 
 
 def locate_nagi_sdr() -> Path:
+    """Return the path where nagi-sdr is installed. The file need not exist."""
     return paths.executable("nagi-sdr")
 
 
-def list_installed_parts() -> list[Path]:
-    """Return the paths of nagi-sdr and of the files and directories that it needs."""
+def list_installed_paths() -> list[Path]:
+    """Return the path of nagi-sdr, followed by those installed files and folders that it needs."""
     program = locate_nagi_sdr().resolve()
-    parts = {part for pattern in _INSTALLED for part in program.parent.parent.glob(pattern)}
-    return [program, *sorted(parts)]
+    further_paths = {path for pattern in _INSTALLED for path in program.parent.parent.glob(pattern)}
+    return [program, *sorted(further_paths)]
 
 
 def check_library() -> StepResult:
-    """Check the first step: whether the system's Python has GNU Radio."""
+    """Check the first step: whether the system's Python can import GNU Radio."""
     script = "from gnuradio import gr; print(gr.version())"
     result = _run([SYSTEM_PYTHON, "-c", script])
     if isinstance(result, str):
@@ -68,17 +71,17 @@ def check_library() -> StepResult:
 
 
 def check_steps(devices: Sequence[str] = ()) -> list[StepResult]:
-    """Check all steps in order, up to the first that fails.
+    """Check the steps in order, and return their results up to the first step that fails.
 
     Args:
-        devices: Options of `nagi-sdr doctor` for radio hardware. Without options, the simulated
+        devices: Options of `nagi-sdr doctor` for radio hardware. If there are none, the simulated
             radio is checked.
     """
     library = check_library()
     if not library.ok:
         return [library]
     if not devices:
-        # nagi-sdr checks all steps but the first.
+        # The first step has been checked here. nagi-sdr checks the others.
         return [library, *_check_with_nagi_sdr(STEPS[1:], [])]
     results = _check_with_nagi_sdr(STEPS_OF_DEVICES, devices)
     first, *others = results
@@ -88,7 +91,10 @@ def check_steps(devices: Sequence[str] = ()) -> list[StepResult]:
 
 
 def _check_with_nagi_sdr(steps: Sequence[Step], options: Sequence[str]) -> list[StepResult]:
-    """Run `nagi-sdr doctor`; return its findings about `steps`, up to the first that fails."""
+    """Run `nagi-sdr doctor`, and return its results of `steps`, up to the first step that fails.
+
+    If nagi-sdr cannot be run or ends early, the first step without a result fails.
+    """
     program = locate_nagi_sdr()
     first = steps[0]
     if not program.is_file():
@@ -96,25 +102,25 @@ def _check_with_nagi_sdr(steps: Sequence[Step], options: Sequence[str]) -> list[
     result = _run([str(program), "doctor", "--json", *options])
     if isinstance(result, str):
         return [StepResult(stage=first, ok=False, detail=result, cure=INSTALL)]
-    findings: list[StepResult] = []
+    results: list[StepResult] = []
     for line in result.stdout.splitlines():
         if '"stage"' not in line:
-            continue  # GNU Radio prints messages of its own between the lines
+            continue  # GNU Radio prints other messages between the lines
         try:
-            finding = StepResult.model_validate_json(line)
+            step_result = StepResult.model_validate_json(line)
         except ValidationError:
             break
-        if finding.stage in steps:
-            findings.append(finding)
-        if not finding.ok:
-            return findings
-    reported = {finding.stage for finding in findings}
-    missing = [step for step in steps if step not in reported]
-    if missing:
+        if step_result.stage in steps:
+            results.append(step_result)
+        if not step_result.ok:
+            return results
+    reported_steps = {step_result.stage for step_result in results}
+    missing_steps = [step for step in steps if step not in reported_steps]
+    if missing_steps:
         output = " ".join(result.stderr.split()[-40:]) or "no message"
-        detail = f"nagi-sdr ended with status {result.returncode} before it: {output}"
-        findings.append(StepResult(stage=missing[0], ok=False, detail=detail, cure=INSTALL))
-    return findings
+        detail = f"nagi-sdr ended with status {result.returncode} before this step: {output}"
+        results.append(StepResult(stage=missing_steps[0], ok=False, detail=detail, cure=INSTALL))
+    return results
 
 
 def _run(command: list[str]) -> subprocess.CompletedProcess[str] | str:
@@ -124,6 +130,6 @@ def _run(command: list[str]) -> subprocess.CompletedProcess[str] | str:
             command, capture_output=True, text=True, check=False, timeout=_TIMEOUT_S
         )
     except subprocess.TimeoutExpired:
-        return f"{command[0]} was not done after {_TIMEOUT_S:.0f} s"
+        return f"{command[0]} did not end within {_TIMEOUT_S:.0f} s"
     except OSError as error:
         return f"{command[0]} cannot be run: {error.strerror}"

@@ -11,12 +11,12 @@ from nagi_contracts import paths
 from nagi_contracts.plan import RunPlan
 
 from nagi.backends.interface import Json, Programs
-from nagi.backends.radio.program import list_installed_parts
+from nagi.backends.radio.program import list_installed_paths
 from nagi.labs.shape import EMULATOR, Shape
 
 
 class RadioPrograms(Programs):
-    """nagi-sdr comes with GNU Radio, so it is not shipped to real hosts."""
+    """The path of nagi-sdr, which must be installed on real hosts together with GNU Radio."""
 
     def read_variables(self, variables: Mapping[str, Any]) -> Json:
         return {"nagi_sdr": variables.get("nagi_sdr")}
@@ -29,7 +29,7 @@ class RadioPrograms(Programs):
     def list_guest_mounts(self, plans: Sequence[RunPlan]) -> dict[Path, Path]:
         # nagi-sdr finds its modules relative to its own path.
         has_radios = any(plan.carried_by("radio") for plan in plans)
-        return {path: path for path in list_installed_parts()} if has_radios else {}
+        return {path: path for path in list_installed_paths()} if has_radios else {}
 
     def list_remote(self, node: str, shape: Shape, settings: Json, directory: str) -> Json:
         return {"nagi_sdr": settings["nagi_sdr"] or "nagi-sdr"} if node == EMULATOR else {}

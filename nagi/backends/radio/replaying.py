@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Make the settings with which nagi-link's model replays the losses and SNRs of radios."""
+"""Make settings with which nagi-link's model repeats the recorded losses and SNRs of radios."""
 
 from __future__ import annotations
 
@@ -10,11 +10,18 @@ from nagi.records.direction_numbers import get_direction_number
 from nagi.records.packets import Settings
 from nagi.records.transmissions import RECEIVED, SNR_UNKNOWN, Transmissions, select_direction
 
-_ENDLESS = 1 << 32  # numbers are modulo 2^32
+_TRACE_LENGTH = 1 << 32  # the trace never repeats, because numbers of transmissions have 32 bits
 
 
 def list_recorded_snr(transmissions: Transmissions) -> list[int]:
-    """Return the SNR of a direction's transmissions by number, in 0.01 dB, for rate adaptation."""
+    """Return the measured SNR of each transmission of a direction, in 0.01 dB.
+
+    The index is the number of the transmission. The value is SNR_UNKNOWN for numbers without a
+    record, and for transmissions whose SNR was not measured.
+
+    Args:
+        transmissions: The records of one direction.
+    """
     snr = np.full(
         int(transmissions["number"].astype(np.int64).max(initial=-1)) + 1, SNR_UNKNOWN, np.int64
     )
@@ -24,13 +31,15 @@ def list_recorded_snr(transmissions: Transmissions) -> list[int]:
 
 
 def make_replay_settings(plan: RunPlan, transmissions: Transmissions) -> Settings:
-    """Make the settings with which the model replays the losses and SNRs of radios.
+    """Make settings with which nagi-link's model repeats the recorded losses and SNRs of radios.
 
-    `loss` loses the transmissions that the radio lost; `rate_adaptation` has the measured SNRs. The
-    model counts each repetition by ARQ as another transmission.
+    The setting `loss` is a trace of the numbers of the transmissions that the radio lost. The
+    setting `rate_adaptation` contains the measured SNRs. Retransmissions by ARQ are numbered like
+    other transmissions.
 
     Returns:
-        (link, direction) -> settings, for each direction of a radio.
+        (link, direction) -> settings that replace settings of the plan, for each direction of a
+        radio.
     """
     settings: Settings = {}
     for link in plan.carried_by("radio"):
@@ -42,7 +51,7 @@ def make_replay_settings(plan: RunPlan, transmissions: Transmissions) -> Setting
                 "loss": {
                     "model": "trace",
                     "lost": lost.tolist(),
-                    "length": _ENDLESS,
+                    "length": _TRACE_LENGTH,
                     "at": planned.loss.at,
                 }
             }

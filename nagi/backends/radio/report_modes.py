@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of rate adaptation of radios over all runs: shares of modes by the measured SNR."""
+"""Draw the figure of rate adaptation: how often radios used each mode, over the measured SNR."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ from nagi_reports.parquet import read_parquet
 
 from nagi.backends.radio.report_words import MODULATIONS, list_radios
 
-_MIN_TRANSMISSIONS = 30  # at an SNR, for meaningful shares
-_MIN_RANGE_DB = 4  # of SNRs, for a meaningful panel
+_MIN_TRANSMISSIONS = 30  # fewest transmissions at an SNR for which shares are shown
+_MIN_RANGE_DB = 4  # smallest range of SNRs for which a panel is shown
 _COLUMNS = ["link", "direction", "snr_db", "mode", "outcome"]
 
 
 def compose_blocks(material: Material) -> list[Figure]:
-    """Return a figure if any radio adapts its rate."""
+    """Return the figure, with one panel per direction of a radio that adapts its rate.
+
+    Return an empty list if no direction has enough transmissions at different SNRs.
+    """
     panels = [
         shares
         for (link, direction), (modes, table) in _read_transmissions(material).items()
@@ -29,10 +32,11 @@ def compose_blocks(material: Material) -> list[Figure]:
     if not panels:
         return []
     caption = (
-        "Modes in which transmissions were sent, as shares at each SNR, and the share of them that"
-        " was lost. The SNR is the one that the receiver measured, rounded to 1 dB; without one, as"
-        " of bursts that were not detected, a transmission is left out, and so are SNRs of less"
-        f" than {format_count(_MIN_TRANSMISSIONS, 'transmission')}."
+        "Shares of the modes in which transmissions were sent at each SNR, and the share of these"
+        " transmissions that was lost. The SNR is measured by the receiver, and rounded to 1 dB."
+        " Transmissions without a measured SNR, such as bursts that were not detected, are left"
+        f" out. SNRs with less than {format_count(_MIN_TRANSMISSIONS, 'transmission')} are left"
+        " out."
     )
     drawn = figures.modes_over_snr(panels)
     return [Figure("modes", figures.render_svg(drawn), caption, _describe_figure(panels))]
@@ -41,7 +45,13 @@ def compose_blocks(material: Material) -> list[Figure]:
 def _read_transmissions(
     material: Material,
 ) -> dict[tuple[str, str], tuple[list[str], pd.DataFrame]]:
-    """Return names of modes and all transmissions, by direction of radios that adapt their rate."""
+    """Read the transmissions of all radios that adapt their rate, over all runs.
+
+    Runs without a record of transmissions are left out.
+
+    Returns:
+        (link, direction) -> (names of the modes, slowest first; table of transmissions).
+    """
     tables_by_direction: dict[tuple[str, str], tuple[list[str], list[pd.DataFrame]]] = {}
     for run_id, plan in material.plans.items():
         path = material.run_directory(run_id) / "transmissions.parquet"
@@ -67,7 +77,15 @@ def _name_modes(link: LinkPlan) -> list[str]:
 
 
 def _compute_shares(label: str, modes: list[str], table: pd.DataFrame) -> ModeShares | None:
-    """Return shares of modes over SNR, or None if SNRs with enough transmissions are too close."""
+    """Return the shares of modes at each SNR with enough transmissions.
+
+    Return None if there are no such SNRs, or their range is less than 4 dB.
+
+    Args:
+        label: Label of the panel.
+        modes: Names of the modes, slowest first.
+        table: The transmissions of one direction.
+    """
     measured = table.dropna(subset=["snr_db"])
     snr_db = measured["snr_db"].round().astype(int)
     sent = pd.crosstab(snr_db, measured["mode"]).reindex(columns=range(len(modes)), fill_value=0)
@@ -89,14 +107,14 @@ def _compute_shares(label: str, modes: list[str], table: pd.DataFrame) -> ModeSh
 
 
 def _describe_figure(panels: list[ModeShares]) -> str:
+    """Return the alternative text: the most frequent mode at the lowest and highest SNR."""
     sentences = []
     for panel in panels:
-        first, last = (
-            max(panel.shares, key=lambda name, at=position: panel.shares[name][position])  # type: ignore[misc]
-            for position in (0, -1)
+        mode_at_lowest_snr, mode_at_highest_snr = (
+            max(panel.shares, key=lambda name: panel.shares[name][position]) for position in (0, -1)
         )
         sentences.append(
-            f"{panel.label}: mostly {first} at {panel.snr_db[0]} dB, {last} at"
-            f" {panel.snr_db[-1]} dB."
+            f"{panel.label}: mostly {mode_at_lowest_snr} at {panel.snr_db[0]} dB,"
+            f" {mode_at_highest_snr} at {panel.snr_db[-1]} dB."
         )
     return " ".join(["Shares of modes over SNR.", *sentences])

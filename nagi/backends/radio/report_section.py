@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The section Radio links: transmissions by outcome, and SNR measured by receivers, per SNR set."""
+"""Compose the section Radio links: outcomes of transmissions, and measured SNR."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _DEVICE_CAUSES = {"receiver_busy": "Busy", "not_sent": "Not sent", "not_received
 
 @dataclass
 class _SnrGroup:
-    """One direction of a radio at one SNR, over runs."""
+    """The results of one direction of a radio at one configured SNR, over all its runs."""
 
     runs: int = 0
-    counts: list[TransmissionCounts] = field(default_factory=list)
-    measured_db: list[float] = field(default_factory=list)
+    counts: list[TransmissionCounts] = field(default_factory=list)  # one per run
+    measured_db: list[float] = field(default_factory=list)  # mean measured SNR of each run
 
     def count(self, name: str) -> int:
-        """Return the sum of a count over runs."""
+        """Return the sum over runs of the attribute `name` of TransmissionCounts."""
         return sum(getattr(run_counts, name) for run_counts in self.counts)
 
     @property
@@ -54,13 +54,12 @@ class _SnrGroup:
 
     @property
     def failed(self) -> int:
-        """The number of transmissions that were reported, but not received."""
+        """The number of transmissions that the radio reported as not received."""
         return self.answered - self.count("received")
 
 
-_Key = tuple[
-    str, DirectionName, str, float | None
-]  # link, direction, description of the radio, SNR configured (None for devices)
+# Link, direction, description of the radio, configured SNR in dB (None for devices).
+_Key = tuple[str, DirectionName, str, float | None]
 
 
 def compose_blocks(material: Material) -> list[Block]:
@@ -71,18 +70,18 @@ def compose_blocks(material: Material) -> list[Block]:
     runs = max(group.runs for group in groups.values())
     undetected = sum(group.count("undetected_errors") for group in groups.values())
     introduction = (
-        "Packets cross a radio link as waveforms: they are modulated, pass through a channel and "
-        "are demodulated, by GNU Radio. What the receiver cannot read is lost, for one of three "
-        "causes: no burst was detected, its header had errors, or its payload had errors. The "
-        "configured SNR is that of the channel without fading. The measured SNR is the mean power "
-        "ratio over the transmissions for which the receiver reported one; bursts that were not "
-        f"detected are not in it. Up to {format_count(runs, 'run')} per row. "
+        "On a radio link, GNU Radio modulates packets to waveforms, which pass through a channel "
+        "and are demodulated. A transmission is lost for one of three causes: no burst was "
+        "detected, its header had errors, or its payload had errors. The configured SNR is the SNR "
+        "of the channel without fading. The measured SNR is the mean power ratio over the "
+        "transmissions for which the receiver reported an SNR. Bursts that were not detected have "
+        f"no measured SNR. Each row is over up to {format_count(runs, 'run')}. "
     )
     introduction += (
-        "No packet was received with other bytes than were sent."
+        "All received packets had the bytes that were sent."
         if not undetected
-        else f"{format_count(undetected, 'packet')} arrived with other bytes than were sent, which "
-        "the CRC did not detect."
+        else f"{format_count(undetected, 'packet')} arrived with wrong bytes, which the CRC did "
+        "not detect."
     )
     composed: list[Block] = [Paragraph(introduction), _compose_table(groups)]
     curves = _collect_curves(groups)
@@ -101,7 +100,7 @@ def compose_blocks(material: Material) -> list[Block]:
 
 
 def _group_transmissions(material: Material) -> dict[_Key, _SnrGroup]:
-    """Return the transmissions of all runs, by direction, radio and SNR."""
+    """Group the transmissions of all runs by direction, radio and configured SNR."""
     groups: dict[_Key, _SnrGroup] = {}
     for run_id, link, direction, counts in _read_accounts(material):
         assert link.radio is not None
@@ -113,7 +112,7 @@ def _group_transmissions(material: Material) -> dict[_Key, _SnrGroup]:
         group.runs += 1
         group.counts.append(counts)
         group.measured_db += _collect_measured_snrs_db(material, run_id, f"{link.name} {direction}")
-    # Radios are in the order of the campaign, rows of a radio in the order of SNR.
+    # Radios are in the order of the runs. The groups of a radio are in ascending order of SNR.
     order = {kind: number for number, kind in enumerate(dict.fromkeys(key[:3] for key in groups))}
     return dict(sorted(groups.items(), key=lambda item: (order[item[0][:3]], item[0][3] or 0)))
 
@@ -121,6 +120,7 @@ def _group_transmissions(material: Material) -> dict[_Key, _SnrGroup]:
 def _read_accounts(
     material: Material,
 ) -> Iterator[tuple[str, LinkPlan, DirectionName, TransmissionCounts]]:
+    """Yield (run id, link, direction, counts) for each direction of a radio in each run."""
     for run_id, plan, accounts in material.read_all(Links, "links.json", list_radios):
         by_name = {account.name: account for account in accounts.links}
         for link in list_radios(plan):
@@ -132,6 +132,13 @@ def _read_accounts(
 
 
 def _collect_measured_snrs_db(material: Material, run_id: str, subject: str) -> list[float]:
+    """Return the mean measured SNR from the verdict of a run; empty if it was not measured.
+
+    Args:
+        material: The campaign.
+        run_id: The run.
+        subject: Link and direction, as in verdicts.
+    """
     verdict = material.verdicts.get(run_id)
     return [
         item.value
@@ -141,7 +148,10 @@ def _collect_measured_snrs_db(material: Material, run_id: str, subject: str) -> 
 
 
 def _compose_table(groups: dict[_Key, _SnrGroup]) -> Table:
-    """Return the table of transmissions, one row per direction, radio and SNR."""
+    """Return the table of transmissions, one row per direction, radio and configured SNR.
+
+    Causes of loss that only UHD devices report are columns only if they occurred.
+    """
     device_causes = [
         name for name in _DEVICE_CAUSES if any(group.count(name) for group in groups.values())
     ]
@@ -170,18 +180,18 @@ def _compose_table(groups: dict[_Key, _SnrGroup]) -> Table:
 
 def _format_row(group: _SnrGroup, device_causes: list[str]) -> list[str]:
     """Return the cells with counts, the share of lost transmissions, and the measured SNR."""
-    share = f"{group.failed / group.answered:.3%}" if group.answered else NONE
+    lost_share = f"{group.failed / group.answered:.3%}" if group.answered else NONE
     measured_snr = NONE
     if group.measured_db:
         mean = sum(10 ** (value / 10) for value in group.measured_db) / len(group.measured_db)
         measured_snr = f"{10 * math.log10(mean):.2f} dB"
     names = ("sent", "not_detected", "header_errors", "payload_errors", *device_causes)
     counts = [*(group.count(name) for name in names), group.count("sent") - group.answered]
-    return [*(f"{count:,}" for count in counts), share, measured_snr]
+    return [*(f"{count:,}" for count in counts), lost_share, measured_snr]
 
 
 def _collect_curves(groups: dict[_Key, _SnrGroup]) -> list[tuple[str, list[ErrorRate]]]:
-    """Return one curve per direction and radio that was run at several SNRs."""
+    """Return (label, loss rates) for each direction and radio with several configured SNRs."""
     curves: dict[tuple[str, DirectionName, str], list[ErrorRate]] = {}
     for (link, direction, radio, snr_db), group in groups.items():
         if group.answered and snr_db is not None:
@@ -196,7 +206,7 @@ def _collect_curves(groups: dict[_Key, _SnrGroup]) -> list[tuple[str, list[Error
 
 
 def _describe_figure(curves: list[tuple[str, list[ErrorRate]]]) -> str:
-    """Return the figure of error rates in words."""
+    """Return the alternative text of the figure of loss rates: its values in words."""
     sentences = ["Share of transmissions lost over SNR."]
     for label, rates in curves:
         points = ", ".join(f"{rate.lost / rate.sent:.2g} at {rate.snr_db:g} dB" for rate in rates)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Radios in the words of a report."""
+"""Describe radios and their channels in words, for reports."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def list_radios(plan: RunPlan) -> list[LinkPlan]:
 
 
 def describe_radio(radio: RadioPlan) -> str:
-    """Return what both directions of a radio share: modem, modulation and sample rate."""
+    """Describe the modem, modulation and sample rate of a radio, for both directions."""
     if radio.modes is not None:
         modes = f"rate adaptation over {len(radio.modes)} modes"
         return f"{_MODEMS[radio.modem]}, {modes}, {radio.sample_rate_hz / 1e6:.6g} MHz"
@@ -41,7 +41,7 @@ def describe_radio(radio: RadioPlan) -> str:
 
 
 def describe_channel(channel: RadioChannelPlan) -> str:
-    """Return what a channel does in addition to noise; empty if nothing."""
+    """Describe fading, paths and frequency offset of a channel; empty if there are none."""
     effects = []
     if channel.fading != "none":
         k_factor = "" if channel.k_factor_db is None else f", K {channel.k_factor_db:g} dB"
@@ -54,10 +54,7 @@ def describe_channel(channel: RadioChannelPlan) -> str:
 
 
 def describe_direction(radio: RadioPlan, direction: DirectionName) -> str:
-    """Return what is between the ends in one direction in addition to noise.
-
-    For devices, this is their frequency and gains.
-    """
+    """Describe the simulated channel of a direction, or frequency and gains of UHD devices."""
     channel = radio.channel(direction)
     if channel is not None:
         return describe_channel(channel)

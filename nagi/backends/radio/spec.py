@@ -36,14 +36,17 @@ class Tap(Strict):
 
     delay: Duration = Field(description="excess delay, in addition to the link's delay")
     power: Level = Field(
-        description="power relative to the other paths; the sum is the power of the signal"
+        description="power relative to the other paths; the powers of all paths are scaled so that "
+        "their sum is the power of the signal"
     )
 
 
 class SampleClock(Strict):
-    """The receiver's sample clock relative to the sender's; both agree at the start of the run."""
+    """The receiver's sample clock relative to the sender's. Both agree at the start of a run."""
 
-    offset: ClockOffset = Field(description="how much faster the receiver's clock runs at first")
+    offset: ClockOffset = Field(
+        description="how much faster the receiver's clock runs at the start of the run"
+    )
     drift: ClockDrift | None = Field(
         None, description="growth of the offset per second; 0 ppm/s if not given"
     )
@@ -63,7 +66,10 @@ class Interferer(Strict):
 
 
 class RadioChannel(Strict):
-    """The channel that waveforms cross in one direction; settings of the radio hold for both."""
+    """The channel through which waveforms pass in one direction.
+
+    At the top level of `radio`, these settings apply to both directions.
+    """
 
     snr: Level | None = Field(
         None, description="mean power of the signal over the power of the noise, without fading"
@@ -77,7 +83,8 @@ class RadioChannel(Strict):
     )
     shadowing: Shadowing | None = Field(None, description="none if not given")
     phase_noise: Linewidth | None = Field(
-        None, description="linewidth of the oscillators at both ends together; 0 Hz if not given"
+        None,
+        description="sum of the linewidths of the oscillators at both ends; 0 Hz if not given",
     )
     frequency_offset: FrequencyOffset | None = Field(
         None,
@@ -104,7 +111,13 @@ MODES = ("bpsk 1/2", "bpsk 3/4", "qpsk 1/2", "qpsk 3/4", "16qam 1/2", "16qam 3/4
 
 
 def _parse_mode(value: object) -> object:
-    """Check a modulation and a code rate, such as `qpsk 1/2`."""
+    """Return a mode as modulation, one space and code rate, such as `qpsk 1/2`.
+
+    A value that is no text is returned unchanged.
+
+    Raises:
+        BadValue: The text is not a mode.
+    """
     if not isinstance(value, str):
         return value
     words = value.split()
@@ -114,7 +127,8 @@ def _parse_mode(value: object) -> object:
     if len(words) != 2 or words[0] not in modulations or words[1] not in code_rates:
         choices_text = f"{', '.join(modulations)} with {', '.join(code_rates)}"
         raise BadValue(
-            f"not a mode: {format_value(value)}", f"write `qpsk 1/2`; there are {choices_text}"
+            f"not a mode: {format_value(value)}",
+            f"write a mode, such as `qpsk 1/2`; there are {choices_text}",
         )
     return " ".join(words)
 
@@ -123,11 +137,11 @@ Mode = Annotated[str, BeforeValidator(_parse_mode)]
 
 
 class SnrTableAdaptation(Strict):
-    """Rate adaptation by SNR: the fastest mode whose smallest SNR the receiver last reached."""
+    """Rate adaptation by SNR: the fastest mode whose smallest SNR the last measured SNR reaches."""
 
     kind: Literal["snr_table"] = Field(description="kind of rate adaptation")
     table: Annotated[dict[Mode, Level], Field(min_length=1, max_length=16)] = Field(
-        description="modes, such as `qpsk 1/2`, with the smallest SNR of each"
+        description="mode, such as `qpsk 1/2` -> smallest SNR at which the mode is used"
     )
 
     @property
@@ -136,11 +150,11 @@ class SnrTableAdaptation(Strict):
 
 
 class MinstrelAdaptation(Strict):
-    """Rate adaptation by the throughput of each mode so far, as Minstrel in mac80211."""
+    """Rate adaptation by the measured throughput of each mode, like Minstrel in mac80211."""
 
     kind: Literal["minstrel"] = Field(description="kind of rate adaptation")
     modes: Annotated[list[Mode], Field(min_length=1, max_length=16)] = Field(
-        list(MODES), description="modes, such as `qpsk 1/2`; those of IEEE 802.11a if not given"
+        list(MODES), description="modes, such as `qpsk 1/2`; IEEE 802.11a's modes if not given"
     )
 
 
@@ -148,17 +162,17 @@ Adaptation = Annotated[SnrTableAdaptation | MinstrelAdaptation, Field(discrimina
 
 
 class UhdEnd(Strict):
-    """One end of a link that is radio hardware, in UHD's terms."""
+    """The radio hardware at one node of a link. Keys are named as in UHD."""
 
     device: str = Field(min_length=1, description="device arguments, such as `serial=30A1B2C`")
-    channel: Whole = Field(0, ge=0, le=31, description="channel among those of `subdev`")
+    channel: Whole = Field(0, ge=0, le=31, description="number of the channel in `subdev`")
     tx_gain: Level = Field(description="gain of the transmitter")
     rx_gain: Level = Field(description="gain of the receiver")
     subdev: str | None = Field(None, description="front ends, such as `A:A A:B`")
     tx_antenna: str | None = Field(None, description="such as `TX/RX`")
     rx_antenna: str | None = Field(None, description="such as `RX2`")
     clock_source: str | None = Field(
-        None, description="internal, external, gpsdo or mimo; the device's own if not given"
+        None, description="internal, external, gpsdo or mimo; the device's default if not given"
     )
     time_source: str | None = Field(
         None,
@@ -173,7 +187,7 @@ class Uhd(Strict):
         description="node of the link -> its device; both nodes may use one device"
     )
     frequency: CarrierFrequency = Field(
-        description="carrier frequency. Transmitting needs a licence, or a licence-exempt band"
+        description="carrier frequency; to transmit, you need a licence or a licence-exempt band"
     )
     backward_frequency: CarrierFrequency | None = Field(
         None, description="carrier frequency of the backward direction; `frequency` if not given"
@@ -197,12 +211,12 @@ class Radio(RadioChannel):
 
     by: Literal["simulated", "virtual", "uhd"] = Field(
         "simulated",
-        description="simulated: both ends and the channel in one process; virtual: in processes of "
-        "their own, which exchange samples; uhd: UHD devices (USRPs)",
+        description="simulated: both ends and the channel in one process; virtual: both ends and "
+        "the channel in separate processes, which exchange samples; uhd: UHD devices (USRPs)",
     )
     uhd: Uhd | None = Field(None, description="the devices, with `by: uhd`")
     modem: Literal["ofdm", "single_carrier"] = Field(
-        description="single_carrier has no equalizer: it is for channels of one path"
+        description="ofdm, or single_carrier for channels of one path, because it has no equalizer"
     )
     modulation: Modulation | None = Field(
         None, description="constellation: 1, 2, 3, 4 or 6 bits per symbol"
@@ -221,29 +235,30 @@ class Radio(RadioChannel):
 
     @model_validator(mode="after")
     def _check_devices(self) -> Self:
-        """Check that radio hardware, and no other radio, has devices and no simulated channel."""
+        """Check that `by: uhd` has `uhd` and no settings of the channel; others have no `uhd`."""
         if self.by != "uhd":
             if self.uhd is not None:
                 message = f"`uhd` together with `by: {self.by}`"
-                raise BadValue(message, "write `by: uhd`", "uhd")
+                raise BadValue(message, "write `by: uhd`, or remove `uhd`", "uhd")
             return self
         if self.uhd is None:
             raise BadValue(
-                "no devices",
+                "`by: uhd` without `uhd`, which lists the devices",
                 "add `uhd: {ends: {NODE: {device: ..., tx_gain: ..., rx_gain: ...}, ...}, "
                 "frequency: ...}`",
             )
         for name in RadioChannel.model_fields:
             if getattr(self, name) is not None:
                 raise BadValue(
-                    f"{name} of radio hardware: the real channel decides it",
-                    "remove it; gains and attenuators set the SNR",
+                    f"{name} is for simulated channels, not for radio hardware",
+                    "remove it; gains and attenuators decide the SNR",
                     name,
                 )
         return self
 
     @model_validator(mode="after")
     def _check_one_rate(self) -> Radio:
+        """Check that either rate or sample_rate, and modulation or rate_adaptation, is given."""
         if self.rate_adaptation is not None:
             for key in ("modulation", "code_rate", "rate"):
                 if getattr(self, key) is not None:
@@ -258,23 +273,24 @@ class Radio(RadioChannel):
         return self
 
 
-# Pairs of settings of a radio: one that is given for a direction replaces both of the radio's.
+# Settings that exclude each other. If a direction has one of them, neither is taken from the
+# settings for both directions.
 _ALTERNATIVES = {"snr": "snr_trace", "snr_trace": "snr"}
 
 
 def resolve_channel(link: Link, direction: DirectionName) -> RadioChannel:
     """Return the radio channel of one direction of a link.
 
-    A setting of the direction has priority over the radio's setting for both directions.
+    A setting of the direction has priority over the setting for both directions.
     """
     radio = link.find_settings(Radio)
-    own_channel = link.get_own_settings(direction).find_settings(RadioChannel)
+    direction_channel = link.get_own_settings(direction).find_settings(RadioChannel)
     settings = {}
     for name in RadioChannel.model_fields:
-        value = getattr(own_channel, name, None)
+        value = getattr(direction_channel, name, None)
         alternative = _ALTERNATIVES.get(name)
         is_replaced = (
-            alternative is not None and getattr(own_channel, alternative, None) is not None
+            alternative is not None and getattr(direction_channel, alternative, None) is not None
         )
         inherited = None if is_replaced else getattr(radio, name, None)
         settings[name] = inherited if value is None else value
@@ -282,8 +298,8 @@ def resolve_channel(link: Link, direction: DirectionName) -> RadioChannel:
 
 
 part = Keys(
-    emulators={"sdr": "the link is a radio by GNU Radio, which decides rate and losses"},
-    link_keys={"radio": Key(Radio, "the radio, with `emulator: sdr`")},
+    emulators={"sdr": "a radio of GNU Radio, which decides rate and losses"},
+    link_keys={"radio": Key(Radio, "the radio, if `emulator: sdr`")},
     direction_keys={
         "radio": Key(RadioChannel, "settings of the radio's channel that differ in this direction")
     },

@@ -1,2 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes that are switches with a P4 pipeline: nagi-switch, bmv2, or one behind P4Runtime."""
+"""The backend `switch`: nodes that are switches with a P4 pipeline.
+
+The pipeline is executed by nagi-switch, by bmv2, or by a switch that has a P4Runtime server.
+"""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read the records of agents of switches, for switches.json and queue_samples.parquet."""
+"""Read the files that agents record about switches, for switches.json and queue_samples.parquet."""
 
 from __future__ import annotations
 
@@ -25,10 +25,15 @@ CONTROLLER = "controller.log"
 
 
 def read_account(plan: RunPlan, node: NodePlan, directory: Path) -> SwitchAccount:
-    """Read the record of a switch's agent, and return the account of the switch.
+    """Read switch.json of an agent, and return the counts of the switch for switches.json.
+
+    Args:
+        plan: The plan of the run.
+        node: The switch.
+        directory: The directory of the agent's records.
 
     Raises:
-        InputError: The record is missing, damaged, or not of this plan.
+        InputError: The file is missing or damaged, or its ports are not the ports of this plan.
     """
     file = directory / RECORD
     record = SwitchRecord.read(file)
@@ -36,12 +41,18 @@ def read_account(plan: RunPlan, node: NodePlan, directory: Path) -> SwitchAccoun
         return _make_account(plan, node, record)
     except (KeyError, ValueError, StopIteration) as error:
         raise refuse(
-            f"not a record of nagi-switch: {error!r}", "build nagi-switch again", file=str(file)
+            f"the counts do not have the format of this nagi: {error!r}",
+            "build nagi-switch again",
+            file=str(file),
         ) from None
 
 
 def _make_account(plan: RunPlan, node: NodePlan, record: SwitchRecord) -> SwitchAccount:
-    """Make the account of a switch: drops by cause, and its ports."""
+    """Return the counts of a switch: drops by cause, and the counts of its ports.
+
+    `account` in the record is what nagi-switch wrote itself, or None for other targets. `counters`
+    are the counters of edge.p4, or None for a user's program.
+    """
     assert node.switch is not None
     account = record.account
     counters = record.counters
@@ -51,15 +62,18 @@ def _make_account(plan: RunPlan, node: NodePlan, record: SwitchRecord) -> Switch
         drops = {cause: count for cause, count in counters.drops.items() if count}
         reported_drops = {cause: count for cause, count in counters.told.items() if count}
     if account is not None:
-        by_program = ("ingress", "malformed", "checksum")
+        ingress_causes = ("ingress", "malformed", "checksum")
         dropped = account["p4"]["dropped"]
-        other_drops = {cause: n for cause, n in dropped.items() if cause not in by_program}
+        other_drops = {
+            cause: count for cause, count in dropped.items() if cause not in ingress_causes
+        }
         del other_drops["recirculated"]  # edge.p4 drops its samples of queues on purpose
-        if counters is None:  # the user's own program drops on purpose
+        if counters is None:  # a user's program drops on purpose
             del other_drops["egress"]
         else:
-            # edge.p4 counts the causes of its drops at ingress. What remains has no known cause.
-            other_drops["ingress"] = sum(dropped[cause] for cause in by_program) - sum(
+            # edge.p4 counts its drops at ingress by cause. The remaining drops at ingress have no
+            # known cause.
+            other_drops["ingress"] = sum(dropped[cause] for cause in ingress_causes) - sum(
                 drops.values()
             )
             other_drops["egress"] -= sum(port.lost for port in counters.ports)
@@ -71,8 +85,8 @@ def _make_account(plan: RunPlan, node: NodePlan, record: SwitchRecord) -> Switch
                 other_drops.get("no such priority", 0) + port["out"]["no_such_priority"]
             )
         drops |= {cause: count for cause, count in other_drops.items() if count}
-    # ICMP errors are sent only in runs with users' own programs. In other runs, packets for which
-    # edge.p4 reports an error are plain drops.
+    # ICMP errors are sent only in runs with flows of `traffic: command`. In other runs, packets
+    # that edge.p4 reports for an ICMP error count as drops.
     if not any(flow.command for flow in plan.flows):
         for cause, count in reported_drops.items():
             drops[cause] = drops.get(cause, 0) + count
@@ -97,7 +111,7 @@ def _make_account(plan: RunPlan, node: NodePlan, record: SwitchRecord) -> Switch
 def _make_port_account(
     plan: RunPlan, node: NodePlan, number: int, record: SwitchRecord
 ) -> SwitchPortAccount:
-    """Make the account of a port from its counters and its queue."""
+    """Return the counts of a port. Values that the target does not report are None."""
     assert node.switch is not None
     planned = next(port for port in node.switch.ports if port.number == number)
     counters = None
@@ -138,8 +152,14 @@ def _get_outgoing_direction(plan: RunPlan, node: str, link: str) -> DirectionNam
 def read_samples(plan: RunPlan, node: NodePlan, directory: Path, began_s: float) -> pd.DataFrame:
     """Read the samples of queues that edge.p4 reported, ordered by time (contract QueueSample).
 
+    Args:
+        plan: The plan of the run.
+        node: The switch.
+        directory: The directory of the agent's records.
+        began_s: When the run began, in seconds since the Unix epoch.
+
     Raises:
-        InputError: The file is damaged. The message does not name the directory.
+        InputError: The file is missing or damaged. The message does not contain the directory.
     """
     assert node.switch is not None
     record = SwitchRecord.read(directory / RECORD)
@@ -160,5 +180,5 @@ def read_samples(plan: RunPlan, node: NodePlan, directory: Path, began_s: float)
                 }
             )
     except (OSError, ValueError, KeyError, TypeError):
-        raise refuse(f"{node.name}: {DIGESTS}: it is damaged", "run it again") from None
+        raise refuse(f"{node.name}: {DIGESTS} is damaged", "repeat the run") from None
     return pd.DataFrame(rows, columns=list(QueueSample.model_fields)).sort_values("t_s")

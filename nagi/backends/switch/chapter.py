@@ -23,10 +23,13 @@ _TARGET_PHRASES: dict[SwitchTarget, str] = {
 
 
 class _SwitchChapter(Chapter):
-    """The share of switches in a report."""
+    """The parts of a report that describe switches."""
 
     def compose_setup_rows(self, material: Material) -> list[tuple[str, str]]:
-        """Return a row on the programs of nodes that are switches, with their notices."""
+        """Return one row with pipeline, target and notices of each switch; empty without switches.
+
+        The row describes the first run whose switches.json can be read.
+        """
         for run_id, plan in material.plans.items():
             if not plan.switches():
                 return []
@@ -36,21 +39,24 @@ class _SwitchChapter(Chapter):
                 continue
             descriptions = []
             for switch in accounts:
-                program = _TARGET_PHRASES[switch.target]
-                timed = switch.scheduling and not material.in_virtual_time
-                scheduling = f" ({switch.scheduling})" if timed else ""
+                target = _TARGET_PHRASES[switch.target]
+                shows_scheduling = switch.scheduling and not material.in_virtual_time
+                scheduling = f" ({switch.scheduling})" if shows_scheduling else ""
                 notes = "".join(f"; {notice}" for notice in switch.notices)
                 planned = plan.node(switch.node).switch
                 own_pipeline = None if planned is None else planned.own
                 pipeline = "edge.p4" if own_pipeline is None else own_pipeline.name
                 descriptions.append(
-                    f"{switch.node}: {pipeline} {program} {switch.version}{scheduling}{notes}"
+                    f"{switch.node}: {pipeline} {target} {switch.version}{scheduling}{notes}"
                 )
             return [("Switches", ". ".join(descriptions))]
         return []
 
     def compose_certificate(self, material: Material) -> list[Block]:
-        """Return drops and delays at each port that shapes a link; empty without switches."""
+        """Return a text on drops, and a table of the directions that switches shape.
+
+        Empty if no run has a record of switches.
+        """
         accounts = list(_read_accounts(material))
         if not accounts:
             return []
@@ -67,15 +73,15 @@ class _SwitchChapter(Chapter):
                     is not None
                 ):
                     ports.setdefault((account.node, port.link, port.direction), []).append(port)
-        text = "Packets of all runs that ended, for each direction that a switch shapes."
+        text = "Packets of all completed runs, for each direction that a switch shapes."
         if drops_by_cause:
             causes = ", ".join(
                 f"{count:,} {cause}" for cause, count in sorted(drops_by_cause.items())
             )
-            text += f" Switches dropped for other causes: {causes}."
+            text += f" Packets dropped for other causes: {causes}."
         if icmp_errors:
             causes = ", ".join(f"{count:,} {cause}" for cause, count in sorted(icmp_errors.items()))
-            text += f" Answered by ICMP errors: {causes}."
+            text += f" Packets answered by ICMP errors: {causes}."
         rows = [
             [node, f"{link} {direction}", *_format_row(port_accounts)]
             for (node, link, direction), port_accounts in ports.items()
@@ -92,8 +98,8 @@ class _SwitchChapter(Chapter):
         return [
             Paragraph(text),
             Table(
-                "Switches. Marked CE: by ECN. Late: how long after they were due packets left, "
-                "in the worst run.",
+                "Switches. Marked CE: packets marked by ECN. Late: how much later than due packets "
+                "left, in the worst run.",
                 [
                     Column("Switch"),
                     Column("Direction", weight=2),
@@ -108,8 +114,8 @@ class _SwitchChapter(Chapter):
         if not material.plan.switches():
             return {}
         return {
-            "time series": " Of a queue that a switch has, samples are shown that the switch takes "
-            "of packets as they leave it: what waits behind them."
+            "time series": " For the queue of a switch, samples are shown. The switch takes a "
+            "sample when a packet leaves the queue: the packets that still wait."
         }
 
     def list_programs(self, build: Build) -> list[tuple[str, str | None]]:
@@ -121,32 +127,34 @@ class _SwitchChapter(Chapter):
 
 
 def _read_accounts(material: Material) -> Iterator[tuple[str, SwitchAccount]]:
+    """Yield (run id, counts of a switch) for each switch of each run."""
     for run_id, _, switches in material.read_all(Switches, "switches.json", RunPlan.switches):
         for account in switches.switches:
             yield run_id, account
 
 
 def _format_row(ports: list[SwitchPortAccount]) -> list[str]:
-    """Return the cells of a port, over all runs."""
+    """Return the cells of a row: sums, maxima and delays of one port over all runs."""
     overflows = [port.queue_overflows for port in ports]
     waiting = [port.max_waiting_packets for port in ports]
     delays = [port.added_delay_ns for port in ports if port.added_delay_ns is not None]
     return [
-        _format_sum([port.sent for port in ports], sum),
-        _format_sum(overflows, sum),
-        _format_sum([port.lost for port in ports], sum),
-        _format_sum(
+        _format_summary([port.sent for port in ports], sum),
+        _format_summary(overflows, sum),
+        _format_summary([port.lost for port in ports], sum),
+        _format_summary(
             [None if port.counters is None else port.counters.marked for port in ports], sum
         ),
-        _format_sum(waiting, max),
+        _format_summary(waiting, max),
         _format_max_ms([delay.median for delay in delays]),
         _format_max_ms([delay.p99 for delay in delays]),
     ]
 
 
-def _format_sum(values: list[int | None], summary: Callable[[list[int]], int]) -> str:
+def _format_summary(values: list[int | None], summarise: Callable[[list[int]], int]) -> str:
+    """Return the sum or maximum of the values of all runs, or n/a if a value is missing."""
     reported = [value for value in values if value is not None]
-    return f"{summary(reported):,}" if len(reported) == len(values) else _NOT_REPORTED
+    return f"{summarise(reported):,}" if len(reported) == len(values) else _NOT_REPORTED
 
 
 def _format_max_ms(values: list[int]) -> str:

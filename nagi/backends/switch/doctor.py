@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the programs that can make a host a switch."""
+"""Check the programs with which a host can be a switch: the switch targets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nagi.doctor.observations import Observations, StageFinding
 
 
 class SwitchStage(Stage):
-    """The stage of switches. Runs need targets at nodes: (node, target)."""
+    """The stage of switches. A need of runs is (node that is a switch, target of the switch)."""
 
     name = "switch"
     order = 3
@@ -30,7 +30,7 @@ class SwitchStage(Stage):
         return tuple(dict.fromkeys(pairs))
 
     def check(self, observations: Observations) -> Iterator[StageFinding]:
-        """Check the targets of switches on each node."""
+        """Yield findings about each host of a node: missing and broken targets, or versions."""
         for host, inspection in observations.list_nodes():
             targets = {
                 target
@@ -58,12 +58,12 @@ class SwitchStage(Stage):
 def _describe_missing_switch(host: str, target: SwitchTarget) -> StageFinding:
     cure = f"provision it with nagi_switch_target: {target}"
     if target == "p4runtime":
-        message = "the inventory does not name its switch"
+        message = "the inventory does not contain the host's switch"
         return StageFinding(
             [host], "failure", message, "set nagi_p4runtime in the inventory, or use --switch nagi"
         )
     if target == "nagi":
-        message = "nagi-switch comes with the campaign; its libraries are checked then"
+        message = "campaigns copy nagi-switch to the host, and check its libraries there"
         return StageFinding([host], "skipped", message, cure)
     return StageFinding(
         [host], "failure", "there is no simple_switch", f"{cure}, or use --switch nagi"

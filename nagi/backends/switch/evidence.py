@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convert the records of switches, and measure their checks."""
+"""Convert the records of switches, and measure the certificate's checks of switches."""
 
 from __future__ import annotations
 
@@ -45,16 +45,17 @@ LIMITS = {
     "switch_drops": Limit(
         0,
         "packets",
-        "packets a switch dropped that neither its queue nor its loss asked for",
+        "packets that a switch dropped for another reason than a full queue or the loss model",
         order=0,
     ),
 }
 
 
 class SwitchVerifier(Verifier):
-    """Checks that switches shaped as planned, and dropped nothing else.
+    """The checks that switches shaped directions as planned, and dropped no other packets.
 
-    The switches' accounts are one file, switches.json. They are the backend's part of the records.
+    RunRecords.parts["switch"] contains the counts of all switches, from switches.json, or None if
+    the run has no switches.
     """
 
     limits: Mapping[str, Mapping[str, Limit]] = {"Runs with switches": LIMITS}
@@ -71,13 +72,15 @@ class SwitchVerifier(Verifier):
     def collect(
         self, plan: RunPlan, sources: Mapping[str, Path], began_s: float, target: Path
     ) -> Switches | None:
+        """Write switches.json and, for switches with edge.p4, queue_samples.parquet."""
         if not plan.switches():
             return None
         accounts, samples = [], []
         for node in plan.switches():
             accounts.append(read_account(plan, node, sources[node.name]))
-            is_own = node.switch is not None and node.switch.own is not None
-            if not is_own and plan.switch_target != "p4runtime":  # P4Runtime cannot read queues
+            has_user_program = node.switch is not None and node.switch.own is not None
+            # User programs report no samples of edge.p4's format. P4Runtime cannot read queues.
+            if not has_user_program and plan.switch_target != "p4runtime":
                 samples.append(read_samples(plan, node, sources[node.name], began_s))
         switches = Switches(switches=accounts)
         switches.write(target / SWITCHES)
@@ -101,7 +104,7 @@ class SwitchVerifier(Verifier):
             information=list(describe_switches(run.plan, switches)),
             unknown=explain_unmeasurable_checks(switches),
             reasons=[
-                f"switch {switch.node} did not end in order"
+                f"switch {switch.node} did not end normally"
                 for switch in switches.switches
                 if not switch.complete
             ],
@@ -120,14 +123,14 @@ part = SwitchVerifier()
 
 
 def _copy_own_program(node: str, own: OwnPipelinePlan, source: Path, target: Path) -> None:
-    """Write a switch's own program, and copy its digests and its controller's log."""
+    """Write a user's program to the run directory, and copy digests and the controller's log."""
     (target / program_file(node)).write_text(own.program, encoding="utf-8")
     copy_file(source, target, DIGESTS, digests_file(node))
     copy_file(source, target, CONTROLLER, controller_log(node))
 
 
 def _add_account(values: Values, switch: SwitchAccount) -> None:
-    """Add the values that a switch reported. bmv2 reports few."""
+    """Add the values of checks that a switch reported. Missing values are not added."""
     values["records_lost"].append((switch.records_lost, f"switch {switch.node}"))
     drops = ", ".join(f"{count} {cause}" for cause, count in switch.drops.items())
     values["switch_drops"].append(

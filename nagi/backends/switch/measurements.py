@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Switches: their rates, and their counts compared with the emulator's record."""
+"""Measure the rates of switches, and compare their counts with the emulator's record."""
 
 from __future__ import annotations
 
@@ -18,31 +18,34 @@ from nagi.verdict.losses import describe_loss_rate
 from nagi.verdict.rates import compare_rate
 from nagi.verdict.values import Value
 
-# Checks that need a report of nagi-switch -> why other targets have no value. Messages begin with
-# the target's name.
+# Check that needs a report of nagi-switch -> why other targets have no value. The reason follows
+# the name of the target.
 UNREPORTED_CHECKS = {
     **dict.fromkeys(
         ("transit_error_median", "transit_error_p99", "transit_error_max"),
-        "does not tell when packets leave",
+        "does not report when packets leave",
     ),
     **dict.fromkeys(
-        ("arrival_lateness_p99", "arrival_lateness_max"), "does not tell when packets were seen"
+        ("arrival_lateness_p99", "arrival_lateness_max"),
+        "does not report when it read packets",
     ),
     **dict.fromkeys(
         ("emulator_drops", "merged_segments", "missing_checksums", "send_failures"),
-        "tells nothing of its interfaces",
+        "does not report counts of its interfaces",
     ),
-    "changes": "does not tell how its ports are set",
-    "records_lost": "keeps no record",
-    "unaccounted": "does not tell what its queues drop",
-    "switch_drops": "tells of no drops but those that edge.p4 counts",
+    "changes": "does not report changes of its ports' settings",
+    "records_lost": "records no drops",
+    "unaccounted": "does not report the drops of its queues",
+    "switch_drops": "reports only drops that edge.p4 counts",
 }
 # The names of these targets in messages.
 TARGET_NAMES: dict[SwitchTarget, str] = {"bmv2": "bmv2", "p4runtime": "P4Runtime"}
 
 
 def measure_passage_rate_error(passage: Passage, rate: int) -> float | None:
-    """Return the relative error of the rate of a switch's port, or None if it cannot be measured.
+    """Return the error of the rate of a switch's port, relative to the planned rate.
+
+    Return None if no packet left, or the periods in which packets waited are too short.
 
     Args:
         passage: The packets that left by the port.
@@ -57,7 +60,10 @@ def measure_passage_rate_error(passage: Passage, rate: int) -> float | None:
 
 
 def measure_rate_errors(plan: RunPlan, passages: Iterable[Passage]) -> Iterator[Value]:
-    """Yield the error of the rate of each port that shapes a link, in percent."""
+    """Yield the error of the rate of each port that shapes a link, in percent of the planned rate.
+
+    Ports without a rate, and ports whose rate cannot be measured, are left out.
+    """
     for passage in passages:
         if plan.switch_share(passage.direction) is None:
             continue
@@ -71,28 +77,28 @@ def measure_rate_errors(plan: RunPlan, passages: Iterable[Passage]) -> Iterator[
 
 
 def count_unaccounted(plan: RunPlan, recorded: Records, switches: Switches) -> list[Value]:
-    """Count packets that either the emulator or a switch counted, but not both.
+    """Count packets that only the emulator or only the switch counted, and packets that vanished.
 
     Returns:
-        One value per direction of each port that counts packets: the difference between the packets
-        that the emulator handed over or received and the switch's own count. One value per switch
-        that runs edge.p4 and counts its drops: packets received and neither sent nor dropped.
+        For each direction of a port that counts packets: the absolute difference between the
+        emulator's count and the switch's count. For each switch that runs edge.p4 and counts all
+        drops: the packets that it received, but neither sent nor dropped.
     """
     is_delivered = get_fates(recorded) == DELIVERED
     values = []
     for switch in switches.switches:
         for port in switch.ports:
-            other = OTHER_DIRECTION[port.direction]
-            handed_over = is_delivered & (
-                recorded["direction"] == get_direction_number(plan, port.link, other)
+            to_switch = OTHER_DIRECTION[port.direction]
+            is_sent_to_switch = is_delivered & (
+                recorded["direction"] == get_direction_number(plan, port.link, to_switch)
             )
-            came_back = recorded["direction"] == get_direction_number(
+            is_from_switch = recorded["direction"] == get_direction_number(
                 plan, port.link, port.direction
             )
             subject = f"switch {switch.node}, {port.link}"
             for count, count_of_switch, subject_of_count in (
-                (int(handed_over.sum()), port.received, f"{subject} {other}"),
-                (int(came_back.sum()), port.sent, f"{subject} {port.direction}"),
+                (int(is_sent_to_switch.sum()), port.received, f"{subject} {to_switch}"),
+                (int(is_from_switch.sum()), port.sent, f"{subject} {port.direction}"),
             ):
                 if count_of_switch is not None:
                     values.append((float(abs(count - count_of_switch)), subject_of_count))
@@ -103,7 +109,12 @@ def count_unaccounted(plan: RunPlan, recorded: Records, switches: Switches) -> l
 
 
 def _count_missing(switch: SwitchAccount) -> int | None:
-    """Return received packets minus those sent, waiting or dropped; None if drops are unknown."""
+    """Return how many packets a switch received, but neither sent nor dropped nor has in a queue.
+
+    Return a negative number if the switch counted more packets as sent or dropped than it received,
+    and None if the switch does not report all drops. Packets that the controller sent are taken
+    into account.
+    """
     missing = 0
     for port in switch.ports:
         if port.counters is None or port.queue_overflows is None:
@@ -115,7 +126,7 @@ def _count_missing(switch: SwitchAccount) -> int | None:
 
 
 def explain_unmeasurable_checks(switches: Switches) -> dict[str, str]:
-    """Return the reason for each check that cannot be measured at a switch."""
+    """Return check -> reason, for each check that cannot be measured at one of the switches."""
     reasons: dict[str, list[str]] = {}
     for switch in switches.switches:
         subject = f"switch {switch.node}"
@@ -129,16 +140,19 @@ def explain_unmeasurable_checks(switches: Switches) -> dict[str, str]:
             reasons.setdefault("unaccounted", []).append(
                 f"{subject}: its program is your own, and may drop and copy packets"
                 if all(port.sent is not None for port in switch.ports)
-                else f"{subject}: its program is your own, and nothing counts its frames"
+                else f"{subject}: its program is your own, and its packets are not counted"
             )
             reasons.setdefault("switch_drops", []).append(
-                f"{subject}: what a program of your own drops, it is meant to"
+                f"{subject}: its program is your own, and may drop packets on purpose"
             )
     return {check: "; ".join(texts) for check, texts in reasons.items()}
 
 
 def describe_switches(plan: RunPlan, switches: Switches) -> Iterator[Information]:
-    """Yield the drops of each shaped port by cause, and the rate that the switch reports."""
+    """Yield drops by cause, marks, rate and loss rate of each port that shapes a direction.
+
+    Values that the target does not report are left out.
+    """
     for switch in switches.switches:
         for port in switch.ports:
             yield from _describe_port(plan, switch, port)
@@ -147,22 +161,22 @@ def describe_switches(plan: RunPlan, switches: Switches) -> Iterator[Information
 def _describe_port(
     plan: RunPlan, switch: SwitchAccount, port: SwitchPortAccount
 ) -> Iterator[Information]:
-    """Yield the drops of a shaped port by cause, and the rate that it reports."""
-    share = plan.switch_share(LinkDirection(link=port.link, direction=port.direction))
-    if share is None:
+    """Yield the information on one port. See describe_switches()."""
+    settings = plan.switch_share(LinkDirection(link=port.link, direction=port.direction))
+    if settings is None:
         return
     subject = f"switch {switch.node}, {port.link} {port.direction}"
     counts = {
         "switch_overflows": ("packets that found the queue full", port.queue_overflows),
         "switch_losses": (
-            "packets that the loss model took"
+            "packets that the loss model dropped"
             if port.counters
             else "packets that the program dropped after the queue",
             port.lost,
         ),
         "switch_marks": (
-            "packets given ECN's CE",
-            share.mark and port.counters and port.counters.marked,
+            "packets marked with ECN's CE",
+            settings.mark and port.counters and port.counters.marked,
         ),
     }
     for name, (description, count) in counts.items():
@@ -174,17 +188,17 @@ def _describe_port(
                 unit="packets",
                 subject=subject,
             )
-    if port.backlogged is not None and share.rate_bps is not None:
+    if port.backlogged is not None and settings.rate_bps is not None:
         rate = port.backlogged.bytes * 8e9 / port.backlogged.length_ns
         yield Information(
             name="switch_rate",
-            description="while packets waited, by its own clock; "
-            f"{share.rate_bps / 1e6:g} Mb/s was asked for",
+            description="rate while packets waited, by the switch's clock; "
+            f"configured: {settings.rate_bps / 1e6:g} Mb/s",
             value=round(rate / 1e6, 6),
             unit="Mb/s",
             subject=subject,
         )
-    loss = share.loss
+    loss = settings.loss
     if port.counters is None:
         return
     if isinstance(loss, BernoulliLossPlan) and loss.probability:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The needs of switches: nagi-switch, bmv2's switch, or a switch with a P4Runtime server."""
+"""The needs of switches: nagi-switch, bmv2's simple_switch, or a switch with P4Runtime."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nagi.spec.experiment import Experiment
 
 
 class SwitchNeeds(Needs):
-    """The needs of nodes that are switches. Without their program, runs cannot be planned."""
+    """The needs of nodes that are switches. Without the program, runs cannot be planned."""
 
     def is_needed_by(self, experiment: Experiment) -> bool:
         return bool(experiment.list_nodes("switch"))
@@ -27,7 +27,7 @@ class SwitchNeeds(Needs):
     def hash_programs(self, is_local: bool, switch: SwitchTarget) -> dict[str, str | None]:
         if switch == "nagi":
             return {"nagi_switch": compute_sha256(_find_nagi_switch())}
-        if switch == "bmv2":  # real hosts have their own
+        if switch == "bmv2":  # real hosts have their own simple_switch
             return {"simple_switch": compute_sha256(_find_simple_switch()) if is_local else None}
         return _hash_p4runtime_programs(is_local)
 
@@ -36,9 +36,9 @@ class SwitchNeeds(Needs):
 
 
 def _hash_p4runtime_programs(is_local: bool) -> dict[str, str | None]:
-    """Return the checksums of the P4Runtime server and of the switch on this machine.
+    """Return the checksums of the P4Runtime server and, if `is_local`, of this machine's switch.
 
-    The switch is bmv2's simple_switch_grpc if it is installed, and nagi-switch otherwise.
+    The switch is bmv2's simple_switch_grpc if it is installed, or else nagi-switch.
     """
     sources = sorted((paths.P4_CONTROL / "nagi_p4runtime").rglob("*.py"))
     joined = b"".join(source.read_bytes() for source in sources)

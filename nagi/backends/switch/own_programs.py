@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plan users' own P4 programs for switches: read or compile, check, and embed them in the plan."""
+"""Read or compile users' P4 programs for switches, check them, and put them into the plan."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ from nagi.spec.yaml_source import KeyPath
 
 COMPILER, COMPILER_VARIABLE = "p4c-bm2-ss", "P4C"
 NAGI_SWITCH = "nagi-switch"
-MAX_PROBLEMS = 5
-MAX_BYTES = 16 << 20  # largest file: every plan of the experiment includes the file
+MAX_PROBLEMS = 5  # most errors of p4c that are shown
+MAX_BYTES = 16 << 20  # largest size of a file, because each plan of the experiment contains it
 # nagi's own programs are compiled with the same flags (p4/tests/record.py).
 _FLAGS = ("--std", "p4-16", "--arch", "v1model")
-_AT_LINE = re.compile(
+_COMPILER_ERROR = re.compile(
     r"^(?P<file>[^\s:(][^:(]*)\((?P<line>\d+)\): (?:\[--Werror=[\w-]+\] )?(?:syntax )?error: "
     r"(?P<message>.*)$",
     re.M,
 )
 
 
-# Files that nagi-switch is given, and how its messages begin.
+# The names of the files that nagi-switch reads in a check, and the format of its error messages.
 _SETTINGS, _PROGRAM, _ENTRIES = "switch.json", "program.json", "entries.jsonl"
-_COMPLAINT = re.compile(r"(?P<file>[\w.]+)(?::(?P<line>\d+))?: (?P<complaint>.*)", re.S)
+_ERROR = re.compile(r"(?P<file>[\w.]+)(?::(?P<line>\d+))?: (?P<message>.*)", re.S)
 
 
 class Compiled(NamedTuple):
-    """The output of p4c: bmv2's JSON, and P4Info in protobuf's text format."""
+    """The output of p4c: the program as bmv2's JSON, and P4Info in protobuf's text format."""
 
     program: str
     p4info: str | None
@@ -59,11 +59,12 @@ def plan_own_pipeline(
         request: The point that is planned.
         key_path: Key path of the program's settings in the experiment file.
         settings: The program's settings.
-        target: What executes the program.
-        ports: Number of ports of the switch.
+        target: The target that executes the program, such as nagi-switch.
+        ports: Number of ports of the switch, one per link.
 
     Raises:
-        InputError: If a file is missing or damaged, or if the switch refuses the program.
+        InputError: A file is missing or damaged, the target does not support a setting, or
+            nagi-switch refuses the program.
     """
     path = _find_named_file(request, (*key_path, "program"), settings.program)
     if path.suffix == P4_SUFFIX:
@@ -76,7 +77,7 @@ def plan_own_pipeline(
         raise request.error(
             (*key_path, "program"),
             f"{target.title} needs the program's P4Info in addition to its JSON",
-            "add `p4info: FILE`, which p4c makes with --p4runtime-files, or use --switch nagi",
+            "add `p4info: FILE`, which p4c writes with --p4runtime-files, or use --switch nagi",
         )
     program_json = _minify_json(program, path)
     entries = None
@@ -86,8 +87,9 @@ def plan_own_pipeline(
     if settings.cpu_port is not None and not target.has_cpu_port:
         raise request.error(
             (*key_path, "cpu_port"),
-            f"{target.title}'s CPU port is an interface, which experiments do not create",
-            "remove it, or use --switch nagi",
+            f"{target.title}'s CPU port is an interface, which nagi does not create for your own "
+            "program",
+            "remove `cpu_port`, or use --switch nagi",
         )
     if target.checks_programs:
         _check_with_nagi_switch(request, key_path, settings, program, entries, ports)
@@ -107,10 +109,12 @@ def plan_own_pipeline(
 
 
 def hash_text(text: str) -> str:
+    """Return the SHA-256 of a text, in hexadecimal."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _find_named_file(request: PlanRequest, key_path: KeyPath, name: str) -> Path:
+    """Return the path of a file that the experiment file names. Raise InputError if missing."""
     path = request.document.resolve_path(name)
     if not is_file(path):
         raise request.missing_file(key_path, name)
@@ -121,44 +125,51 @@ def _read_text(path: Path) -> str:
     """Read a file of UTF-8 text.
 
     Raises:
-        InputError: If the file is too large or no text.
+        InputError: The file is larger than MAX_BYTES, is no UTF-8, or cannot be read.
     """
     try:
         if path.stat().st_size > MAX_BYTES:
             raise refuse(
-                f"it has more than {MAX_BYTES >> 20} MiB", "give a smaller one", file=str(path)
+                f"the file has more than {MAX_BYTES >> 20} MiB",
+                "use a smaller file",
+                file=str(path),
             )
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         message = f"byte {error.start} is not UTF-8"
-        raise refuse(message, "give a text file", file=str(path)) from None
+        raise refuse(message, "use a text file", file=str(path)) from None
     except OSError as error:
-        raise refuse(f"cannot read it: {error.strerror}", "permit it", file=str(path)) from None
+        message = f"the file cannot be read: {error.strerror}"
+        raise refuse(message, "make the file readable", file=str(path)) from None
 
 
 def _minify_json(program: str, path: Path) -> str:
     """Return the JSON of a program in one line without white space.
 
     Raises:
-        InputError: If p4c did not write the JSON.
+        InputError: The text is no JSON, or not the JSON that p4c writes for bmv2.
     """
     try:
         document = json.loads(program)
     except ValueError as error:
         line = getattr(error, "lineno", 0)
-        message = f"it is no JSON: {getattr(error, 'msg', error)}"
-        raise refuse(message, f"name what {COMPILER} made", file=str(path), line=line) from None
+        message = f"the file is not JSON: {getattr(error, 'msg', error)}"
+        raise refuse(message, f"use the JSON of {COMPILER}", file=str(path), line=line) from None
     if not isinstance(document, dict) or not {"pipelines", "parsers"} <= document.keys():
-        message = "it is not what p4c makes for bmv2: it has no `pipelines` and `parsers`"
-        raise refuse(message, f"name what {COMPILER} made", file=str(path))
+        message = f"the file is not the JSON of {COMPILER}: `pipelines` or `parsers` is missing"
+        raise refuse(message, f"use the JSON of {COMPILER}", file=str(path))
     return json.dumps(document, separators=(",", ":"))
 
 
 def _check_entries(text: str, path: Path) -> None:
-    """Check that each line is an operation of a switch.
+    """Check that each line is an operation of a switch: a JSON object with the key `op`.
+
+    Args:
+        text: The contents of the file.
+        path: The path of the file, for messages.
 
     Raises:
-        InputError: If a line is no operation.
+        InputError: A line is no operation. Empty lines are permitted.
     """
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
@@ -166,12 +177,12 @@ def _check_entries(text: str, path: Path) -> None:
         try:
             operation = json.loads(line)
         except ValueError as error:
-            message = f"it is no JSON: {getattr(error, 'msg', error)}"
+            message = f"the line is not JSON: {getattr(error, 'msg', error)}"
             cure = "write one operation per line (p4/switch/daemon/operations.hpp)"
             raise refuse(message, cure, file=str(path), line=number) from None
         if not isinstance(operation, dict) or not isinstance(operation.get("op"), str):
-            cure = 'write it like {"op": "table_add", ...}'
-            raise refuse("it has no `op`", cure, file=str(path), line=number, key="op")
+            cure = 'write an operation, such as {"op": "table_add", ...}'
+            raise refuse("`op` is missing", cure, file=str(path), line=number, key="op")
 
 
 def _check_with_nagi_switch(
@@ -182,12 +193,13 @@ def _check_with_nagi_switch(
     entries: str | None,
     ports: int,
 ) -> None:
-    """Check program, entries and CPU port by running nagi-switch, if it has been built.
+    """Check program, entries and CPU port by running nagi-switch.
 
-    A campaign checks elsewhere that nagi-switch is available.
+    If nagi-switch has not been built, nothing is checked: other code of a campaign reports that
+    nagi-switch is missing.
 
     Raises:
-        InputError: If nagi-switch refuses one of them.
+        InputError: nagi-switch refuses the program, the entries or the CPU port.
     """
     executable = paths.executable(NAGI_SWITCH)
     if not executable.exists():
@@ -196,7 +208,7 @@ def _check_with_nagi_switch(
     refusal = _find_refusal(executable, changed_ns, program, entries, settings.cpu_port, ports)
     if refusal is None:
         return
-    message, _, cure = refusal.complaint.partition("; ")
+    message, _, cure = refusal.message.partition("; ")
     cure = cure or "see p4/README.md"
     if refusal.file == _SETTINGS:
         raise request.error((*key_path, "cpu_port"), message.removeprefix("cpu_port: "), cure)
@@ -206,11 +218,11 @@ def _check_with_nagi_switch(
 
 
 class _Refusal(NamedTuple):
-    """A complaint of nagi-switch about one of its files."""
+    """An error that nagi-switch reports in one of its input files."""
 
-    file: str
-    line: int  # 0 if nagi-switch names no line
-    complaint: str
+    file: str  # name of the file
+    line: int  # 0 if the error has no line
+    message: str  # with the cure after "; "
 
 
 @cache
@@ -222,7 +234,10 @@ def _find_refusal(
     cpu_port: int | None,
     ports: int,
 ) -> _Refusal | None:
-    """Run nagi-switch on a program; return its complaint, or None if it accepts the program."""
+    """Run `nagi-switch simulate` on a program, and return its error, or None if it succeeds.
+
+    `_changed_ns` is part of the cache's key, so that a new build of nagi-switch checks again.
+    """
     settings: dict[str, object] = {
         "schema_version": 1,
         "seed": 1,
@@ -249,17 +264,18 @@ def _find_refusal(
     if result.returncode == 0:
         return None
     output = (result.stderr or result.stdout).strip().removeprefix(f"{NAGI_SWITCH}: ")
-    match = _COMPLAINT.match(output)
+    match = _ERROR.match(output)
     if match is None or match["file"] not in (*texts, _SETTINGS):
         return _Refusal(_PROGRAM, 0, output)
-    return _Refusal(match["file"], int(match["line"] or 0), match["complaint"])
+    return _Refusal(match["file"], int(match["line"] or 0), match["message"])
 
 
 def _compile_p4(request: PlanRequest, key_path: KeyPath, path: Path) -> Compiled:
     """Compile a P4 program with p4c.
 
     Raises:
-        InputError: At `key_path` if there is no p4c, else at the lines that p4c refuses.
+        InputError: p4c is missing (an error at `key_path`), or p4c reports errors (each at its line
+            of the program).
     """
     compiler = find_compiler()
     if compiler is None:
@@ -267,31 +283,42 @@ def _compile_p4(request: PlanRequest, key_path: KeyPath, path: Path) -> Compiled
         raise request.error(
             key_path,
             f"there is no {COMPILER} here, which compiles P4",
-            f"set {COMPILER_VARIABLE} to its path; or compile it elsewhere, with `{COMPILER} "
-            f"{' '.join(_FLAGS)} -o {json_name} {path.name}`, and write `program: {json_name}`",
+            f"set {COMPILER_VARIABLE} to its path; or compile the program on another machine, with "
+            f"`{COMPILER} {' '.join(_FLAGS)} -o {json_name} {path.name}`, and write "
+            f"`program: {json_name}`",
         )
     _require_plain_name(path)
     return _compile_version(compiler, path, path.stat().st_mtime_ns)
 
 
 def find_compiler() -> str | None:
-    """Return the path of p4c for bmv2: from the environment's P4C, else from PATH."""
+    """Return the path of p4c for bmv2, or None if it is not installed.
+
+    The environment variable P4C has priority over the PATH.
+    """
     return shutil.which(os.environ.get(COMPILER_VARIABLE) or COMPILER)
 
 
 def _require_plain_name(path: Path) -> None:
-    """Refuse names that have a special meaning to the shell to which p4c passes them."""
+    """Refuse file names with characters that are special to the shell, to which p4c passes them."""
     if PLAIN_NAME.fullmatch(path.name) is None:
         raise refuse(
-            "p4c does not support such a name",
-            "give it letters, digits, `.`, `_`, `+` and `-` alone",
+            "p4c does not support this name of a file",
+            "rename the file: use only letters, digits, `.`, `_`, `+` and `-`",
             file=str(path),
         )
 
 
 @cache
 def _compile_version(compiler: str, path: Path, _changed_ns: int) -> Compiled:
-    """Run p4c on one version of a P4 program, which its time of change identifies."""
+    """Run p4c on a P4 program.
+
+    `_changed_ns`, the file's time of modification, is part of the cache's key, so that a changed
+    program is compiled again.
+
+    Raises:
+        InputError: p4c reports errors.
+    """
     with tempfile.TemporaryDirectory(prefix="nagi-p4-") as directory:
         json_path = Path(directory) / "out.json"
         p4info_path = Path(directory) / "out.p4info.txt"  # p4c writes text because of .txt
@@ -311,13 +338,16 @@ def _compile_version(compiler: str, path: Path, _changed_ns: int) -> Compiled:
 
 
 def _parse_problems(messages: str, path: Path) -> list[Problem]:
-    """Parse the messages of p4c into problems with file and line."""
+    """Return the errors in p4c's output, with file and line: at most MAX_PROBLEMS.
+
+    If no error is recognised, return one problem that contains the first lines of the output.
+    """
     cure = "correct it"
     problems = [
         Problem(error["message"], cure, str(path.parent / error["file"]), int(error["line"]))
-        for error in list(_AT_LINE.finditer(messages))[:MAX_PROBLEMS]
+        for error in list(_COMPILER_ERROR.finditer(messages))[:MAX_PROBLEMS]
     ]
     if not problems:
         output = excerpt(" / ".join(messages.strip().splitlines()[:3]))
-        problems.append(Problem(f"it does not compile: {output}", cure, str(path)))
+        problems.append(Problem(f"the program does not compile: {output}", cure, str(path)))
     return problems

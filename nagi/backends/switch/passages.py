@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Find packets on their way through switches, and compute when they should have left.
+"""Find packets that passed through switches, and compute when they should have left.
 
-All times come from the emulator's record, because the emulator is on both sides of a switch.
+All times come from the emulator's record, because packets come from the emulator to a switch and
+return to the emulator.
 
-A port is a server of constant rate. Packets wait for it in the order of their arrival. Let a_i be
-the instant at which packet i was handed to the switch, and s_i the transmission time of its bits.
-Packet i is then due to leave at
+A port is modelled as a server of constant rate, with a FIFO queue. Let a_i be the instant at which
+packet i arrived at the switch, and s_i the transmission time of its bits. Then packet i is due to
+leave at
     due_i = max(a_i, due_(i-1)) + s_i
-which is Lindley's recursion. It includes only packets that the switch forwarded: packets that found
-the queue full took no time of the server, nor did those that the loss model dropped at the end of
-the queue.
+(Lindley's recursion). Only packets that the switch forwarded are included. The other packets took
+no time of the server, because they found the queue full, or the loss model dropped them at the end
+of the queue.
 
-bmv2 has rates in packets/s only, and sends a packet at the beginning of its time: s_i is the same
-for all packets, and due_i = max(a_i, due_(i-1) + s_(i-1)). In bmv2, packets that the loss model
-drops do take time of the server, and each packet is some microseconds late. Both reduce the rate,
-and the certificate reports by how much.
+bmv2 has rates in packets/s only, and sends a packet at the beginning of its service time.
+Therefore s_i is the same for all packets, and due_i = max(a_i, due_(i-1) + s_(i-1)). In bmv2,
+packets that the loss model drops do take time of the server, and each packet is some microseconds
+late. Both effects reduce the rate. The certificate reports the reduction as an error of the rate.
 """
 
 from __future__ import annotations
@@ -33,20 +34,23 @@ from nagi.records.packets import DELIVERED, Records, get_fates
 
 @dataclass(frozen=True)
 class Passage:
-    """The packets that left a switch by one port, in their order.
+    """The packets that left a switch by one port, in the order in which they left.
 
-    Instants are times of the emulator's clock, in ns since the run began.
+    All arrays have one value per packet. Instants are times of the emulator's clock, in ns since
+    the run began.
     """
 
-    direction: LinkDirection  # in which the packets left
-    node: str
-    identity: npt.NDArray[np.int64]
-    entered_ns: Nanoseconds  # 0 if not known, because another packet has the same identity
-    started_ns: Nanoseconds  # when the server should have started with the packet
-    ended_ns: Nanoseconds  # when the server should have finished
+    direction: LinkDirection  # the link and direction on which the packets left
+    node: str  # the switch
+    identity: npt.NDArray[np.int64]  # a hash that recognises a packet on both sides of the switch
+    # When the packet arrived at the switch; 0 if not known, because another packet has the same
+    # identity.
+    entered_ns: Nanoseconds
+    started_ns: Nanoseconds  # when the server should have started to send the packet
+    ended_ns: Nanoseconds  # when the server should have finished to send the packet
     due_ns: Nanoseconds  # when the packet should have left
     seen_ns: Nanoseconds  # when the packet arrived at the emulator
-    bits: npt.NDArray[np.int64]  # overhead included
+    bits: npt.NDArray[np.int64]  # size with overhead
 
     @property
     def time_in_switch_ns(self) -> tuple[Nanoseconds, Nanoseconds]:
@@ -61,7 +65,7 @@ class Passage:
 
 
 def find_passages(plan: RunPlan, recorded: Records) -> list[Passage]:
-    """Find the packets that left the switches of a plan, by port."""
+    """Find the packets that left the switches of a run: one Passage per port of a switch."""
     directions = [
         LinkDirection(link=link.name, direction=name) for link in plan.links for name in DIRECTIONS
     ]
@@ -70,57 +74,64 @@ def find_passages(plan: RunPlan, recorded: Records) -> list[Passage]:
         if plan.port(direction) is None:
             continue
         node = plan.sender_of(direction)
-        inward = [
+        numbers_to_switch = [
             get_direction_number(plan, hop.link, hop.direction)
             for hop in directions
             if plan.receiver_of(hop) == node
         ]
-        passages.append(_find_passage(plan, direction, node, recorded, inward))
+        passages.append(_find_passage(plan, direction, node, recorded, numbers_to_switch))
     return passages
 
 
 def _find_passage(
-    plan: RunPlan, direction: LinkDirection, node: str, recorded: Records, inward: list[int]
+    plan: RunPlan,
+    direction: LinkDirection,
+    node: str,
+    recorded: Records,
+    numbers_to_switch: list[int],
 ) -> Passage:
     """Find the packets that left a switch by one port, and compute when they were due.
 
     Args:
         plan: The plan of the run.
-        direction: The direction in which the packets left.
+        direction: The link and direction on which the packets left.
         node: The switch.
         recorded: The emulator's record of packets.
-        inward: Numbers of the directions that lead to the switch.
+        numbers_to_switch: Numbers of the directions that lead to the switch.
     """
-    handed_over = recorded[
-        np.isin(recorded["direction"], inward) & (get_fates(recorded) == DELIVERED)
+    arrivals = recorded[
+        np.isin(recorded["direction"], numbers_to_switch) & (get_fates(recorded) == DELIVERED)
     ]
-    left = recorded[
+    departures = recorded[
         recorded["direction"] == get_direction_number(plan, direction.link, direction.direction)
     ]
-    left = left[np.argsort(left["arrived_ns"], kind="stable")]
-    key, handed_ns = select_unique_keys(
-        handed_over["identity"].astype(np.int64), handed_over["left_ns"] + handed_over["late_ns"]
+    departures = departures[np.argsort(departures["arrived_ns"], kind="stable")]
+    unique_identities, arrival_ns = select_unique_keys(
+        arrivals["identity"].astype(np.int64), arrivals["left_ns"] + arrivals["late_ns"]
     )
-    identity = left["identity"].astype(np.int64)
-    entered = look_up(key, handed_ns, identity)
+    identity = departures["identity"].astype(np.int64)
+    entered = look_up(unique_identities, arrival_ns, identity)
     switch_share, port = plan.switch_share(direction), plan.port(direction)
     assert port is not None
     overhead = switch_share.overhead_bytes if switch_share else 0
-    bits = (left["bytes"].astype(np.int64) + overhead) * 8
-    seen = left["arrived_ns"].astype(np.int64)
+    bits = (departures["bytes"].astype(np.int64) + overhead) * 8
+    seen = departures["arrived_ns"].astype(np.int64)
     sends_at_begin = plan.switch_target == "bmv2"
     if switch_share is None or switch_share.rate_bps is None:
-        service_ns = np.zeros(len(left), np.float64)
+        service_ns = np.zeros(len(departures), np.float64)
     elif sends_at_begin and port.packet_bytes:
         packet_time_ns = 1e9 / compute_packet_rate(
             switch_share.rate_bps, port.packet_bytes, overhead
         )
-        service_ns = np.full(len(left), packet_time_ns)
+        service_ns = np.full(len(departures), packet_time_ns)
     else:
         service_ns = bits * 1e9 / switch_share.rate_bps
-    # Assume that a packet whose entry is not known did not wait.
+    # Assume that a packet whose instant of arrival is not known did not wait.
     arrival = np.where(entered > 0, entered, seen if sends_at_begin else seen - service_ns)
-    earlier_ns = np.concatenate(([0.0], np.cumsum(service_ns)[:-1])) if len(left) else service_ns
+    # Lindley's recursion, with the sum of the service times of all earlier packets.
+    earlier_ns = (
+        np.concatenate(([0.0], np.cumsum(service_ns)[:-1])) if len(departures) else service_ns
+    )
     started = np.maximum.accumulate(arrival - earlier_ns) + earlier_ns
     started_ns, ended_ns = (
         np.rint(instants).astype(np.int64) for instants in (started, started + service_ns)

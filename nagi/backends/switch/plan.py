@@ -35,7 +35,7 @@ CONTROLLER_START_S = 2.0  # assumed time to start users' controllers
 
 
 class SwitchPlanner(Planner):
-    """The nodes that are switches, and the directions that they shape."""
+    """The planner of nodes that are switches, and of the directions that switches shape."""
 
     def __init__(self, request: PlanRequest) -> None:
         super().__init__(request)
@@ -60,17 +60,17 @@ class SwitchPlanner(Planner):
         if settings.arq is not None and settings.shaped_by == "switch":
             raise self._request.error(
                 self._request.locate_setting(link, direction, "arq"),
-                "the emulator's ARQ does not see packets that a switch loses",
-                "remove it, or write `shaped_by: emulator`",
+                "the emulator's ARQ cannot repeat packets that a switch loses",
+                "remove `arq`, or write `shaped_by: emulator`",
             )
 
     def get_emulator_share(
         self, link: str, direction: DirectionName, plan: DirectionPlan
     ) -> DirectionPlan:
-        """Return the part of a direction that a switch leaves to the emulator.
+        """Return a direction without the settings that a switch applies.
 
         Raises:
-            InputError: If `shaped_by: switch` is set and the sending node is not a switch.
+            InputError: `shaped_by: switch` is set, but the sending node is not a switch.
         """
         return remove_switch_share(plan) if self._is_shaped(link, direction) else plan
 
@@ -80,7 +80,12 @@ class SwitchPlanner(Planner):
         directions: Mapping[tuple[str, DirectionName], DirectionPlan],
         packets: Mapping[str, int | None],
     ) -> SwitchPlan:
-        """Return the plan of a switch: one port per link, and the share that it shapes."""
+        """Return the plan of a switch: one port per link, each with the settings that it applies.
+
+        Raises:
+            InputError: The switch does not support a setting, or a file of the user's program is
+                wrong.
+        """
         links = [
             name for name, link in self._request.experiment.links.items() if node in link.between
         ]
@@ -88,15 +93,17 @@ class SwitchPlanner(Planner):
         ports = []
         for number, link in enumerate(links, start=1):
             direction = self._request.topology.get_direction(link, node)
-            share = None
+            shaped_settings = None
             if self._is_shaped(link, direction):
-                share = self._plan_share(node, link, direction, directions[link, direction])
-            packet = packets[link]
-            rate = share.rate_bps if share else None
-            if rate is not None and packet is None and self._target.counts_packets:
+                shaped_settings = self._plan_shaped_settings(
+                    node, link, direction, directions[link, direction]
+                )
+            packet_bytes = packets[link]
+            rate_bps = shaped_settings.rate_bps if shaped_settings else None
+            if rate_bps is not None and packet_bytes is None and self._target.counts_packets:
                 raise self._request.error(
                     self._request.locate_setting(link, direction, "rate"),
-                    f"{self._target.title} needs the size of packets to shape a rate, and no flow "
+                    f"{self._target.title} needs the size of packets to shape a rate, but no flow "
                     "crosses this link",
                     "use --switch nagi, or write `shaped_by: emulator`",
                 )
@@ -104,10 +111,10 @@ class SwitchPlanner(Planner):
                 SwitchPortPlan(
                     number=number,
                     link=link,
-                    imposes=share,
-                    packet_bytes=packet,
-                    sample_every=find_sample_interval(rate, packet)
-                    if rate and packet and own_pipeline is None
+                    imposes=shaped_settings,
+                    packet_bytes=packet_bytes,
+                    sample_every=find_sample_interval(rate_bps, packet_bytes)
+                    if rate_bps and packet_bytes and own_pipeline is None
                     else None,
                 )
             )
@@ -121,7 +128,7 @@ class SwitchPlanner(Planner):
         )
 
     def list_shares_for_seed(self, nodes: Sequence[NodePlan]) -> list[Any]:
-        """Return the shares of directions that switches shape, as JSON for seeds."""
+        """Return [node, {link, settings that the node applies}] per shaped direction, for seeds."""
         shares = []
         for node in nodes:
             for port in node.switch.ports if node.switch else ():
@@ -132,17 +139,17 @@ class SwitchPlanner(Planner):
                 shares.append([node.name, share])
         return shares
 
-    def _plan_share(
+    def _plan_shaped_settings(
         self, node: str, link: str, direction: DirectionName, plan: DirectionPlan
     ) -> DirectionPlan:
-        """Return the share of a direction that its switch shapes.
+        """Return the settings of a direction that its switch applies.
 
         Raises:
-            InputError: If the switch does not support what the direction asks for.
+            InputError: The switch does not support a setting of the direction.
         """
-        is_own = self._get_own_program(node) is not None
+        has_user_program = self._get_own_program(node) is not None
         try:
-            return get_switch_share(plan, self._target, is_own=is_own)
+            return get_switch_share(plan, self._target, has_user_program=has_user_program)
         except UnsupportedShaping as error:
             key_path = self._request.locate_setting(link, direction, error.key)
             raise self._request.error(key_path, error.message, error.cure) from None
@@ -151,7 +158,7 @@ class SwitchPlanner(Planner):
         """Return whether a switch shapes a direction.
 
         Raises:
-            InputError: If `shaped_by: switch` is set and the sending node is not a switch.
+            InputError: `shaped_by: switch` is set, but the sending node is not a switch.
         """
         experiment = self._request.experiment
         settings = self._request.get_settings(experiment.links[link], direction)
@@ -162,19 +169,24 @@ class SwitchPlanner(Planner):
             other: DirectionName = "backward" if direction == "forward" else "forward"
             raise self._request.error(
                 self._request.locate_setting(link, direction, "shaped_by"),
-                f"direction {direction} leaves {node}, which is a {experiment.get_kind(node)} and "
-                "not a switch",
-                f"write `shaped_by` under `{other}:` alone, or make {node} a switch",
+                f"the sending node of direction {direction} is {node}, which is a "
+                f"{experiment.get_kind(node)} and not a switch",
+                f"write `shaped_by` only under `{other}:`, or make {node} a switch",
             )
         return True
 
     def _get_own_program(self, node: str) -> OwnProgram | None:
-        """Return the user's P4 program of a switch, or None if it runs edge.p4."""
+        """Return the settings of the user's P4 program of a switch, or None for edge.p4."""
         settings = self._request.experiment.nodes[node]
         return settings.switch if isinstance(settings, SwitchSettings) else None
 
     def _plan_own_pipeline(self, node: str, ports: int) -> OwnPipelinePlan | None:
-        """Return the user's P4 program of a switch with `ports` ports, or None for edge.p4."""
+        """Return the plan of the user's P4 program of a switch, or None for edge.p4.
+
+        Args:
+            node: The switch.
+            ports: Number of its ports.
+        """
         settings = self._get_own_program(node)
         if settings is None:
             return None

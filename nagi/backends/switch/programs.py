@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The paths of the programs that make a node a switch."""
+"""The paths of the programs of switches."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ _PYTHON_PACKAGES = ("nagi_p4", "nagi_p4runtime")
 
 
 class SwitchNodePrograms(Programs):
-    """nagi-switch is shipped to real hosts. They have their own bmv2."""
+    """The paths of nagi-switch, bmv2 and P4Runtime's programs.
+
+    nagi-switch is shipped to real hosts. bmv2 must be installed on them.
+    """
 
     def read_variables(self, variables: Mapping[str, Any]) -> Json:
         access = _read_access(variables.get("nagi_p4runtime"))
@@ -43,6 +46,7 @@ class SwitchNodePrograms(Programs):
         return _list_programs(_IN_GUEST) if node in shape.switches else {}
 
     def list_guest_mounts(self, plans: Sequence[RunPlan]) -> dict[Path, Path]:
+        """Return the files of nagi-switch and of the other targets of `plans`."""
         if not any(plan.switches() for plan in plans):
             return {}
         # bmv2's switches and nagi-p4runtime find their files relative to their own paths.
@@ -68,7 +72,11 @@ class SwitchNodePrograms(Programs):
 
 
 def _list_programs(nagi_switch: Path) -> Json:
-    """Return this machine's programs, with the path of nagi-switch."""
+    """Return the switch programs of this machine. Programs that are not installed are left out.
+
+    Args:
+        nagi_switch: The path of nagi-switch.
+    """
     programs = SwitchPrograms(
         nagi_switch=str(nagi_switch),
         simple_switch=shutil.which("simple_switch"),
@@ -83,13 +91,17 @@ def _list_programs(nagi_switch: Path) -> Json:
 
 
 def _find_python_command(name: str) -> str | None:
-    """Return the path of a command of this Python's packages, or None."""
+    """Return the path of a command that a package of this Python installs, or None if missing."""
     path = Path(sysconfig.get_path("scripts")) / name
     return str(path) if path.exists() else None
 
 
 def _read_access(value: Any) -> P4RuntimeAccess | None:
-    """Return how a host reaches its switch by P4Runtime, or None. Raises BadValue."""
+    """Return how a host reaches its switch by P4Runtime, or None if `value` is empty.
+
+    Raises:
+        BadValue: The value of the inventory variable is wrong.
+    """
     if not value:
         return None
     try:
@@ -102,7 +114,10 @@ def _read_access(value: Any) -> P4RuntimeAccess | None:
 
 
 def _list_bmv2_files(name: str) -> list[Path]:
-    """Return a program of bmv2, its libraries and Python modules; [] if it is not installed."""
+    """Return the paths of a bmv2 program, its libraries and bmv2's Python modules.
+
+    Empty if the program is not installed.
+    """
     executable = shutil.which(name)
     if executable is None:
         return []
@@ -117,7 +132,7 @@ def _list_bmv2_files(name: str) -> list[Path]:
 
 
 def _list_python_directories() -> list[Path]:
-    """Return the directories of this Python and of the packages of nagi-p4runtime."""
+    """Return the directories of this Python, and of the packages that nagi-p4runtime needs."""
     specs = [find_spec(name) for name in _PYTHON_PACKAGES]
     packages = [Path(spec.origin).parent for spec in specs if spec is not None and spec.origin]
     installed = [sys.prefix, sys.base_prefix, sysconfig.get_path("purelib")]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Define nodes that are switches, which may have a user's P4 program."""
+"""Define the settings of nodes that are switches: edge.p4, or a user's P4 program."""
 
 from __future__ import annotations
 
@@ -16,24 +16,26 @@ from nagi.backends.interface import Keys, NodeKind
 from nagi.spec.commands import check_program
 
 P4_SUFFIX, JSON_SUFFIX = ".p4", ".json"
-MAX_CPU_PORT = 510  # port 511 drops
+MAX_CPU_PORT = 510  # packets to port 511 are dropped
 
 
 def _split_command(value: object) -> object:
-    """Split a command line into arguments, as a shell would."""
+    """Split a command line into arguments, as a shell does. A value that is no text is returned."""
     if not isinstance(value, str):
         return value
     try:
         return shlex.split(value)
     except ValueError as error:
         raise BadValue(
-            f"{format_value(value)} is no command line: {error}", "close the quotes"
+            f"{format_value(value)} is not a command line: {error}", "close the quotes"
         ) from None
 
 
 def _check_arguments(command: list[str]) -> list[str]:
     if not command:
-        raise BadValue("an empty command", "write `python3 forward.py`, or remove it")
+        raise BadValue(
+            "the command is empty", "write a command, such as `python3 forward.py`, or remove it"
+        )
     if any("\0" in argument for argument in command):
         raise BadValue("an argument with a zero byte", "remove it")
     return check_program(command)
@@ -55,37 +57,38 @@ class OwnProgram(Strict):
     )
     entries: str | None = Field(
         None,
-        description="path of operations that are performed before the run, one per line (JSON): "
-        "p4/switch/daemon/operations.hpp",
+        description="path of a file of operations that are performed before the run, one per line, "
+        "as JSON: see p4/switch/daemon/operations.hpp",
     )
     p4info: str | None = Field(
         None,
-        description="path of the P4Info (protobuf's text format) that goes with a .json",
+        description="path of the P4Info (protobuf's text format), if the program is a .json",
     )
     cpu_port: Whole | None = Field(
         None,
         ge=1,
         le=MAX_CPU_PORT,
-        description="number that packet-in and packet-out have as a port in the program",
+        description="number of the port in the program that is for packet-in and packet-out",
     )
     controller: ControllerCommand | None = Field(
         None,
-        description="program and arguments, started together with the switch; nagi adds the path "
-        "of controller.json, which lists ports, addresses and routes, as last argument",
+        description="command line of the controller, which is started together with the switch; "
+        "nagi adds the path of controller.json, which lists ports, addresses and routes, as last "
+        "argument",
     )
     files: list[str] = Field(
-        [], description="paths of text files that the controller finds in its directory"
+        [], description="paths of text files that are copied to the controller's working directory"
     )
 
     @model_validator(mode="after")
     def _check_files(self) -> OwnProgram:
-        """Check the names of the files, and that they go together."""
+        """Check the names of the files, and that `p4info` and `files` are used correctly."""
         suffix = PurePath(self.program).suffix
         if suffix not in (P4_SUFFIX, JSON_SUFFIX):
-            message = f"{format_value(self.program)} is neither P4 nor JSON by its name"
-            raise BadValue(message, "name a .p4 file, or the .json that p4c made", "program")
+            message = f"the name {format_value(self.program)} ends neither in .p4 nor in .json"
+            raise BadValue(message, "give a .p4 file, or the .json that p4c wrote", "program")
         if self.p4info is not None and suffix == P4_SUFFIX:
-            message = "p4info for P4, from which p4c generates it"
+            message = "`p4info` for a .p4 file, for which p4c generates the P4Info"
             raise BadValue(message, "remove it, or give the .json as program", "p4info")
         if self.files and self.controller is None:
             raise BadValue("files without a controller", "add `controller: COMMAND`", "files")
@@ -93,8 +96,12 @@ class OwnProgram(Strict):
         for path in self.files:
             name = PurePath(path).name
             if not name or name in names or name in CONTROLLER_FILES:
-                message = f"a second file {name}" if name else f"{format_value(path)} is no file"
-                raise BadValue(message, "give each file a name of its own", "files")
+                message = (
+                    f"two files in the controller's directory have the name {name}"
+                    if name
+                    else f"{format_value(path)} is not the path of a file"
+                )
+                raise BadValue(message, "give each file a different name", "files")
             names.add(name)
         return self
 

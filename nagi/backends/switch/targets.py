@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Describe the programs that can execute the P4 pipelines of switches."""
+"""Define the switch targets: the programs and devices that can execute a switch's P4 pipeline."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _START_S = 1.0  # time to start a switch and to fill its tables
 class Target:
     """The properties of a switch target that matter for plans."""
 
-    title: str  # its name in messages
-    shapes: bool = True  # whether its ports shape rate, queue, marking and loss
-    counts_packets: bool = False  # whether its rates and queues are in packets, not in bytes
-    needs_p4info: bool = False  # whether it needs the P4Info of a program
-    has_cpu_port: bool = True  # whether its CPU port needs no further interface
-    checks_programs: bool = False  # whether plans are checked by running nagi-switch
-    start_s: float = _START_S  # time to start the switches of a run
+    title: str  # name of the target in messages
+    shapes: bool = True  # whether its ports can apply rate, queue, marking and loss
+    counts_packets: bool = False  # whether rates and queues are in packets, not in bytes
+    needs_p4info: bool = False  # whether it needs the P4Info of a user's program
+    has_cpu_port: bool = True  # whether users' programs can have a CPU port
+    checks_programs: bool = False  # whether users' programs are checked by running nagi-switch
+    start_s: float = _START_S  # time to start the switches of a run, in seconds
 
 
 TARGETS: dict[SwitchTarget, Target] = {

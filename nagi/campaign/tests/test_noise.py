@@ -123,5 +123,5 @@ def test_only_what_is_late_alone_is_late():
     assert is_late(missing("radio_not_sent", "radio_not_received"))
     assert not is_late(missing("transit_error_p99", "replay_differences"))
     assert not is_late(missing("scheme_fallbacks"))
-    assert not is_late(missing())  # such as an emulator that did not end in order
+    assert not is_late(missing())  # such as an emulator that did not end normally
     assert is_late(late_verdict()) and not is_late(recorded)

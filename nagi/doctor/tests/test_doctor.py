@@ -415,7 +415,7 @@ CASES = [
     ("fpga", "warning", see(hosts={"heron": facts_of("fpga", version="nagi-fpga 0.0.1")}),
      ["heron"], f"of version 0.0.1, nagi of {__version__}", "`nagi_fpga`"),
     ("fpga", "failure", see(needs=needs(parts={"fpga": ("radio",)})), ["heron"],
-     "link radio is an FPGA's, and there is no nagi-fpga", "`nagi_fpga`"),
+     "link radio is an FPGA link, and there is no nagi-fpga", "`nagi_fpga`"),
     ("fpga", "failure", see(hosts={"heron": facts_of("fpga", error="killed")},
      needs=needs(parts={"fpga": ("radio",)})), ["heron"], "does not run: killed", "`nagi_fpga`"),
     # Switches
@@ -427,7 +427,7 @@ CASES = [
      "simple_switch 1.15.5", ""),
     ("switch", "skipped", see(**RELAY_GONE), ["relay"], "not reached", "see SSH"),
     ("switch", "skipped", see(needs=needs(parts={"switch": (("N", "nagi"),)})), ["relay"],
-     "comes with the campaign", "nagi_switch_target: nagi"),
+     "campaigns copy nagi-switch to the host", "nagi_switch_target: nagi"),
     ("switch", "warning", see(hosts={"relay": facts_of("switch", **NO_LIBRARY)}), ["relay"],
      "nagi-switch does not run: libxdp.so.1: cannot open", "nagi_switch_target: nagi"),
     ("switch", "failure", see(hosts={"relay": facts_of("switch", **NO_LIBRARY)}, needs=needs(
@@ -438,7 +438,7 @@ CASES = [
     ("switch", "ok", see(hosts={"relay": facts_of("switch", **BY_P4RUNTIME)}), ["relay"],
      "P4Runtime, by finsy 0.30.0", ""),
     ("switch", "failure", see(needs=needs(parts={"switch": (("N", "p4runtime"),)})), ["relay"],
-     "the inventory does not name its switch", "set nagi_p4runtime in the inventory, or use"),
+     "the inventory does not contain the host's switch", "set nagi_p4runtime in the inventory"),
     # Spare processor time
     ("processors", "ok", see(hosts={"bob": {"processors_busy": 0.2}}), ["bob"], "20 % busy", ""),
     ("processors", "skipped", see(**RELAY_GONE), ["relay"], "not reached", "see SSH"),

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FPGAs on the emulator's host: simulated cores run beside nagi-link, boards run in its place."""
+"""Run FPGAs on the emulator's host.
+
+nagi-fpga simulates the core of one link, and works together with nagi-link. Boards carry all links
+of a run, and replace nagi-link.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ from nagi.backends.fpga.host.simulated_core import SimulatedCore
 
 
 class FpgaHost(HostPart):
-    """Boards carry all links of a run, or none. nagi-fpga simulates the core of a single link."""
+    """The host part of FPGAs, which starts boards, or one nagi-fpga per simulated core."""
 
     def find_problems(self, batch: Batch) -> list[str]:
         if not batch.is_emulator:
@@ -44,13 +48,16 @@ class FpgaHost(HostPart):
     def start_companions(
         self, configuration: Json, plan: RunPlan, job: Job, directory: str
     ) -> Iterator[Companion]:
-        configured = {link["name"]: link for link in configuration["links"]}
+        """Start one nagi-fpga per link with a simulated core; give its socket to nagi-link."""
+        configured_links = {link["name"]: link for link in configuration["links"]}
         program = job.backends.get("fpga", {}).get("nagi_fpga")
         for link in simulated_core.list_simulated(plan):
             if program is None:
-                raise RuntimeError("a link is an FPGA's, and the batch names no nagi-fpga")
+                raise RuntimeError(
+                    f"link {link.name} is an FPGA link, but the batch does not name nagi-fpga"
+                )
             core = SimulatedCore(program, link.name, directory)
-            (configured[link.name]["core"],) = core.descriptors
+            (configured_links[link.name]["core"],) = core.descriptors
             yield core
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run the FPGA boards that carry the links of a run in place of nagi-link.
 
-The boards' records and counters are written to the files that nagi-link writes: packets.bin and
-links.json.
+This module writes the boards' records and counters to packets.bin and links.json, the files that
+nagi-link writes in other runs.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from nagi_fpga.loading import BoardLocation, Lock, open_board, require_links
 from nagi_fpga.records import CoreRecord
 
 _POLL_S = 0.01  # the board's ring of 512 records fills in 50 ms at 10,000 packets per second
-_DRAIN_S = 3.0  # time for packets on the link to leave it
-_LATE_NS = 1_000_000  # nagi-link counts events as late from here on, too
+_DRAIN_S = 3.0  # longest wait at the end of a run until no packets are in queues or on links
+_LATE_NS = 1_000_000  # a packet that leaves more than this after its due time counts as late
 DIRECTIONS = ("forward", "backward")
 
 
 def locate_board(link: LinkPlan) -> BoardLocation:
-    """Return which board carries a link, and how this host reaches the board."""
+    """Return type and address of the board that carries a link. The link must have a board."""
     fpga = link.fpga
     assert fpga is not None and fpga.board is not None
     return BoardLocation(fpga.board, fpga.address, fpga.serial, fpga.cable)
 
 
 def list_on_boards(plan: RunPlan) -> list[LinkPlan]:
-    """Return the links that boards carry: all links of the run, or none."""
+    """Return the links that boards carry, which are all links of the run or none."""
     return [
         link
         for link in plan.carried_by("fpga")
@@ -47,19 +47,20 @@ def list_on_boards(plan: RunPlan) -> list[LinkPlan]:
 
 
 def find_problems(plans: list[RunPlan], images: Optional[str]) -> list[str]:
-    """Return why boards of the plans cannot be used, one text per link, with key and cure.
+    """Open the board of each link, and return a message for each board that cannot be used.
 
-    A board that runs another build is loaded with the right bitstream.
+    Messages contain the key of the experiment file and the cure. If a board runs another build of
+    the core than the build in `images`, the board is loaded with the bitstream in `images`.
 
     Args:
         plans: the runs to check.
-        images: directory of the bitstreams, or None if the batch names none.
+        images: directory of the bitstreams, or None if the batch does not name it.
     """
     links = {link.name: link for plan in plans for link in list_on_boards(plan)}
     problems = []
     for name, link in links.items():
         if images is None:
-            problems.append(f"links.{name}.fpga: the batch names no bitstreams")
+            problems.append(f"links.{name}.fpga: the batch names no directory of bitstreams")
             continue
         location = locate_board(link)
         try:
@@ -78,7 +79,24 @@ def find_problems(plans: list[RunPlan], images: Optional[str]) -> list[str]:
 
 
 class _BoardLink:
-    """A board that carries one link, with a thread that collects the board's records."""
+    """A board that carries one link, with a thread that collects the board's records.
+
+    Args:
+        number: position of the link in the plan.
+        link: the link.
+        images: directory of the bitstreams.
+        plan: the run.
+        epoch_s: the instant 0 of the link's clock, in seconds since the Unix epoch.
+
+    Attributes:
+        problem: the error that ended the thread, or None.
+        records: the records collected until now, in the order of the board.
+        epoch_error_ns: the error with which the board's clock was set.
+
+    Raises:
+        BoardError: The board cannot be used.
+        Unsupported: The core cannot carry the link.
+    """
 
     def __init__(
         self, number: int, link: LinkPlan, images: str, plan: RunPlan, epoch_s: float
@@ -118,11 +136,13 @@ class _BoardLink:
             self.problem = str(error)
 
     def finish(self) -> None:
-        """Wait until the packets on the link have left it, and stop the board.
+        """Wait until no packets are in queues or on the link, and stop the board.
+
+        The board is also stopped if packets remain after 3 s.
 
         Raises:
-            BoardError: the board does not answer.
-            RuntimeError: the thread that collects records has failed.
+            BoardError: The board does not answer.
+            RuntimeError: The thread that collects records has failed.
         """
         self._end_thread()
         if self.problem is not None:
@@ -130,7 +150,7 @@ class _BoardLink:
         deadline = time.monotonic() + _DRAIN_S
         while time.monotonic() < deadline:
             self.counters = self.board.read_counters()
-            if not any(_count_held(counters) for counters in self.counters.values()):
+            if not any(_count_packets_inside(counters) for counters in self.counters.values()):
                 break
             time.sleep(_POLL_S)
         self.ports = self.board.read_ports()
@@ -149,32 +169,32 @@ class _BoardLink:
         self._thread.join()
 
     def encode_records(self) -> list[tuple[int, bytes]]:
-        """Return records for packets.bin, each as (departure in ns, bytes)."""
+        """Return the records as (departure in ns, bytes of packets.bin)."""
         return [
             (record.left_ns, records.encode_packet_record(record, self._number))
             for record in self.records
         ]
 
 
-def _count_held(counters: dict[str, int]) -> int:
-    """Return how many packets are in the queue or on the link."""
+def _count_packets_inside(counters: dict[str, int]) -> int:
+    """Return how many packets of a direction are in the queue or on the link."""
     final_counters = ("delivered", "queue_overflows", "memory_overflows", "channel_losses")
     return counters["offered"] - sum(counters[name] for name in final_counters)
 
 
 class BoardLinks:
-    """All links of a run, one board per link.
+    """The boards that carry all links of a run, one board per link.
 
     Args:
-        images: directory of the bitstreams, or None if the batch names none.
+        images: directory of the bitstreams, or None if the batch does not name it.
         plan: the run.
         epoch_s: the instant 0 of the links' clocks, in seconds since the Unix epoch.
-        directory: gets links.json and packets.bin when the boards are stopped.
-        live: whether the topology is live: check() is then to be called. In a run, finish() raises
-            the error if a board has failed.
+        directory: where links.json and packets.bin are written when the boards are stopped.
+        live: whether the topology is live. If so, the caller calls check() once per second. In a
+            run, only finish() reports that a board has failed.
 
     Raises:
-        RuntimeError: there are no bitstreams, or a board cannot carry its link.
+        RuntimeError: `images` is None, or a board cannot carry its link.
     """
 
     def __init__(
@@ -187,7 +207,9 @@ class BoardLinks:
         live: bool = False,
     ) -> None:
         if images is None:
-            raise RuntimeError("a link is on a board, and the batch names no bitstreams")
+            raise RuntimeError(
+                "a board carries a link, but the batch names no directory of bitstreams"
+            )
         self.check_interval_s = LIVE_CHECK_INTERVAL_S if live else math.inf
         self._plan, self._epoch_s, self._directory = plan, epoch_s, directory
         self._started_ns = time.time_ns()
@@ -203,19 +225,19 @@ class BoardLinks:
             self._undo = undo.pop_all()
 
     def begin(self) -> None:
-        """Return at once: the constructor has already started all boards."""
+        """Do nothing, because the constructor has started all boards."""
 
     def check(self) -> None:
-        """Raise RuntimeError if a board does not answer."""
+        """Raise RuntimeError if a board has stopped answering the thread that reads its records."""
         for link in self._links:
             if link.problem is not None:
                 raise RuntimeError(f"links.{link.name}.fpga: {link.problem}")
 
     def finish(self) -> None:
-        """Wait until the packets on the links have left, stop the boards, and write the files.
+        """Wait until no packets are on the links, stop the boards, and write the files.
 
         Raises:
-            RuntimeError: a board does not answer.
+            RuntimeError: A board does not answer.
         """
         for link in self._links:
             try:
@@ -233,12 +255,14 @@ class BoardLinks:
         write_json(os.path.join(self._directory, ACCOUNT), self._build_account())
 
     def kill(self) -> None:
-        """Stop the boards at once, without files."""
+        """Stop the boards at once, and write no files."""
         self._undo.close()
 
     def _build_account(self) -> Json:
+        """Return the contents of links.json."""
         notices = [
-            f"link {link.name}: the board's clock was set to within {link.epoch_error_ns} ns"
+            f"link {link.name}: the board's clock was set with an error of at most "
+            f"{link.epoch_error_ns} ns"
             for link in self._links
         ]
         builds = sorted({f"{link.identity.build_id:08x}" for link in self._links})
@@ -267,6 +291,7 @@ class BoardLinks:
 
 
 def _describe_link(link: _BoardLink) -> Json:
+    """Return the entry of a link in links.json: its two ports and its two directions."""
     directions = {
         name: _describe_direction(
             drop_nulls(getattr(link.link, name)),
@@ -275,7 +300,7 @@ def _describe_link(link: _BoardLink) -> Json:
         )
         for name in DIRECTIONS
     }
-    # Packets that port a receives go forward; those that port b receives go backward.
+    # Port a receives the packets of direction forward. Port b receives those of direction backward.
     ports = {
         port.name: _describe_port(
             port, port_before, link.counters[incoming], link.counters[outgoing]
@@ -290,6 +315,14 @@ def _describe_link(link: _BoardLink) -> Json:
 def _describe_port(
     port: PortState, port_before: PortState, incoming: dict[str, int], outgoing: dict[str, int]
 ) -> Json:
+    """Return the entry of a port in links.json.
+
+    Args:
+        port: counters of the port at the end of the run.
+        port_before: counters of the port at the start of the run.
+        incoming: counters of the direction whose packets the port receives.
+        outgoing: counters of the direction whose packets the port sends.
+    """
     return {
         "interface": f"port {port.name} of the board",
         "io": "gateware",
@@ -306,6 +339,8 @@ def _describe_port(
 def _describe_direction(
     config: Json, counters: dict[str, int], core_records: list[CoreRecord]
 ) -> Json:
+    """Return the entry of a direction in links.json, from the core's counters and records."""
+    # Fate 0 is a delivered packet.
     lateness = sorted(record.late_ns for record in core_records if record.fate == 0)
     return {
         "config": config,
@@ -313,12 +348,12 @@ def _describe_direction(
         "packets": {
             "offered": counters["offered"],
             "delivered": counters["delivered"],
-            # Packets dropped for lack of memory are left out: no queue of the plan dropped them,
-            # and the certificate must be able to find them.
+            # Packets dropped because memory was full are not counted here, because no queue of the
+            # plan dropped them. The certificate finds them as unaccounted packets.
             "queue_overflows": counters["queue_overflows"],
             "aqm_drops": 0,
             "channel_losses": counters["channel_losses"],
-            "held": _count_held(counters),
+            "held": _count_packets_inside(counters),
             "marked": counters["marked"],
             "corrupted": 0,
             "duplicated": 0,
@@ -338,14 +373,22 @@ def _describe_direction(
 
 
 def _summarise_lateness(values: list[int]) -> Json:
-    """Return quantiles and a histogram of sorted values; buckets end at powers of two minus 1."""
+    """Return quantiles and a histogram of latenesses in ns.
+
+    Args:
+        values: The latenesses in ascending order. If there are none, all results are 0 or empty.
+
+    Returns:
+        The quantiles, and "histogram" as pairs (largest lateness of the bucket, which is 2^n - 1,
+        number of packets).
+    """
     buckets: dict[int, int] = {}
     for value in values:
-        top = (1 << value.bit_length()) - 1
-        buckets[top] = buckets.get(top, 0) + 1
+        bucket_max = (1 << value.bit_length()) - 1
+        buckets[bucket_max] = buckets.get(bucket_max, 0) + 1
 
-    def quantile(share: float) -> int:
-        return values[min(len(values) - 1, int(share * len(values)))] if values else 0
+    def quantile(probability: float) -> int:
+        return values[min(len(values) - 1, int(probability * len(values)))] if values else 0
 
     return {
         "count": len(values),

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run nagi-fpga, which simulates the core of the FPGA that carries one link of a run.
 
-nagi-link has the other end of its socket, configures it, and ends it by closing the socket.
+nagi-fpga and nagi-link communicate over a pair of sockets. nagi-link configures nagi-fpga, and
+ends nagi-fpga by closing its socket.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ _END_TIMEOUT_S = 5.0
 
 
 class SimulatedCore:
-    """A running nagi-fpga.
+    """A process of nagi-fpga.
 
     Args:
         program: path of nagi-fpga.
         link: name of the link.
-        directory: working directory, which also gets the log.
+        directory: working directory of nagi-fpga, in which its log is written.
 
     Attributes:
-        descriptors: the socket that nagi-link inherits.
+        descriptors: the file descriptor of the socket that nagi-link inherits.
     """
 
     def __init__(self, program: str, link: str, directory: str) -> None:
@@ -50,17 +51,19 @@ class SimulatedCore:
         self._socket.close()
 
     def check(self) -> None:
-        """Raise RuntimeError if nagi-fpga has failed. It may end with status 0."""
+        """Raise RuntimeError if nagi-fpga has ended with an exit status other than 0."""
         status = self._process.poll()
         if status:
-            end = describe_exit_status(status)
-            raise RuntimeError(f"link {self._link}: {NAME} {end}: {read_log_tail(self._log)}")
+            description = describe_exit_status(status)
+            raise RuntimeError(
+                f"link {self._link}: {NAME} {description}: {read_log_tail(self._log)}"
+            )
 
     def finish(self) -> None:
-        """Wait until nagi-fpga ends, after nagi-link has ended.
+        """Wait until nagi-fpga ends. Call after nagi-link has ended.
 
         Raises:
-            RuntimeError: its exit status is not 0, or it had to be killed.
+            RuntimeError: The exit status of nagi-fpga is not 0, or it had to be killed.
         """
         try:
             self._process.wait(_END_TIMEOUT_S)
@@ -83,15 +86,17 @@ def list_simulated(plan: RunPlan) -> list[LinkPlan]:
 
 
 def find_problem(plans: list[RunPlan], nagi_fpga: Optional[str]) -> Optional[str]:
-    """Return why this host cannot simulate the plans' FPGAs, with the cure, or None.
+    """Return the message that nagi-fpga is missing, with the cure.
+
+    Return None if nagi-fpga exists, or no link of the plans has a simulated core.
 
     Args:
         plans: the runs to check.
-        nagi_fpga: path of nagi-fpga, or None if the batch names none.
+        nagi_fpga: path of nagi-fpga, or None if the batch does not name it.
     """
     return find_missing_program(
         (link for plan in plans for link in list_simulated(plan)),
-        ("is an FPGA's", "are FPGAs'"),
+        ("is an FPGA link", "are FPGA links"),
         nagi_fpga,
         NAME,
         "build it with `make fpga-simulation`",

@@ -39,18 +39,18 @@ def test_a_link_on_a_board_is_planned(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ("address: 192.168.251.50, ", "", "neither address nor serial of the board; give one"),
-        ("cable: ft232", "serial: /dev/ttyUSB1", "address and serial of the board; give one"),
+        ("address: 192.168.251.50, ", "", "the board has neither `address` nor `serial`; give one"),
+        ("cable: ft232", "serial: /dev/ttyUSB1", "the board has both `address` and `serial`; give"),
         ("192.168.251.50", "192.168.251", "'192.168.251' is no IPv4 address"),
         ("by: board, address: 192.168.251.50", "by: simulated", "`cable` is for boards"),
         ("board: ulx3s-85f", "board: arty", "arty"),
         ("    emulator: fpga\n    fpga: {by: board, board: ulx3s-85f, serial: /dev/ttyUSB0}\n", "",
-         "a board carries this link, and none carries wired; give all links a board, or none"),
+         "a board carries this link, but no board carries wired; give each link a board, or write"),
         ("serial: /dev/ttyUSB0", "address: 192.168.251.50", "two links have the board at 192.168"),
         ("rate: 10 Mb/s", "rate: 200 Mb/s", "the ports of a ulx3s-85f have 100 Mb/s"),
         ("delay: 20 ms", "delay: 20 s", "memory holds 17 MB in 1,024"),
         ("board: ulx3s-85f, serial: /dev/ttyUSB0", "board: colorlight-5a-75b, address: 10.0.0.1",
-         "a colorlight-5a-75b is controlled by its UART alone; give `serial`"),
+         "a colorlight-5a-75b is controlled over its UART only; give its serial device"),
         ("board: ulx3s-85f, serial: /dev/ttyUSB0}", "board: colorlight-5a-75b, serial: /dev/a}\n"
          "    loss: {model: poisson, rate: 1 %}", "of a colorlight-5a-75b has no Poisson losses"),
     ],
@@ -65,7 +65,9 @@ def test_what_a_board_cannot_do_is_refused(tmp_path, old, new, says):
 @pytest.mark.parametrize("lab", ["virtual", "netns"])
 def test_a_board_needs_real_hosts(tmp_path, lab):
     plans = plan_points(tmp_path, ALL)
-    with pytest.raises(InputError, match=r"on a board, and the .* lab has none; give the hosts"):
+    with pytest.raises(
+        InputError, match=r"on a board, and the .* lab has no boards; give the hosts"
+    ):
         require_lab(plans, lab)
     require_lab(plans, "physical")
 
@@ -106,4 +108,4 @@ def test_doctor_of_something_else_is_refused():
     done = CliRunner().invoke(make_app(), ["doctor", "fpga", "--board", "arty"])
     assert "--board arty: there is no such board" in str(done.exception)
     done = CliRunner().invoke(make_app(), ["doctor", "fpga", "--board", "colorlight-5a-75b"])
-    assert "by its UART alone; give `--serial DEVICE`" in str(done.exception)
+    assert "over its UART only; give `--serial DEVICE`" in str(done.exception)

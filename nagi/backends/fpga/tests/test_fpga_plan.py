@@ -48,9 +48,9 @@ def test_an_fpga_is_simulated_unless_something_else_is_said(tmp_path):
         (DELAY, DELAY + "    jitter: {distribution: uniform, half_width: 1 ms}\n",
          ":13: links.wireless.jitter", "no jitter"),
         (DELAY, "    delay_trace: {steps: {0 s: 1 ms, 1 s: 2 ms}, period: 2 s}\n",
-         ":12: links.wireless.delay_trace", "delay of the FPGA's core does not change; give"),
+         ":12: links.wireless.delay_trace", "the FPGA's core supports only a constant delay; give"),
         ("    rate: $rate\n", "    rate_trace: {steps: {0 s: 1 Mb/s}, period: 2 s}\n",
-         ":11: links.wireless.rate_trace", "rate of the FPGA's core does not change; give"),
+         ":11: links.wireless.rate_trace", "the FPGA's core supports only a constant rate; give"),
         (DELAY, DELAY + "    arq: {retries: 3, feedback: 8 ms}\n", ":13: links.wireless.arq",
          "no ARQ"),
         (DELAY, DELAY + "    corruption: {rate: 1 %}\n", ":13: links.wireless.corruption",
@@ -60,9 +60,9 @@ def test_an_fpga_is_simulated_unless_something_else_is_said(tmp_path):
         (DELAY, DELAY + "    reordering: {rate: 1 %, delay: 1 ms}\n",
          ":13: links.wireless.reordering", "reorders no packets"),
         ("queue: 20 packets", "queue: {limit: 20 packets, discipline: codel}",
-         ":13: links.wireless.queue", "no queue discipline codel; give it `drop_tail`"),
+         ":13: links.wireless.queue", "no queue discipline codel; use `drop_tail`"),
         (DELAY, DELAY + "    mark: {threshold: 5 packets}\n", ":13: links.wireless.mark",
-         "marks by the current queue, not by its average; give `weight: 1`"),
+         "marks by the current length of the queue, not by its average; give `weight: 1`"),
         ("{model: poisson, rate: 1 %}", "{model: bernoulli_bit, rate: 1e-6}",
          ":15: links.wireless.forward.loss",
          "no loss model bernoulli_bit; use none, bernoulli, gilbert_elliott, poisson"),
@@ -105,7 +105,7 @@ def test_an_fpga_and_a_radio_are_not_of_one_run(tmp_path):
             "radio: {modem: ofdm, modulation: qpsk, rate: 2 Mb/s, snr: 12 dB}}",
         )
     )
-    message = r"links\.wireless\.emulator: an FPGA's link in a run with wired"
+    message = r"links\.wireless\.emulator: an FPGA link in a run with wired"
     with pytest.raises(InputError, match=message):
         plan_points(tmp_path, text)
 
@@ -158,8 +158,8 @@ def test_runs_wait_for_nagi_fpga(tmp_path):
     with pytest.raises(InputError) as refused:
         leave_out(chosen, skip_unavailable=False)
     assert (
-        "spec.yaml:10: links.wireless.emulator: link wireless is an FPGA's: there is no nagi-fpga; "
-        "build it: `make fpga-simulation`" in str(refused.value)
+        "spec.yaml:10: links.wireless.emulator: link wireless is an FPGA link: there is no "
+        "nagi-fpga; build it: `make fpga-simulation`" in str(refused.value)
     )
 
 
@@ -168,7 +168,7 @@ def test_the_command_says_that_nagi_fpga_is_missing(tmp_path, monkeypatch):
     (tmp_path / "spec.yaml").write_text(FPGA)
     result = CliRunner().invoke(make_app(), ["plan", str(tmp_path / "spec.yaml")])
     assert result.exit_code == 0
-    assert "link wireless is an FPGA's: there is no" in " ".join(result.output.split())
+    assert "link wireless is an FPGA link: there is no" in " ".join(result.output.split())
 
 
 def test_the_build_of_a_run_has_nagi_fpga(tmp_path, monkeypatch):

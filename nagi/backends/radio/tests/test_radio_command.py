@@ -212,7 +212,7 @@ def test_a_nagi_sdr_that_breaks_off_fails_in_the_stage_it_did_not_tell_of(machin
     machine.nagi_sdr([line("flowgraph"), '{"stage": "loop'], 139, "Segmentation fault")
     known = found(examine_radio())
     assert known["loopback"][0] == "failure"
-    assert "status 139 before it: Segmentation fault" in known["loopback"][1]
+    assert "status 139 before this step: Segmentation fault" in known["loopback"][1]
 
 
 def test_the_command_says_it_in_words_and_in_json(machine):

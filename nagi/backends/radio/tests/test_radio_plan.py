@@ -155,11 +155,11 @@ REFUSED = [
     ("emulator: sdr", "emulator: sdr\n    loss: {model: bernoulli, rate: 1 %}",
      "links.wireless.loss", "the channel decides the losses of a radio; remove it, and write"),
     ("emulator: sdr", "emulator: sdr\n    jitter: {distribution: uniform, half_width: 1 ms}",
-     "links.wireless.jitter", "the delay of a radio does not change"),
+     "links.wireless.jitter", "a radio supports only a constant delay"),
     ("delay: 20 ms", "delay_trace: {steps: {0 s: 20 ms}, period: 1 s}",
-     "links.wireless.delay_trace", "the delay of a radio does not change"),
+     "links.wireless.delay_trace", "a radio supports only a constant delay"),
     ("emulator: sdr", "emulator: sdr\n    rate_trace: {steps: {0 s: 1 Mb/s}, period: 1 s}",
-     "links.wireless.rate_trace", "the rate of a radio does not change"),
+     "links.wireless.rate_trace", "the modem decides the rate of a radio, which is constant"),
     ("emulator: sdr", "emulator: sdr\n    forward: {shaped_by: switch}",
      "links.wireless.forward.shaped_by", "a switch cannot shape a radio"),
     ("emulator: sdr", "emulator: sdr\n    keep_order: true", "links.wireless.keep_order",
@@ -175,7 +175,7 @@ REFUSED = [
     ("rate: 2 Mbit", "rate: 2 Mbit\n      sample_rate: 2 MHz", "links.wireless.radio.sample_rate",
      "rate and sample_rate are both given; remove one"),
     ("rate: 2 Mbit", "rate: 2 Gbit", "links.wireless.radio.rate",
-     "the modem cannot carry it: no radio has more than 500 Msample/s; give another modem"),
+     "the modem does not support this: no radio has more than 500 Msample/s; give another modem"),
     ("rate: 2 Mbit", "sample_rate: 0 Hz", "links.wireless.radio.sample_rate", "too small"),
     ("rate: 2 Mbit", "sample_rate: 2 Mb/s", "links.wireless.radio.sample_rate",
      "'Mb/s' is no unit of a sample rate; one of: Hz, kHz, MHz, GHz"),
@@ -236,7 +236,7 @@ def test_arq_is_no_use_where_a_switch_loses_packets(tmp_path):
         text=PLAIN,
     )
     with pytest.raises(
-        InputError, match="the emulator's ARQ does not see packets that a switch loses"
+        InputError, match="the emulator's ARQ cannot repeat packets that a switch loses"
     ):
         plan_points(tmp_path, text)
 
@@ -374,9 +374,9 @@ def test_interference_is_planned(tmp_path):
     assert radio.backward.interference == radio.forward.interference
     level = "carrier_to_interference: 6 dB}"
     for one, pairs, message in (
-        (f"{{link: wired, {level}", (), "no radio 'wired'"),
+        (f"{{link: wired, {level}", (), "there is no radio 'wired'"),
         (f"{{link: wireless, {level}", (), "wireless forward interferes with itself"),
-        (f"{{link: other, {level}", (("2 Mbit, snr", "1 Mbit, snr"),), "another sample rate"),
+        (f"{{link: other, {level}", (("2 Mbit, snr", "1 Mbit, snr"),), "different sample rates"),
         (f"{{link: other, {level}", (("2 Mbit, snr", "2 Mbit, by: virtual, snr"),), "by: simul"),
         (f"{{link: other, {level}", (("queue: 20 packets", ARQ.replace("8 ms", "3 ms")),),
          "feedback after 3 ms is too early with interference; give `feedback: 4 ms` or more"),

@@ -392,7 +392,7 @@ def test_a_run_over_a_radio_is_judged(records, tmp_path):
     assert information["radio_payload_errors", "radio forward"].value == 0
     snr = information["radio_snr", "radio backward"]
     assert snr.value == pytest.approx(12.1)
-    assert "12 dB was asked for" in snr.description
+    assert "configured: 12 dB" in snr.description
     # What a radio loses was not drawn, so there is no chance of it.
     assert ("loss_p_value", "radio forward") not in information
 

@@ -55,15 +55,15 @@ REFUSED = [
     ("        frequency: 2450 MHz\n", "", "links.wireless.radio.uhd", "missing key `frequency`"),
     ("frequency: 2450 MHz", "frequency: 2450", "links.wireless.radio.uhd.frequency", "no unit"),
     ("by: uhd\n", "by: uhd\n      snr: 12 dB\n", "links.wireless.radio.snr",
-     "snr of radio hardware: the real channel decides it; remove it"),
+     "snr is for simulated channels, not for radio hardware; remove it"),
     ("by: uhd\n", "by: uhd\n      fading: {kind: rayleigh, doppler: 5 Hz}\n",
      "links.wireless.radio.fading", "remove it"),
-    (", D: {", ", S: {", "links.wireless.radio.uhd.ends.S", "S is no end of the link; its ends"),
+    (", D: {", ", S: {", "links.wireless.radio.uhd.ends.S", "S is not a node of the link; the"),
     ("30A2", "30A1", "links.wireless.radio.uhd.duplex",
-     "both ends use one channel of one device, which sends one burst at a time; write"),
+     "both nodes use the same channel of a device, which can send only one burst at a time"),
     ("tx_gain: 40 dB", "tx_gain: 40", "links.wireless.radio.uhd.ends.N.tx_gain", "no unit"),
     ("delay: 20 ms\n", "delay: 20 ms\n    forward: {radio: {snr: 3 dB}}\n",
-     "links.wireless.forward.radio", "a simulated channel of radio hardware"),
+     "links.wireless.forward.radio", "settings of a simulated channel for radio hardware"),
 ]  # fmt: skip
 
 
@@ -79,7 +79,7 @@ def test_what_devices_cannot_do_is_refused_with_its_place(tmp_path, old, new, ke
 
 
 def test_by_uhd_needs_devices(tmp_path):
-    with pytest.raises(InputError, match="no devices; add `uhd:"):
+    with pytest.raises(InputError, match="which lists the devices; add `uhd:"):
         text = change_lines(
             ("      modem: ofdm\n", "      by: uhd\n      modem: ofdm\n"),
             ("      snr: $snr\n", ""),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Switches on the hosts of nodes: the node's switch forwards packets, the kernel does not."""
+"""Run switches on the hosts of nodes. The switch of a node forwards packets, not the kernel."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nagi.backends.switch.host import bmv2_service, cpu_port, switches
 
 
 class SwitchHost(HostPart):
-    """A switch of the kind that the plan names does the work of its node."""
+    """The host part of switches. The plan of a run selects the target, such as nagi-switch."""
 
     commands = {"bmv2": bmv2_service.main}  # noqa: RUF012
     undo = cpu_port.UNDO

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run bmv2's simple_switch, and keep its Thrift server to this host."""
+"""Run bmv2's simple_switch, whose Thrift server must not be reachable from other hosts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ _IFF_UP = 1
 def build_setpriv_prefix() -> list[str]:
     """Return the start of a command line that runs bmv2 with CAP_NET_RAW as its only capability.
 
-    Only root may reduce the capability bounding set, so other users leave it as it is.
+    Only root may reduce the capability bounding set. For other users, the command line does not
+    change it.
     """
     is_root = os.geteuid() == 0
     return [
@@ -41,12 +42,15 @@ def build_setpriv_prefix() -> list[str]:
 
 
 def find_problem(program: Optional[str], client: Optional[str], is_isolated: bool) -> Optional[str]:
-    """Return why simple_switch cannot run and be controlled here, with the cure, or None.
+    """Return why simple_switch cannot run or cannot be controlled on this host, with the cure.
+
+    Return None if there is no problem.
 
     Args:
-        program: the executable; None for simple_switch on the PATH.
-        client: directory of bmv2's Python modules; None for the usual directory.
-        is_isolated: whether nothing outside can reach the Thrift server, so no guard is needed.
+        program: the executable, or None for simple_switch on the PATH.
+        client: directory of bmv2's Python modules, or None for the default directory.
+        is_isolated: whether no other host can reach the Thrift server. If so, no LoopbackGuard is
+            needed.
     """
     problem = simple_switch_client.find_problem(program or NAME, client or find_client_directory())
     if problem is None and not is_isolated:
@@ -65,19 +69,20 @@ def bring_loopback_up() -> None:
 
 
 class SimpleSwitchProcess:
-    """A running simple_switch.
+    """A process of simple_switch.
 
     Args:
         program: the executable.
-        client: directory of bmv2's Python modules; None for the usual directory.
-        pipeline: path of the P4 program as p4c compiled it to JSON.
+        client: directory of bmv2's Python modules, or None for the default directory.
+        pipeline: path of the JSON to which p4c compiled the P4 program.
         ports: (port number, interface) of each port.
-        directory: working directory, which also gets the log.
-        is_isolated: whether nothing outside can reach the Thrift server, as in a guest of the
-            virtual lab. Otherwise the server is kept to 127.0.0.1.
+        directory: working directory of the process, in which its log is written.
+        is_isolated: whether no other host can reach the Thrift server, as in a guest of the virtual
+            lab. If not, the server is made to listen on 127.0.0.1 only.
 
     Raises:
-        RuntimeError: the kernel cannot keep the server to 127.0.0.1.
+        RuntimeError: The kernel does not support the BPF program that restricts the server to
+            127.0.0.1.
     """
 
     def __init__(
@@ -114,10 +119,11 @@ class SimpleSwitchProcess:
         """Wait until the switch answers, and return a client that controls it.
 
         Args:
-            cpu_interface: the agent's end of the pair of interfaces at the switch's CPU port.
+            cpu_interface: the agent's interface of the veth pair at the switch's CPU port, or None
+                without a CPU port.
 
         Raises:
-            RuntimeError: the switch ended, refused the client, or did not start in time.
+            RuntimeError: The switch ended, refused the client, or did not start in time.
         """
         deadline = time.monotonic() + START_TIMEOUT_S
         notifications = os.path.join(self._directory, _NOTIFICATIONS)
@@ -140,12 +146,12 @@ class SimpleSwitchProcess:
     def check(self) -> None:
         """Raise RuntimeError if the switch has ended."""
         if self._process.poll() is not None:
-            end = describe_exit_status(self._process.returncode)
-            raise RuntimeError(f"{NAME} {end}: {read_log_tail(self._log)}")
+            status = describe_exit_status(self._process.returncode)
+            raise RuntimeError(f"{NAME} {status}: {read_log_tail(self._log)}")
 
     def stop(self) -> None:
         self._close_guard()
-        # simple_switch does not handle SIGTERM: the signal ends it as SIGKILL does.
+        # simple_switch does not handle SIGTERM, so the signal ends the process at once.
         end_process(self._process, signal.SIGTERM, END_TIMEOUT_S)
 
     def kill(self) -> None:
@@ -153,7 +159,7 @@ class SimpleSwitchProcess:
         end_process(self._process, signal.SIGKILL, END_TIMEOUT_S)
 
     def _close_guard(self) -> None:
-        """Detach the guard: the server has bound its port by now, or never will."""
+        """Detach the guard, which is not needed after the server has bound its port."""
         if self._guard is not None:
             self._guard.close()
             self._guard = None

@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run bmv2's simple_switch as a service with a user's own pipeline.
+"""Run bmv2's simple_switch as a service with a user's own pipeline, like `nagi-switch run`.
 
-It does for bmv2 what `nagi-switch run` does for nagi-switch. The configuration has the keys of
-nagi-switch (p4/switch/daemon/config.hpp) that bmv2 supports:
+The configuration has those keys of nagi-switch (p4/switch/daemon/config.hpp) that bmv2 supports:
 
     {"schema_version": 1,
      "pipeline": "edge.json",
      "entries": "entries.jsonl",        one operation per line; optional
-     "digests": "digests.jsonl",        gets {"digest": name, "values": [...]} per line; optional
+     "digests": "digests.jsonl",        output, {"digest": name, "values": [...]} per line; optional
      "ports": [{"number": 1, "interface": "p1", "rate_pps": 1000, "depth_packets": 100}]}
 
-systemd is notified when the switch has its entries. Only this host reaches the switch's control,
-Thrift at port 9090.
+systemd is notified when all entries have been installed. The switch is controlled over Thrift at
+port 9090, which only this host can reach.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _POLL_S = 0.25
 _KEYS = {"schema_version", "pipeline", "entries", "digests", "ports"}
 _PORT_KEYS = {"number", "interface"}
 _QUEUE_KEYS = {"rate_bps", "rate_pps", "overhead_bytes", "depth_packets", "depth_bytes"}
-_USE_NAGI = "leave it out, or use nagi-switch"
+_USE_NAGI = "remove it, or use nagi-switch"
 
 
 def main(path: str) -> int:
@@ -46,7 +45,8 @@ def main(path: str) -> int:
         path: path of the configuration.
 
     Returns:
-        The exit status: 0 stopped by a signal, 1 the switch ended, 2 the input was refused.
+        The exit status: 0 if a signal stopped the switch, 1 if the switch ended by itself or could
+        not start, 2 if the configuration or the entries are wrong.
     """
     stop_on_signals()
     try:
@@ -86,10 +86,16 @@ def main(path: str) -> int:
 def _run_until_stopped(
     process: bmv2.SimpleSwitchProcess, switch: Switch, digest_file: Optional[IO[str]]
 ) -> NoReturn:
-    """Check the switch and write its digests, until a signal or the switch's end."""
+    """Check the switch and write its digests, until a signal arrives or the switch ends.
+
+    Raises:
+        Stopped: A signal has arrived.
+        RuntimeError: The switch has ended.
+    """
     while True:
         process.check()
-        digests = switch.read_digests()  # always taken, because the switch would keep them all
+        # Read digests even if they are not written, because unread digests would accumulate.
+        digests = switch.read_digests()
         if digest_file is not None:
             digest_file.writelines(json.dumps(digest) + "\n" for digest in digests)
             digest_file.flush()
@@ -97,41 +103,51 @@ def _run_until_stopped(
 
 
 def read_configuration(path: str) -> Json:
-    """Return the configuration in a file.
+    """Read the configuration of the switch from a file.
 
     Raises:
-        ValueError: it is wrong; the message names file, key and cure.
+        OSError: The file cannot be read.
+        ValueError: The configuration is wrong. The message contains file, key and cure.
     """
     with open(path, encoding="utf-8") as file:
         settings = _parse_object(path, file.read())
     if settings.get("schema_version") != 1:
-        raise ValueError(f"{path}: schema_version: it is not 1; write it as 1")
+        raise ValueError(f"{path}: schema_version is not 1; write `1`")
     for key in sorted(settings.keys() - _KEYS):
-        raise ValueError(f"{path}: {key}: bmv2 has no such setting; {_USE_NAGI}")
+        raise ValueError(f"{path}: {key}: bmv2 does not support this setting; {_USE_NAGI}")
     ports = settings.get("ports")
     if not isinstance(ports, list) or not ports:
-        raise ValueError(f"{path}: ports: there are none; list at least one port")
+        raise ValueError(f"{path}: ports: the list is missing or empty; list at least one port")
     for index, port in enumerate(ports):
         if not isinstance(port, dict) or not port.keys() >= _PORT_KEYS:
-            raise ValueError(f"{path}: ports[{index}]: give it `number` and `interface`")
+            raise ValueError(
+                f"{path}: ports[{index}]: `number` or `interface` is missing; give the port both"
+            )
         for key in sorted(port.keys() - _PORT_KEYS - _QUEUE_KEYS):
-            raise ValueError(f"{path}: ports[{index}].{key}: bmv2 has no such setting; {_USE_NAGI}")
+            raise ValueError(
+                f"{path}: ports[{index}].{key}: bmv2 does not support this setting; {_USE_NAGI}"
+            )
         if not os.path.isdir(f"/sys/class/net/{port['interface']}"):
             raise ValueError(
-                f"{path}: ports[{index}].interface: there is no {port['interface']} here; name one "
-                "that `ip link` shows"
+                f"{path}: ports[{index}].interface: this host has no interface "
+                f"{port['interface']}; name an interface that `ip link` shows"
             )
     pipeline = settings.get("pipeline")
     if not isinstance(pipeline, str) or not os.path.isfile(pipeline):
-        raise ValueError(f"{path}: pipeline: there is no {pipeline}; name p4c's JSON")
+        raise ValueError(
+            f"{path}: pipeline: there is no file {pipeline}; give the path of p4c's JSON"
+        )
     return settings
 
 
 def read_entries(path: Optional[str]) -> Iterator[tuple[str, Operation]]:
     """Yield the operations in a file of entries, each as ("path:line", operation).
 
+    Yield nothing if `path` is None.
+
     Raises:
-        ValueError: a line is no operation; the message names the line.
+        OSError: The file cannot be read.
+        ValueError: A line is no operation. The message contains the line's number.
     """
     if path is None:
         return
@@ -141,7 +157,9 @@ def read_entries(path: Optional[str]) -> Iterator[tuple[str, Operation]]:
                 location = f"{path}:{number}"
                 operation = _parse_object(location, line)
                 if "op" not in operation:
-                    raise ValueError(f"{location}: op: it is missing; say which operation it is")
+                    raise ValueError(
+                        f"{location}: the key `op` is missing; give it the operation's name"
+                    )
                 yield location, operation
 
 
@@ -149,13 +167,14 @@ def _parse_object(location: str, text: str) -> Json:
     try:
         value = json.loads(text)
     except ValueError as error:
-        raise ValueError(f"{location}: it is no JSON: {error}") from None
+        raise ValueError(f"{location}: not JSON: {error}") from None
     if not isinstance(value, dict):
-        raise ValueError(f"{location}: it is no JSON object")
+        raise ValueError(f"{location}: not a JSON object")
     return value
 
 
 def _perform(switch: Switch, operation: Operation, location: str) -> None:
+    """Perform an operation. Raise ValueError, with `location`, if the switch refuses it."""
     try:
         switch.perform(operation)
     except Refused as refused:

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run a user's own controller of a switch, for as long as the switch runs.
+"""Run a user's own controller of a switch while the switch runs.
 
 The controller runs like a program of `traffic: command` (commands.py): without capabilities, in its
 own working directory, and isolated from the host. The working directory contains
-    controller.json   the facts for the controller (contract ControllerFacts); its path is the last
-                      argument of the controller's command line
+    controller.json   what the controller must know (contract ControllerFacts); the path of this
+                      file is the last argument of the controller's command line
     pipeline.json     the P4 program as p4c compiled it
-    p4info.txtpb      P4Info, if the plan has it
+    p4info.txtpb      P4Info, if the plan contains P4Info
     nagi-switch.sock  nagi-switch's control socket
     nagi_p4/          nagi's Python package for controllers
-and the files that the experiment names. The controller's output is the run's controller.log.
+and the files that the experiment file lists. The controller's output is written to controller.log
+in the run's directory.
 """
 
 from __future__ import annotations
@@ -46,27 +47,30 @@ FACTS, PROGRAM, P4INFO = "controller.json", "pipeline.json", "p4info.txtpb"
 PACKAGE = "nagi_p4"
 SOCKET = name_control_socket("nagi-switch")
 LOG = "controller.log"
-# The controller's working directory. It must not hide the agent's state, which has the socket.
+# The controller's working directory. It must not hide the directory of the agent's state, which
+# contains the socket.
 WORK = "/run/nagi-controller"
-_FILES = "controller"  # directory of the run with the files for the controller
+_FILES = "controller"  # a directory in the run's directory, with the files for the controller
 
 
 class Controller:
-    """The controller of one switch, which start() starts when the switch runs.
-
-    The attribute `socket` is the path of nagi-switch's control socket. The socket is in `state` and
-    not with the run's files, because a guest's file system with these files does not let another
-    user connect to a socket.
+    """A user's controller of one switch. The constructor does not start the controller.
 
     Args:
         plan: the run.
         node: the switch.
-        pipeline: the user's pipeline of the switch, which names the controller.
+        pipeline: the user's pipeline, which must have a controller.
         directory: the run's directory.
         state: directory of the agent's state.
-        user: the user that runs the controller.
-        access: how P4Runtime reaches the switch, or None if it is started on this host.
-        bmv2_client: directory of bmv2's Python modules.
+        user: the user as which the controller runs.
+        access: how P4Runtime reaches a switch of the inventory, or None if the agent starts the
+            switch.
+        bmv2_client: directory of bmv2's Python modules, or None for the default directory.
+
+    Attributes:
+        socket: path of nagi-switch's control socket. The socket is in `state` and not in the run's
+            directory, because in a guest, other users cannot connect to sockets in the run's
+            directory.
     """
 
     def __init__(
@@ -90,16 +94,19 @@ class Controller:
         self._bmv2_client = bmv2_client
         self._directory = directory
         os.makedirs(state, mode=0o755, exist_ok=True)
-        # nagi-switch runs in `directory`. An address of a Unix socket has at most 107 characters.
-        names = [
+        # The address of a Unix socket has at most 107 characters, so use the shorter one of the
+        # absolute path and the path relative to `directory`, in which nagi-switch runs.
+        socket_paths = [
             os.path.join(make_path(state), SOCKET)
             for make_path in (os.path.abspath, self._make_relative)
         ]
-        self.socket = min(names, key=len)
+        self.socket = min(socket_paths, key=len)
         self._process: Optional[subprocess.Popen[bytes]] = None
 
     def start(self, interfaces: dict[str, str], macs: dict[str, edge.Macs]) -> None:
-        """Start the controller of a switch that runs.
+        """Write the files for the controller, and start the controller. The switch must run.
+
+        An earlier directory of files for the controller is deleted first.
 
         Args:
             interfaces: link -> the node's interface.
@@ -125,7 +132,8 @@ class Controller:
         sockets = []
         if facts.control_socket is not None:
             sockets.append(self._resolve_path(self.socket))
-            # Only the owner may use the socket: that becomes the controller's user. Root still may.
+            # Only root and the socket's owner can use the socket, so the controller's user becomes
+            # the owner.
             os.chown(sockets[0], pwd.getpwnam(self._user).pw_uid, -1)
         line = [*self._command, os.path.join(WORK, FACTS)]
         environment = {
@@ -150,14 +158,14 @@ class Controller:
         return os.path.relpath(path, self._directory)
 
     def check(self) -> None:
-        """Raise RuntimeError if the controller has failed. It may end with status 0 at any time."""
+        """Raise RuntimeError if the controller has ended with an exit status other than 0."""
         if self._process is not None and self._process.poll():
-            end = commands.describe_exit_status(self._process.returncode)
+            status = commands.describe_exit_status(self._process.returncode)
             log = read_log_tail(self._resolve_path(LOG))
-            raise RuntimeError(f"the controller {end}{': ' if log else ''}{log}")
+            raise RuntimeError(f"the controller {status}{': ' if log else ''}{log}")
 
     def stop(self) -> None:
-        """End the controller and everything that it has started."""
+        """End the controller and all processes that it has started."""
         if self._process is not None:
             commands.end_contained(self._process, END_TIMEOUT_S)
 
@@ -170,7 +178,7 @@ def build_controller_facts(
     macs: dict[str, edge.Macs],
     access: Optional[P4RuntimeAccess] = None,
 ) -> ControllerFacts:
-    """Return the facts that a controller gets about its switch.
+    """Return the contents of controller.json: ports, addresses, routes, and access to the switch.
 
     Args:
         plan: the run.
@@ -178,24 +186,27 @@ def build_controller_facts(
         pipeline: the user's pipeline of the switch.
         interfaces: link -> the node's interface.
         macs: link -> MAC addresses of the interface and of its neighbour.
-        access: how P4Runtime reaches the switch, or None if it is started on this host.
+        access: how P4Runtime reaches a switch of the inventory, or None if the agent starts the
+            switch.
     """
     links = {link.name: link for link in plan.links}
     numbers = {port.link: port.number for port in require_switch(node).ports}
     ports = []
     for name, number in numbers.items():
-        first, second = links[name].ends
-        near, far = (first, second) if first.node == node.name else (second, first)
+        first_end, second_end = links[name].ends
+        near_end, far_end = (
+            (first_end, second_end) if first_end.node == node.name else (second_end, first_end)
+        )
         ports.append(
             ControllerPort(
                 number=number,
                 link=name,
                 interface=interfaces[name],
                 mac=macs[name].own,
-                address=near.address,
+                address=near_end.address,
                 neighbour=ControllerNeighbour(
-                    node=far.node,
-                    address=far.address.split("/")[0],
+                    node=far_end.node,
+                    address=far_end.address.split("/")[0],
                     mac=macs[name].neighbour,
                 ),
             )
@@ -237,7 +248,10 @@ def make_controller(
     access: Optional[P4RuntimeAccess] = None,
     bmv2_client: Optional[str] = None,
 ) -> Optional[Controller]:
-    """Return the controller of a switch, or None if the plan has none. See Controller."""
+    """Return the controller of a switch, or None if the plan has no controller for the switch.
+
+    The arguments are those of Controller.
+    """
     pipeline = require_switch(node).own
     if pipeline is None or pipeline.controller is None:
         return None
@@ -245,11 +259,13 @@ def make_controller(
 
 
 def find_problem(node: NodePlan, user: str) -> Optional[str]:
-    """Return why a switch's controller cannot run on this host, with the cure, or None.
+    """Return why a switch's controller cannot run on this host, with the cure.
+
+    Return None if the controller can run, or the switch has no controller.
 
     Args:
         node: the switch.
-        user: the user that would run the controller.
+        user: the user as which the controller would run.
     """
     pipeline = require_switch(node).own
     if pipeline is None or pipeline.controller is None:

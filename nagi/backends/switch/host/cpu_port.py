@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Create a CPU port for a switch that exchanges packets with its controller by an interface (bmv2).
+"""Create the CPU port of bmv2's switch: a veth pair between the switch and the agent.
 
-The CPU port is a veth pair. The switch has one end, the agent has the other.
+bmv2 exchanges packets with a controller only over an interface. Here the agent is the controller.
 """
 
 from __future__ import annotations
@@ -11,25 +11,27 @@ import os
 from nagi_agent.journal import Commands
 from nagi_agent.processes import run_command
 
-SWITCH_END, OWN_END = "nagi-cpu", "nagi-control"
+SWITCH_INTERFACE, AGENT_INTERFACE = "nagi-cpu", "nagi-control"
 _IPV6 = "/proc/sys/net/ipv6/conf/{}/disable_ipv6"
 
-# Commands that remove the interfaces if the agent could not. They do nothing if both are gone.
-UNDO: Commands = [["sh", "-c", f"ip link delete {SWITCH_END} 2>/dev/null || true"]]
+# Commands that remove both interfaces. They have no effect if the interfaces do not exist.
+UNDO: Commands = [["sh", "-c", f"ip link delete {SWITCH_INTERFACE} 2>/dev/null || true"]]
 
 
 class CpuPort:
-    """A pair of interfaces that exists until close() is called.
+    """A veth pair that exists until close() is called. Earlier interfaces are removed first.
 
     Raises:
-        RuntimeError: the interfaces cannot be created.
+        RuntimeError: The interfaces cannot be created.
     """
 
     def __init__(self) -> None:
         self.close()
-        run_command(["ip", "link", "add", SWITCH_END, "type", "veth", "peer", "name", OWN_END])
-        for name in (SWITCH_END, OWN_END):
-            if os.path.exists(_IPV6.format(name)):  # so that only the controller sends packets
+        names = (SWITCH_INTERFACE, AGENT_INTERFACE)
+        run_command(["ip", "link", "add", names[0], "type", "veth", "peer", "name", names[1]])
+        for name in names:
+            # Without IPv6, only the controller and the switch send packets over the interfaces.
+            if os.path.exists(_IPV6.format(name)):
                 with open(_IPV6.format(name), "w", encoding="ascii") as file:
                     file.write("1")
             run_command(["ip", "link", "set", "dev", name, "mtu", "9000", "up"])

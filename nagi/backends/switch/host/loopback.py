@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Make a server of another program listen on 127.0.0.1 only.
+"""Make a server that listens on all addresses listen on 127.0.0.1 only.
 
-bmv2's Thrift server listens on all addresses, and has no option to change that. While the server
-starts, a short BPF program (bpf.py) replaces the address by 127.0.0.1 when a process of this
-network namespace binds to the server's port. A bound socket keeps its address.
+bmv2's Thrift server has no option for its address. While the server starts, a short BPF program
+(bpf.py) replaces the address by 127.0.0.1 when a process of this network namespace binds a socket
+to the server's port. After that, the BPF program is not needed, because a bound socket keeps its
+address.
 """
 
 from __future__ import annotations
@@ -17,20 +18,21 @@ from nagi_agent.bpf import Instruction
 _PROG_TYPE_CGROUP_SOCK_ADDR, _INET4_BIND, _INET6_BIND = 18, 8, 9
 _IP4_OFFSET, _IP6_OFFSET, _PORT_OFFSET = 4, 8, 24  # in struct bpf_sock_addr
 _LOOPBACK = socket.inet_aton("127.0.0.1")
-# The address for IPv6 sockets that serve IPv4 as well. Sockets for IPv6 only then fail to bind.
+# The address for IPv6 sockets: ::ffff:127.0.0.1, which serves IPv4. IPv6-only sockets cannot bind
+# to this address.
 _MAPPED = bytes(10) + b"\xff\xff" + _LOOPBACK
 
 
 def build_program(port: int, netns_cookie: int, offset: int, address: bytes) -> bytes:
-    """Return a BPF program that replaces the address of sockets that bind to a port.
+    """Return a BPF program that replaces the address to which sockets bind with a given port.
 
-    Register 6 of the program holds the context.
+    Register 6 of the program contains the pointer to struct bpf_sock_addr.
 
     Args:
         port: the port.
-        netns_cookie: cookie of the network namespace in which the program acts.
+        netns_cookie: cookie of the network namespace whose sockets are changed.
         offset: offset of the address in struct bpf_sock_addr.
-        address: the new address.
+        address: the new address: 4 bytes for IPv4, 16 bytes for IPv6.
     """
     words = [
         int.from_bytes(address[start : start + 4], "little") for start in range(0, len(address), 4)
@@ -48,12 +50,12 @@ def build_program(port: int, netns_cookie: int, offset: int, address: bytes) -> 
 
 
 class LoopbackGuard:
-    """A guard that gives sockets which bind to `port` the address 127.0.0.1, until close().
+    """Attached BPF programs that make sockets with port `port` bind to 127.0.0.1, until close().
 
-    It acts in this network namespace only.
+    Only sockets of this network namespace are changed.
 
     Raises:
-        RuntimeError: the kernel does not support such BPF programs.
+        RuntimeError: The kernel does not support BPF programs of this type.
     """
 
     def __init__(self, port: int) -> None:

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Control a switch by P4Runtime.
 
-The switch is one of the testbed, whose address is in the batch. In labs on one machine the agent
-starts the switch: bmv2's simple_switch_grpc, or nagi-switch and the server nagi-p4runtime.
+On real hosts, the switch is a device of the testbed, and its address is in the batch. In labs on
+one machine, the agent starts the switch: bmv2's simple_switch_grpc, or nagi-switch and the server
+nagi-p4runtime.
 
-The client is that of the package nagi_p4runtime, which is shipped with the agent. It imports finsy,
-which is not shipped, so it is imported for such nodes only. The client connects to install pipeline
-and entries, and again at the end to read counters. In between a controller can be primary.
+The P4Runtime client is in the package nagi_p4runtime, which is shipped with the agent. The client
+imports the library finsy, which is not shipped. Therefore the client is imported only for nodes
+with this target. It connects to install the pipeline and its entries, and again at the end to read
+counters. Between these connections, a user's controller can be the primary controller.
 """
 
 from __future__ import annotations
@@ -46,25 +48,25 @@ from nagi.backends.switch.host.pipelines import require_switch
 
 PACKAGE, LIBRARY = "nagi_p4runtime", "finsy"
 _LOCAL = ("127.0.0.1", 9559)  # the port that IANA assigned to P4Runtime
-LOCAL_ADDRESS = f"{_LOCAL[0]}:{_LOCAL[1]}"  # where switches listen that the agent starts
+LOCAL_ADDRESS = f"{_LOCAL[0]}:{_LOCAL[1]}"  # of the server of a switch that the agent starts
 P4INFO = "p4info.txtpb"
-UNSEEN = (
+NOT_REPORTED = (
     "P4Runtime reports neither the length and drops of queues, nor departure times of packets, nor "
     "the settings of ports; no ICMP errors are sent"
 )
 _POLL_S = 0.02
-_ANSWER_S = 3.0
+_CONNECT_TIMEOUT_S = 3.0
 _SERVER, _GRPC = "nagi-p4runtime", "simple_switch_grpc"
 
 
 def import_client(modules: Optional[str]) -> Any:
-    """Import the module nagi_p4runtime.client, and return it.
+    """Import the module nagi_p4runtime.client, and return the module.
 
     Args:
-        modules: directory that contains the library finsy; None if Python finds finsy without it.
+        modules: directory that contains the library finsy, or None if finsy is in Python's path.
 
     Raises:
-        RuntimeError: a module is missing, or this Python is too old for it.
+        RuntimeError: finsy or another module is missing, or this Python is too old for a module.
     """
     if modules is not None and modules not in sys.path:
         sys.path.append(modules)
@@ -76,13 +78,19 @@ def import_client(modules: Optional[str]) -> Any:
         module = getattr(error, "name", None) or LIBRARY
         raise RuntimeError(
             f"Python {sys.executable} has no module {module}, which the P4Runtime client needs; "
-            f"install {LIBRARY} for it (`pip install nagi[p4runtime]`; Python 3.10 or newer), or "
-            "name the directory that has it as `modules` of nagi_p4runtime"
+            f"install {LIBRARY} for this Python (`pip install nagi[p4runtime]`; Python 3.10 or "
+            f"newer), or give the directory that contains {LIBRARY} as `modules` of nagi_p4runtime"
         ) from None
 
 
 def find_problem(switch_programs: SwitchPrograms) -> Optional[str]:
-    """Return why a batch's switches cannot be reached or started here, with the cure, or None."""
+    """Return why this host can neither reach nor start a P4Runtime switch, with the cure.
+
+    Return None if there is no problem. Whether a switch of the inventory answers is not checked.
+
+    Args:
+        switch_programs: the switch programs of the batch.
+    """
     access, programs = switch_programs.p4runtime, switch_programs.p4runtime_here
     if access is None and programs is None:
         return (
@@ -90,8 +98,11 @@ def find_problem(switch_programs: SwitchPrograms) -> Optional[str]:
             "use --switch nagi"
         )
     if access is None and programs is not None and programs.simple_switch_grpc is None:
-        needed = {_SERVER: programs.nagi_p4runtime, "nagi-switch": switch_programs.nagi_switch}
-        for name, program in needed.items():
+        needed_programs = {
+            _SERVER: programs.nagi_p4runtime,
+            "nagi-switch": switch_programs.nagi_switch,
+        }
+        for name, program in needed_programs.items():
             if program is None or shutil.which(program) is None:
                 return f"there is no {program or name}; build it with `make`, or use --switch nagi"
     try:
@@ -102,23 +113,24 @@ def find_problem(switch_programs: SwitchPrograms) -> Optional[str]:
 
 
 def describe_switch(access: P4RuntimeAccess) -> SwitchFacts:
-    """Describe a switch that the inventory names: the client's version, and whether it answers."""
+    """Return the client's version, and a problem if a switch of the inventory does not answer."""
     problem = None
     version = "P4Runtime"
     try:
         import_client(access.modules)
         version = f"P4Runtime, by finsy {importlib.import_module(LIBRARY).__version__}"
         if access.address.startswith("unix:"):
-            connect(access.address[len("unix:") :], _ANSWER_S).close()
+            connect(access.address[len("unix:") :], _CONNECT_TIMEOUT_S).close()
         else:
             host_name, _, port = access.address.rpartition(":")
-            socket.create_connection((host_name.strip("[]"), int(port)), _ANSWER_S).close()
+            server = (host_name.strip("[]"), int(port))
+            socket.create_connection(server, _CONNECT_TIMEOUT_S).close()
     except RuntimeError as error:
         problem = str(error)
     except (OSError, ValueError) as error:
         problem = (
-            f"nothing answers at {access.address}: {error}; start its P4Runtime server, or correct "
-            "`address` of nagi_p4runtime"
+            f"no server answers at {access.address}: {error}; start the switch's P4Runtime server, "
+            "or correct `address` of nagi_p4runtime"
         )
     return SwitchFacts(version=version, problem=problem)
 
@@ -132,15 +144,15 @@ def _find_modules(
 
 
 def renumber_ports(node: NodePlan, access: Optional[P4RuntimeAccess]) -> NodePlan:
-    """Return a node whose ports have the numbers that the inventory gives for its switch.
+    """Return a copy of a node whose ports have the numbers that the inventory gives.
 
     Args:
         node: the node as planned.
-        access: the switch in the inventory. Without it, or without port numbers in it, the node is
+        access: the switch in the inventory. If it is None or has no port numbers, the node is
             returned unchanged.
 
     Raises:
-        RuntimeError: the inventory has no number for a port.
+        RuntimeError: The inventory has numbers for some ports, but not for all.
     """
     if access is None or not access.ports:
         return node
@@ -149,7 +161,7 @@ def renumber_ports(node: NodePlan, access: Optional[P4RuntimeAccess]) -> NodePla
     if missing:
         raise RuntimeError(
             f"nagi_p4runtime.ports of the inventory has no link {', '.join(missing)}; give the "
-            "number of its port"
+            "number of the port to this link"
         )
     ports = [replace(port, number=access.ports[port.link]) for port in switch.ports]
     return replace(node, switch=replace(switch, ports=ports))
@@ -164,8 +176,11 @@ def subtract_counters(after: Json, before: Json, numbers: list[int]) -> Counters
         numbers: port numbers for the result, in the order of the ports.
     """
     ports = [
-        {"number": number, **{key: port[key] - first[key] for key in port.keys() - {"number"}}}
-        for port, first, number in zip(after["ports"], before["ports"], numbers)
+        {
+            "number": number,
+            **{key: port[key] - port_before[key] for key in port.keys() - {"number"}},
+        }
+        for port, port_before, number in zip(after["ports"], before["ports"], numbers)
     ]
     by_cause = {
         key: {cause: count - before[key][cause] for cause, count in after[key].items()}
@@ -176,12 +191,15 @@ def subtract_counters(after: Json, before: Json, numbers: list[int]) -> Counters
 
 
 class Client:
-    """A client of the switch at an address.
+    """A factory of connections to the P4Runtime server of a switch.
 
     Args:
         address: address of the P4Runtime server, "host:port" or "unix:path".
-        device_id: the switch's number at the server.
-        modules: directory that contains the library finsy; None if Python finds finsy without it.
+        device_id: the switch's device id at the server.
+        modules: directory that contains the library finsy, or None if finsy is in Python's path.
+
+    Raises:
+        RuntimeError: The client's modules cannot be imported.
     """
 
     def __init__(self, address: str, device_id: int, modules: Optional[str]) -> None:
@@ -193,12 +211,15 @@ class Client:
         """Connect as the primary controller, and install a pipeline.
 
         Args:
-            program: path of the pipeline's JSON; None to keep the switch's pipeline and clear its
-                entries.
-            p4info: path of the pipeline's P4Info.
+            program: path of the pipeline's JSON, or None to keep the pipeline that the switch has
+                and delete all its entries.
+            p4info: path of the pipeline's P4Info, or None with `program` None.
+
+        Returns:
+            The connected client, a P4RuntimeSwitch of nagi_p4runtime.
 
         Raises:
-            RuntimeError: the switch does not answer, or refuses.
+            RuntimeError: The switch does not answer, or refuses the pipeline.
         """
         try:
             switch = self._client.P4RuntimeSwitch(
@@ -216,8 +237,11 @@ class Client:
     def connect_read_only(self) -> Any:
         """Connect without becoming the primary controller.
 
+        Returns:
+            The connected client, a P4RuntimeSwitch of nagi_p4runtime.
+
         Raises:
-            RuntimeError: the switch does not answer, or refuses.
+            RuntimeError: The switch does not answer, or refuses the connection.
         """
         try:
             return self._client.P4RuntimeSwitch(self._address, self._device_id, is_primary=False)
@@ -226,19 +250,25 @@ class Client:
 
 
 class LocalSwitch:
-    """A switch that the agent has started for P4Runtime, in a lab on one machine.
+    """A switch with a P4Runtime server that the agent has started, in a lab on one machine.
 
     Args:
-        programs: the programs to use: simple_switch_grpc, or else nagi-p4runtime.
-        nagi_switch: path of nagi-switch, if nagi-p4runtime is used.
-        settings: nagi-switch's configuration.
+        programs: paths of the programs. If they contain simple_switch_grpc, this program is the
+            switch. If not, nagi-switch is the switch, and nagi-p4runtime its P4Runtime server.
+        nagi_switch: path of nagi-switch. It is needed for nagi-p4runtime only.
+        settings: nagi-switch's configuration. simple_switch_grpc uses its CPU port only.
         ports: (port number, interface) of each port.
-        directory: working directory, which also gets the logs.
-        is_isolated: whether nothing outside can reach bmv2's Thrift server.
-        user: if root starts nagi-switch, it changes to this user when all its files are open.
+        directory: working directory of the programs, in which their logs are written.
+        is_isolated: whether no other host can reach bmv2's Thrift server. If not, the server is
+            made to listen on 127.0.0.1 only.
+        user: if root starts nagi-switch, nagi-switch changes to this user after it has opened its
+            files.
+
+    Attributes:
+        version: name and version of the switch, for records.
 
     Raises:
-        RuntimeError: a program cannot be started.
+        RuntimeError: A program cannot be started.
     """
 
     def __init__(
@@ -272,7 +302,8 @@ class LocalSwitch:
                 *_build_cpu_port_option(settings),
             ]
         else:
-            assert nagi_switch is not None and programs.nagi_p4runtime is not None  # find_problem()
+            # find_problem() has checked both programs.
+            assert nagi_switch is not None and programs.nagi_p4runtime is not None
             version = host.read_version(nagi_switch, "--version")
             self.version = f"nagi-switch {version.split()[-1]} behind {_SERVER}"
             self._name = _SERVER
@@ -301,7 +332,7 @@ class LocalSwitch:
         """Wait until the P4Runtime server listens.
 
         Raises:
-            RuntimeError: it ended, or does not listen in time.
+            RuntimeError: The server or the switch ended, or the server does not listen in time.
         """
         deadline = time.monotonic() + START_TIMEOUT_S
         while True:
@@ -323,8 +354,8 @@ class LocalSwitch:
         if self._daemon is not None:
             self._daemon.check()
         if self._process.poll() is not None:
-            end = describe_exit_status(self._process.returncode)
-            raise RuntimeError(f"{self._name} {end}: {read_log_tail(self._log)}")
+            status = describe_exit_status(self._process.returncode)
+            raise RuntimeError(f"{self._name} {status}: {read_log_tail(self._log)}")
 
     def stop(self) -> None:
         self._close_guard()

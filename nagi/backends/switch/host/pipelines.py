@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The P4 pipeline of a switch: edge.p4 or a user's own. Install it, and read its counters."""
+"""Install the P4 pipeline of a switch, and read its counters. It is edge.p4 or a user's own."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Pipeline(ABC):
         """Write the pipeline's files to the run's directory.
 
         Raises:
-            RuntimeError: this agent was shipped with another edge.p4 than the plan's.
+            RuntimeError: The edge.p4 of this agent is not the edge.p4 of the plan.
         """
 
     @abstractmethod
@@ -52,16 +52,16 @@ class Pipeline(ABC):
         mtus: Mapping[str, int],
         first_operations: list[Operation],
     ) -> None:
-        """Install the pipeline's entries in a switch that runs it.
+        """Perform operations, and then install the pipeline's entries. The switch must run it.
 
         Args:
             switch: a client of the switch.
             macs: link -> MAC addresses of the interface and of its neighbour.
             mtus: link -> MTU of the interface, in bytes.
-            first_operations: operations to perform before.
+            first_operations: operations to perform before the entries are installed.
 
         Raises:
-            RuntimeError: the switch refuses an operation.
+            RuntimeError: The switch refuses an operation.
         """
 
     @abstractmethod
@@ -72,14 +72,14 @@ class Pipeline(ABC):
     def read_counter_values(self, switch: Switch) -> Optional[Json]:
         """Read the pipeline's counters, as JSON of the contract Counters.
 
-        Return None for a user's pipeline, whose counters nagi does not know.
+        Return None for a user's pipeline, because nagi does not know the counters of its program.
 
         Raises:
-            RuntimeError: the switch does not answer.
+            RuntimeError: The switch does not answer.
         """
 
     def read_counters(self, switch: Switch) -> Optional[Counters]:
-        """Read the pipeline's counters, as the contract. See read_counter_values()."""
+        """Read the pipeline's counters as an object of the contract. See read_counter_values()."""
         values = self.read_counter_values(switch)
         return None if values is None else Counters.from_json(values)
 
@@ -97,7 +97,8 @@ class EdgePipeline(Pipeline):
         program = edge.read_pipeline()
         if hashlib.sha256(program).hexdigest() != require_switch(self._node).sha256:
             raise RuntimeError(
-                "the plan is for another edge.p4 than this agent's; build nagi again"
+                "the plan was made with another version of edge.p4 than this agent has; build nagi "
+                "again"
             )
         with open(f"{directory}/{self.file}", "wb") as file:
             file.write(program)
@@ -163,7 +164,7 @@ class OwnPipeline(Pipeline):
         except Refused as refused:
             raise RuntimeError(str(refused)) from None
         if switch.target == "nagi":
-            return  # nagi-switch has read the entries: its configuration names their file
+            return  # nagi-switch has read the entries from the file that its configuration names
         for number, line in enumerate((self._plan.entries or "").splitlines(), 1):
             if not line.strip():
                 continue
@@ -173,7 +174,7 @@ class OwnPipeline(Pipeline):
                 raise RuntimeError(f"{ENTRIES}:{number}: {refused}") from None
 
     def read_p4info(self) -> bytes:
-        assert self._plan.p4info is not None  # the planner refuses a plan without it
+        assert self._plan.p4info is not None  # the planner refuses P4Runtime without P4Info
         return self._plan.p4info.encode()
 
     def read_counter_values(self, switch: Switch) -> Optional[Json]:

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run the switch of a node for one run: nagi-switch, bmv2's simple_switch or a P4Runtime switch.
 
-There is one class per target. The switch gets the node's pipeline (pipelines.py). If the plan names
-a user's controller, it runs with the switch (controllers.py).
+There is one class per target. The switch runs the node's pipeline (pipelines.py). If the plan
+contains a user's controller, the controller runs together with the switch (controllers.py).
 
-Files that a switch leaves in the run's directory:
-    switch.json            the record of the switch
-    digests.jsonl          digests, {"values": [...]} per line; those of edge.p4 are queue samples
+After a run, the run's directory contains these files:
+    switch.json            the counts of the switch (contract SwitchRecord)
+    digests.jsonl          digests, {"values": [...]} per line; edge.p4 sends queue samples
     controller.log         output of the controller
     switch_drops.pcapng    every packet that nagi-switch dropped, with the cause
 """
@@ -56,10 +56,10 @@ Target = Literal["nagi", "bmv2", "p4runtime"]
 
 
 def read_programs(programs: dict[str, Json]) -> SwitchPrograms:
-    """Return the programs for switches.
+    """Return the paths of the switch programs in a batch; all are None if the batch has none.
 
     Args:
-        programs: `backends` of the batch.
+        programs: `backends` of the batch: backend -> its programs.
     """
     return SwitchPrograms.from_json(programs.get("switch", {}))
 
@@ -71,15 +71,15 @@ class RunningSwitch(ABC):
         job: this host's settings.
         plan: the run.
         node: the node, which must be a switch.
-        directory: the run's directory, which gets the switch's files.
+        directory: the run's directory, in which the switch's files are written.
         live: whether the topology is live, so that any program may use it.
 
     Attributes:
-        target: the kind of switch, as in the plan.
-        check_interval_s: check() is to be called at this interval.
+        target: the target, as in the plan: nagi for nagi-switch, bmv2, or p4runtime.
+        check_interval_s: seconds between calls of check().
 
     Raises:
-        RuntimeError: the switch cannot be started.
+        RuntimeError: The switch cannot be started.
     """
 
     target: Target
@@ -115,27 +115,28 @@ class RunningSwitch(ABC):
         """Wait until the switch runs, install its entries, and start its controller.
 
         Raises:
-            RuntimeError: the switch ended, or refuses its entries.
+            RuntimeError: The switch ended, or refuses an entry.
         """
 
     @abstractmethod
     def check(self) -> None:
-        """Raise RuntimeError if the switch has ended or its controller has failed.
+        """Do the periodic work: write digests to the run's directory, and send ICMP errors.
 
-        It also takes digests and packets that need an ICMP error from the switch.
+        Raises:
+            RuntimeError: The switch has ended, or its controller has failed.
         """
 
     @abstractmethod
     def finish(self) -> None:
-        """Write the record of the switch, and end the switch.
+        """End the switch and its controller, and write switch.json.
 
         Raises:
-            RuntimeError: the switch had ended before.
+            RuntimeError: The switch had ended before, or its controller has failed.
         """
 
     @abstractmethod
     def kill(self) -> None:
-        """End the switch by force."""
+        """End the switch and its controller at once, without switch.json."""
 
     def _install_entries(self, switch: Switch, first_operations: list[Operation]) -> None:
         """Perform operations, install the pipeline's entries, and start the controller."""
@@ -257,7 +258,7 @@ class RunningSimpleSwitch(RunningSwitch):
         self._cpu: Optional[CpuPort] = None
         if self._icmp is not None:
             self._cpu = CpuPort()
-            ports.append((edge.CPU_PORT, cpu_port.SWITCH_END))
+            ports.append((edge.CPU_PORT, cpu_port.SWITCH_INTERFACE))
         self._digests = open(self._make_path(DIGESTS), "w", encoding="utf-8")  # noqa: SIM115
         self._process = SimpleSwitchProcess(
             executable,
@@ -270,14 +271,14 @@ class RunningSimpleSwitch(RunningSwitch):
 
     def begin(self) -> None:
         self._switch = self._process.wait_until_ready(
-            None if self._cpu is None else cpu_port.OWN_END
+            None if self._cpu is None else cpu_port.AGENT_INTERFACE
         )
         self._epoch_ns = self._switch.epoch_realtime_ns
         self._install_entries(self._switch, self._queues)
 
     def check(self) -> None:
         self._process.check()
-        self._take_digests()
+        self._read_digests()
         self._check_controller()
 
     def finish(self) -> None:
@@ -299,8 +300,8 @@ class RunningSimpleSwitch(RunningSwitch):
         if self._cpu is not None:
             self._cpu.close()
 
-    def _take_digests(self) -> None:
-        """Write the switch's digests to the run's directory, and send ICMP errors."""
+    def _read_digests(self) -> None:
+        """Write the switch's new digests to the run's directory, and send ICMP errors."""
         assert self._switch is not None
         if self._icmp is None:
             digests = self._switch.read_digests()
@@ -313,7 +314,7 @@ class RunningSimpleSwitch(RunningSwitch):
 class RunningP4RuntimeSwitch(RunningSwitch):
     """A running switch that is controlled by P4Runtime.
 
-    It is one that the inventory names, or the agent starts it.
+    It is a switch of the inventory, or the agent starts it.
     """
 
     target: Target = "p4runtime"
@@ -342,9 +343,10 @@ class RunningP4RuntimeSwitch(RunningSwitch):
         else:
             assert programs is not None  # p4runtime.find_problem() checks it
             address, device_id, modules = p4runtime.LOCAL_ADDRESS, 1, programs.modules
-            # A switch of the inventory records neither digests nor drops, so this one does not.
+            # Record neither digests nor drops, because switches of the inventory do not either.
             settings = build_configuration(plan, node, job.interfaces, epoch_s, virtual=job.virtual)
-            settings = {k: v for k, v in settings.items() if k not in ("digests", "drops")}
+            for key in ("digests", "drops"):
+                del settings[key]
             ports = [
                 (port.number, job.interfaces[port.link]) for port in require_switch(node).ports
             ]
@@ -361,6 +363,7 @@ class RunningP4RuntimeSwitch(RunningSwitch):
         self._client = p4runtime.Client(address, device_id, modules)
 
     def begin(self) -> None:
+        """Install pipeline and entries, and read the counters, which need not start at 0."""
         program = p4info = None
         if self._local is not None:
             self._local.wait_until_ready()
@@ -391,7 +394,7 @@ class RunningP4RuntimeSwitch(RunningSwitch):
             )
         if self._local is not None:
             self._local.stop()
-        notices = [f"{self._version}: {p4runtime.UNSEEN}"]
+        notices = [f"{self._version}: {p4runtime.NOT_REPORTED}"]
         self._write_record(counters, self._epoch_ns, self._version, None, notices)
 
     def kill(self) -> None:

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Derive the settings of a node's switch: nagi-switch's configuration, bmv2's queues, addresses."""
+"""Derive the settings of a node's switch from the plan.
+
+These are the configuration of nagi-switch, the queues of bmv2, and MAC addresses.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ ACCOUNT, DIGESTS, DROPS = "nagi-switch.account.json", "digests.jsonl", "switch_d
 def derive_seed(plan: RunPlan, node: str) -> int:
     """Return the seed of a switch's random draws.
 
-    It differs from the emulator's seed and from the seeds of other switches.
+    The seed differs from the emulator's seed and from the seeds of other switches.
 
     Args:
         plan: the run.
@@ -49,7 +52,7 @@ def build_configuration(
         interfaces: link -> the node's interface.
         epoch_s: the instant 0 of the switch's clock, in seconds since the Unix epoch.
         virtual: whether the run is in virtual time.
-        socket: path of the control socket, if it is not in the switch's working directory.
+        socket: path of the control socket, or None for a socket in nagi-switch's working directory.
     """
     pipeline = make_pipeline(node)
     return {
@@ -71,13 +74,16 @@ def build_configuration(
 
 
 def build_bmv2_queues(node: NodePlan) -> tuple[list[Operation], list[str]]:
-    """Return the operations that set bmv2's queues as close to the plan as bmv2 can.
+    """Return the operations that set the rates and limits of bmv2's queues.
+
+    bmv2 has no rates in bit/s. A planned rate becomes a rate in packets/s, for packets of the
+    largest size.
 
     Args:
         node: the node, which must be a switch.
 
     Returns:
-        The operations, and one notice per port whose rate bmv2 can only approximate.
+        The operations, and one notice per port with a rate.
     """
     operations: list[Operation] = []
     notices = []
@@ -89,22 +95,24 @@ def build_bmv2_queues(node: NodePlan) -> tuple[list[Operation], list[str]]:
         }
         rate = port.queue.get("rate_bps")
         if rate is not None:
-            assert port.packet_bytes is not None  # the planner refuses a plan without it
+            assert port.packet_bytes is not None  # the planner refuses a rate without it
             overhead = port.queue.get("overhead_bytes", 0)
             queue["rate_pps"] = simple_switch.compute_packet_rate(rate, port.packet_bytes, overhead)
             early_ms = 1e3 / queue["rate_pps"]
             notices.append(
                 f"bmv2 has no rates in bit/s: {rate} bit/s on link {port.link} became "
                 f"{queue['rate_pps']} packets/s, for packets of {port.packet_bytes} bytes; smaller "
-                f"ones take as long, and each leaves {early_ms:.3g} ms before a link of this rate "
-                "would have sent it"
+                f"packets take the same time, and each packet leaves {early_ms:.3g} ms before a "
+                "link of this rate would have sent it"
             )
         operations.append(queue)
     return operations, notices
 
 
 def read_macs(plan: RunPlan, node: str, interfaces: dict[str, str]) -> dict[str, edge.Macs]:
-    """Return the MAC addresses of this host's interface and of its neighbour, for each link.
+    """Return for each link of a node the MAC addresses of its interface and of the neighbour.
+
+    The neighbour's address is read from the kernel's neighbour table.
 
     Args:
         plan: the run.
@@ -112,7 +120,7 @@ def read_macs(plan: RunPlan, node: str, interfaces: dict[str, str]) -> dict[str,
         interfaces: link -> the node's interface.
 
     Raises:
-        RuntimeError: an interface has no permanent entry for its neighbour.
+        RuntimeError: The table has no permanent entry for a neighbour.
     """
     macs = {}
     for link in plan.links:
@@ -130,8 +138,8 @@ def read_macs(plan: RunPlan, node: str, interfaces: dict[str, str]) -> dict[str,
         neighbours = {entry["dst"]: entry.get("lladdr") for entry in entries}
         if not neighbours.get(far_address):
             raise RuntimeError(
-                f"interface {interface}: no permanent neighbour {far_address}; provision the host "
-                "again"
+                f"interface {interface}: no permanent neighbour entry for {far_address}; provision "
+                "the host again"
             )
         macs[link.name] = edge.Macs(own_mac, neighbours[far_address])
     return macs

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Find the switch targets that this host supports, and start the one that a plan names."""
+"""Find the switch targets that this host supports, and start a node's switch.
+
+A target is a program or device that executes the pipeline: nagi-switch, bmv2, or P4Runtime.
+"""
 
 from __future__ import annotations
 
@@ -25,15 +28,16 @@ from nagi.backends.switch.host.switch_settings import NAGI_SWITCH
 
 
 def find_switch(plan: RunPlan, name: str) -> Optional[NodePlan]:
-    """Return the plan's node of this name if it is a switch, or else None."""
+    """Return the plan of the node `name`, or None if this node is no switch."""
     matches = (node for node in plan.switches() if node.name == name)
     return next(matches, None)
 
 
 def find_problem(batch: Batch) -> Optional[str]:
-    """Return why this host does not support the target of a batch's plans, with the cure, or None.
+    """Return why this host cannot run its switch in the runs of a batch, with the cure.
 
-    A user's controller of the switch is checked as well.
+    The target and users' controllers are checked. Return None if there is no problem, or the host's
+    node is no switch.
     """
     programs = read_programs(batch.backends)
     nodes = [(run, find_switch(run.plan, batch.node)) for run in batch.runs]
@@ -56,10 +60,10 @@ def find_problem(batch: Batch) -> Optional[str]:
 
 
 def find_nagi_switch_problem(program: Optional[str]) -> Optional[str]:
-    """Return why nagi-switch does not run on this host, with the cure, or None.
+    """Return why nagi-switch does not run on this host, with the cure, or None if it runs.
 
     Args:
-        program: path of nagi-switch, or None if the batch names none.
+        program: path of nagi-switch, or None if the batch does not name it.
     """
     if not program or shutil.which(program) is None:
         return f"there is no {program or NAGI_SWITCH}; build it with `make`"
@@ -69,14 +73,18 @@ def find_nagi_switch_problem(program: Optional[str]) -> Optional[str]:
         reason = " ".join(str(error).split())
         return (
             f"{NAGI_SWITCH} does not run: {reason}; provision this host with nagi_switch_target: "
-            "nagi, or name one that was built on it as nagi_switch"
+            f"nagi, or set nagi_switch to the path of a {NAGI_SWITCH} that was built on this host"
         )
     return None
 
 
 def list_installed(job: Job) -> dict[Target, SwitchFacts]:
-    """Return the switches that this host could run or reach, by target."""
-    # Only root can test whether bmv2's control can be kept to this host.
+    """Return the targets that are installed on this host, or that it can reach by P4Runtime.
+
+    Returns:
+        Target -> its version, and the problem that prevents its use, or None.
+    """
+    # Only root can test whether bmv2's Thrift server can be restricted to this host.
     is_root = os.geteuid() == 0
     switches: dict[Target, SwitchFacts] = {}
     programs = read_programs(job.backends)
@@ -110,12 +118,12 @@ def start_switch(
     Args:
         job: this host's settings.
         plan: the run.
-        directory: the run's directory, which gets the switch's files.
+        directory: the run's directory, in which the switch's files are written.
         epoch_s: the instant 0 of the switch's clock, in seconds since the Unix epoch.
         live: whether the topology is live, so that any program may use it.
 
     Raises:
-        RuntimeError: the switch cannot be started.
+        RuntimeError: The switch cannot be started.
     """
     node = plan.node(job.node)
     if plan.switch_target == "p4runtime":

@@ -106,15 +106,15 @@ def test_a_program_may_be_an_axis(program_directory):
 
 REFUSED = [
     ("program: mine.json", "program: his.json", "program", "there is no file 'his.json'"),
-    ("program: mine.json", "program: mine.py", "program", "neither P4 nor JSON by its name"),
+    ("program: mine.json", "program: mine.py", "program", "ends neither in .p4 nor in .json"),
     ("      program: mine.json\n", "", "", "missing key `program`"),
     ("entries: mine", "entries: no", "entries", "there is no file 'no.entries.jsonl'; give its"),
     ("[forward.py]", "[forward.py, away.py]", "files.1", "there is no file 'away.py'"),
-    ("[forward.py]", "[forward.py, a/forward.py]", "files", "a second file forward.py"),
-    ("[forward.py]", "[controller.json]", "files", "a second file controller.json; give each"),
+    ("[forward.py]", "[forward.py, a/forward.py]", "files", "have the name forward.py"),
+    ("[forward.py]", "[controller.json]", "files", "have the name controller.json; give each"),
     ("cpu_port: 255", "cpu_port: 511", "cpu_port", "511 is out of range; give 510 or less"),
     ("cpu_port: 255", "cpu_prot: 255", "cpu_prot", "unknown key `cpu_prot`; did you mean `cpu_p"),
-    ("'two words'", "'two words", "controller", "is no command line: No closing quotation"),
+    ("'two words'", "'two words", "controller", "is not a command line: No closing quotation"),
     ("python3 forward.py", "./forward.py", "controller", "'./forward.py' is not the name of a"),
     ("cpu_port: 255", "p4info: mine.txtpb", "p4info", "there is no file 'mine.txtpb'"),
 ]  # fmt: skip
@@ -154,11 +154,11 @@ def test_loss_and_marking_are_the_program_s(program_directory, what, key):
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("mine.json", "{", r"mine.json:1: it is no JSON: Expecting property name"),
-        ("mine.json", "[1]", r"mine.json: it is not what p4c makes for bmv2"),
-        ("mine.json", "\xff", r"mine.json: byte 0 is not UTF-8; give a text file"),
-        ("mine.entries.jsonl", "\n{1}\n", r"mine.entries.jsonl:2: it is no JSON"),
-        ("mine.entries.jsonl", '{"table": "t"}', r"mine.entries.jsonl:1: op: it has no `op`"),
+        ("mine.json", "{", r"mine.json:1: the file is not JSON: Expecting property name"),
+        ("mine.json", "[1]", r"mine.json: the file is not the JSON of p4c-bm2-ss"),
+        ("mine.json", "\xff", r"mine.json: byte 0 is not UTF-8; use a text file"),
+        ("mine.entries.jsonl", "\n{1}\n", r"mine.entries.jsonl:2: the line is not JSON"),
+        ("mine.entries.jsonl", '{"table": "t"}', r"mine.entries.jsonl:1: op: `op` is missing"),
         ("forward.py", "\xff", r"forward.py: byte 0 is not UTF-8"),
     ],
 )
@@ -235,7 +235,7 @@ def test_p4_is_compiled_where_there_is_a_compiler(program_directory, monkeypatch
 
 def test_p4info_beside_p4_is_refused(program_directory):
     text = OWN.replace("mine.json", "mine.p4").replace("cpu_port: 255", "p4info: mine.txtpb")
-    with pytest.raises(InputError, match=r"nodes.N.switch.p4info: p4info for P4, from which p4c"):
+    with pytest.raises(InputError, match=r"nodes.N.switch.p4info: `p4info` for a .p4 file"):
         plan_of(program_directory, text)
 
 
@@ -273,12 +273,12 @@ def test_frames_stay_checked_and_what_cannot_be_is_said(program_directory):
     verdict = certify(run_records, measure_run(run_records))
     assert verdict.status == "valid"
     checks = {check.name: check for check in verdict.checks}
-    assert "n/a: switch N: what a program of your own drops" in checks["switch_drops"].subject
+    assert "its program is your own, and may drop" in checks["switch_drops"].subject
     assert "n/a: switch N: its program is your own" in checks["unaccounted"].subject
     # Another target does not count its frames.
     blind = Switches.model_validate({"switches": [unseen(own_account(), "bmv2")]})
     assert count_unaccounted(plan, records, blind) == []
-    assert "nothing counts its frames" in explain_unmeasurable_checks(blind)["unaccounted"]
+    assert "its packets are not counted" in explain_unmeasurable_checks(blind)["unaccounted"]
 
 
 def unseen(switch, target):
@@ -308,9 +308,11 @@ def test_what_p4runtime_does_not_tell_is_said_with_the_reason(program_directory)
     verdict = certify(run_records, measure_run(run_records))
     assert verdict.status == "valid"
     said = {check.name: check.subject for check in verdict.checks}
-    assert "n/a: switch N: P4Runtime does not tell when packets leave" in said["transit_error_max"]
-    assert "n/a: switch N: P4Runtime does not tell how its ports are set" in said["changes"]
-    assert "n/a: switch N: P4Runtime does not tell what its queues drop" in said["unaccounted"]
+    assert (
+        "n/a: switch N: P4Runtime does not report when packets leave" in said["transit_error_max"]
+    )
+    assert "n/a: switch N: P4Runtime does not report changes of its ports" in said["changes"]
+    assert "n/a: switch N: P4Runtime does not report the drops of its queues" in said["unaccounted"]
     # What edge.p4 counts, the client reads.
     handed = make_bursts()
     records = make_record(plan, handed, serve(handed, 500_000), range(1, len(handed) + 1))

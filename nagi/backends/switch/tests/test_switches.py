@@ -111,21 +111,21 @@ def test_a_weight_becomes_the_power_of_two_that_is_near(tmp_path):
 
 REFUSED = [
     ("N: switch", "N: router",
-     "links.radio.forward.shaped_by", "direction forward leaves N, which is a router and not a"),
+     "links.radio.forward.shaped_by", "the sending node of direction forward is N, which is a"),
     ("    rate: $capacity\n", "    rate: $capacity\n    shaped_by: switch\n",
-     "links.radio.shaped_by", "direction backward leaves D, which is a host and not a switch"),
+     "links.radio.shaped_by", "node of direction backward is D, which is a host and not"),
     ("model: bernoulli", "model: poisson",
      "links.radio.forward.loss", "a switch does not support the loss model poisson; one of: none"),
     ("rate: $loss}", "rate: $loss, at: ingress}",
-     "links.radio.forward.loss", "as they leave its queue, not before it; remove `at: ingress`"),
+     "links.radio.forward.loss", "when they leave its queue, not before the queue; remove"),
     ("    rate: $capacity\n", "    rate_trace: {steps: {0 s: $capacity}, period: 1 s}\n",
-     "links.radio.rate_trace", "a switch's rate does not change; give `rate`, or leave the dir"),
+     "links.radio.rate_trace", "a switch supports only a constant rate; give `rate`, or let"),
     ("      shaped_by: switch\n",
      "      shaped_by: switch\n      mark: {threshold: 5 kB}\n",
      "links.radio.forward.mark", "a switch needs a threshold in packets; give the threshold in"),
     ("      shaped_by: switch\n",
      "      shaped_by: switch\n      mark: {threshold: 5 packets, weight: 0.3}\n",
-     "links.radio.forward.mark", "no weight of 0.3; give a power of two, like 0.25"),
+     "links.radio.forward.mark", "not 0.3; give a power of two, such as 0.25"),
     ("shaped_by: switch", "shaped_by: nobody",
      "links.radio.forward.shaped_by", "unknown value 'nobody'; one of: switch, emulator"),
     ("N: switch", "N: swich", "nodes.N", "unknown value 'swich'; did you mean `switch`? one of"),
@@ -282,7 +282,7 @@ def test_a_switch_that_did_not_do_what_was_asked_makes_a_run_invalid(
 
 def test_a_switch_that_did_not_end_in_order_makes_a_run_invalid(tmp_path):
     verdict = verdict_on(plan_of(tmp_path), make_account(complete=False))
-    assert verdict.reasons == ["switch N did not end in order"]
+    assert verdict.reasons == ["switch N did not end normally"]
 
 
 def test_packets_that_only_one_of_them_knows_are_found(tmp_path):

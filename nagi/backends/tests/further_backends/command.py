@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run nagi with the backends of a folder beside its own: command.py FOLDER ARGUMENT..."""
+"""Run nagi with further backends, which are in FOLDER: command.py FOLDER ARGUMENT..."""
 
 from __future__ import annotations
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A backend that is not nagi's: links with it have a program that writes down what they say."""
+"""An example of a backend outside nagi. A link has a word, which the program nagi-echo records."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Print what links say in reports."""
+"""Print the words of links in reports."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Check that nagi-echo wrote down what the links say."""
+"""Check that nagi-echo recorded the words of the links."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from nagi_contracts.errors import refuse
 from nagi_contracts.plan import RunPlan
 
 FILE = "echo.json"
-LIMITS = {"echo_misheard": Limit(0, "words", "words that nagi-echo did not hear right")}
+LIMITS = {"echo_misheard": Limit(0, "words", "words that nagi-echo did not record as planned")}
 
 
 class EchoVerifier(Verifier):
-    """Compares echo.json with the plan."""
+    """The check that echo.json contains the words of the plan."""
 
     limits: Mapping[str, Mapping[str, Limit]] = {"Runs with echoes": LIMITS}
 
@@ -38,7 +38,7 @@ class EchoVerifier(Verifier):
         try:
             return json.loads((directory / FILE).read_text())
         except (OSError, ValueError) as error:
-            raise refuse(f"cannot read it: {error}", "run again", file=FILE) from None
+            raise refuse(f"cannot read it: {error}", "repeat the run", file=FILE) from None
 
     def collect(
         self, plan: RunPlan, sources: Mapping[str, Path], began_s: float, target: Path
@@ -49,10 +49,10 @@ class EchoVerifier(Verifier):
         links = run.plan.carried_by("echo")
         if not links:
             return Evidence()
-        heard = run.parts["echo"]
+        recorded_words = run.parts["echo"]
         values = [
             (float(word != link.parts["echo"]["says"]), link.name)
-            for word, link in zip(heard, links, strict=True)
+            for word, link in zip(recorded_words, links, strict=True)
         ]
         return Evidence(values={"echo_misheard": values})
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run nagi-echo beside nagi-link. It writes echo.json in the run's directory."""
+"""Run nagi-echo together with nagi-link. nagi-echo writes echo.json to the run's directory."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from nagi_agent.processes import end_process, start_process
 
 
 class RunningEcho:
-    """A running nagi-echo.
+    """A process of nagi-echo.
 
     Args:
-        program: its path.
-        words: what the links say, in their order.
-        directory: its working directory.
+        program: path of nagi-echo.
+        words: the words of the links, in the order of the links.
+        directory: working directory of nagi-echo.
     """
 
     descriptors: tuple[int, ...] = ()
@@ -43,7 +43,7 @@ class RunningEcho:
 
 
 class EchoHost(HostPart):
-    """Start one nagi-echo for all links that say a word."""
+    """The host part of echo links: one nagi-echo for all of them."""
 
     def start_companions(
         self, configuration: Json, plan: RunPlan, job: Job, directory: str

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What links that say a word need: the program nagi-echo, which is in this folder."""
+"""The needs of echo links: the program nagi-echo, which is in this folder."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PROGRAM = Path(__file__).parent / "nagi-echo"
 
 
 class EchoNeeds(Needs):
-    """The needs of links that say a word."""
+    """The needs of echo links. These links are the users."""
 
     predicates = ("is an echo", "are echoes")
 

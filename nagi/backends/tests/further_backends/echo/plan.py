@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plan links that say a word: nagi-link emulates them otherwise."""
+"""Plan echo links. A link's plan contains its word; nagi-link carries the packets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .spec import Echo
 
 
 class EchoPlanner(Planner):
-    """The links that say a word."""
+    """The planner of echo links."""
 
     noun = "an echo"
 

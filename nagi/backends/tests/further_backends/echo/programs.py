@@ -17,7 +17,7 @@ _IN_GUEST = guest.INSIDE / PROGRAM.name
 
 
 class EchoPrograms(Programs):
-    """nagi-echo at the emulator."""
+    """The path of nagi-echo on the emulator's host."""
 
     def list_local(self, node: str, shape: Shape) -> Json:
         return {"program": str(PROGRAM)} if node == EMULATOR else {}

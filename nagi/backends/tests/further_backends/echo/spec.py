@@ -9,11 +9,12 @@ from pydantic import Field
 
 
 class Echo(Strict):
-    """The word that a link says."""
+    """The settings of an echo link."""
 
-    says: str = Field(description="a word")
+    says: str = Field(description="the word of the link")
 
 
 part = Keys(
-    emulators={"echo": "the link says a word"}, link_keys={"echo": Key(Echo, "what it says")}
+    emulators={"echo": "the link has a word, which nagi-echo records"},
+    link_keys={"echo": Key(Echo, "the word, if `emulator: echo`")},
 )
