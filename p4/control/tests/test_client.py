@@ -286,7 +286,7 @@ def test_who_is_not_there_and_what_is_no_pipeline_is_said(served, tmp_path):
 def test_a_closed_client_is_gone(switch):
     switch.close()
     switch.close()
-    with pytest.raises(OSError, match="it has been closed"):
+    with pytest.raises(OSError, match="the connection has been closed"):
         switch.read_counter("ingress.by_port", 1)
 
 

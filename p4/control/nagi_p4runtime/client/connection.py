@@ -205,7 +205,7 @@ class Connection:
         """
         if not self._thread.is_alive():
             work.close()
-            raise OSError(f"{self._address}: it has been closed")
+            raise OSError(f"{self._address}: the connection has been closed")
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result(self._timeout_s)
