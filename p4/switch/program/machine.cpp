@@ -12,7 +12,7 @@ namespace nagi::p4 {
 
 namespace {
 
-/// Differs from the streams of links.
+/// Number of the stream of random numbers, which no link uses.
 constexpr std::uint32_t random_stream = 0x5034;
 
 constexpr std::uint32_t unlimited = 0xffffffff;
@@ -40,10 +40,10 @@ void PacketReturn::operator()(Packet* packet) const noexcept {
 
 std::size_t Packet::size() const { return home_->size_of(*this); }
 
-State::State(std::unique_ptr<Compiled> compiled, io::FramePool& pool, Settings chosen)
+State::State(std::unique_ptr<Compiled> compiled, io::FramePool& pool, Settings machine_settings)
     : program(std::move(compiled)),
       frames(pool),
-      settings(std::move(chosen)),
+      settings(std::move(machine_settings)),
       profiles(program->profiles.size()),
       value_sets(program->value_sets.size()),
       value_set_keys(program->value_set_uses.size()),
@@ -81,12 +81,12 @@ PacketPtr State::fresh() {
 
 void State::take_back(Packet* packet) noexcept {
   frames.give_back(packet->frame_.slot);
-  idle_.push_back(packet);  // the capacity suffices: fresh() reserves it
+  idle_.push_back(packet);  // does not allocate, because fresh() has reserved the capacity
 }
 
 PacketPtr State::copy(const Packet& packet, bool with_fields) {
   PacketPtr other = fresh();
-  // truncate() applies to the packet, not to its copies
+  // Copy the whole frame, because truncate() does not apply to copies.
   const std::uint32_t bytes = packet.frame_.length;
   other->frame_ = {frames.take(), 0, bytes};
   std::memcpy(frames.data(other->frame_.slot),
@@ -153,13 +153,13 @@ void State::clone(const Packet& packet, const Wishes& wishes, bool at_ingress, s
   PacketPtr other = copy(packet, !at_ingress);
   std::uint64_t* words = other->words_.get();
   if (at_ingress) {
-    // A resubmitted packet starts as it arrived; besides its bytes, the parser reads only its port.
+    // The clone starts like the packet at its arrival. The parser may read only its bytes and port.
     other->length_ = packet.arrived_;
     set(words, program->standard.ingress_port, packet.ingress_port_);
     const Counters before = counts;
     parse(*other);
-    counts.parser_errors = before.parser_errors;  // the error is counted once
-    wishes_ = wishes;                             // the parser may make further requests
+    counts.parser_errors = before.parser_errors;  // the error was already counted
+    wishes_ = wishes;                             // ignore requests of the second parsing
   }
   keep_fields(packet.words_.get(), words, wishes.clone_list,
               at_ingress ? Instance::ingress_clone : Instance::egress_clone);
@@ -241,7 +241,7 @@ void State::run_ingress(PacketPtr packet, std::uint64_t now_us, std::vector<Queu
     const bool good = verify_checksums(*packet);
     if (!good) ++counts.checksum_errors;
     set(words, standard.checksum_error, good ? 0 : 1);
-    // The program decides which packets are dropped; the most likely reason is recorded.
+    // The program decides whether to drop a packet. Record the most likely reason for that.
     if (malformed) cause = DropCause::malformed;
     if (!malformed && !good) cause = DropCause::checksum;
     wishes_.exit = false;
@@ -291,7 +291,8 @@ std::optional<io::Frame> State::egress(PacketPtr packet, Port port, const QueueT
   set(words, standard.dequeue_depth, times.depth_at_dequeue);
   set(words, standard.queue_id, times.queue_id);
   set(words, standard.egress_port, port);
-  // Any port other than the drop port.
+  // Set egress_spec to any value except the drop port, so that the packet is not dropped by
+  // default.
   set(words, standard.egress_spec, std::uint64_t{settings.drop_port} + 1);
   set(words, standard.packet_length, packet->length_);
   now_us_ = now_us;

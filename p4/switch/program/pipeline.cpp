@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tables, conditions and actions.
+// Executes pipelines: tables, conditions and actions.
 #include <algorithm>
 #include <cstring>
 
@@ -233,7 +233,7 @@ void State::count_loop() {
   constexpr std::uint32_t maximum = 1 << 20;  // over all loops of a pipeline
   if (++wishes_.jumps_back < maximum) return;
   wishes_.failed = true;
-  if (settings.log) settings.log("a loop went round too often");
+  if (settings.log) settings.log("a loop has too many rounds; the packet is dropped");
 }
 
 std::size_t State::step(const Step& step, std::size_t next, const Scope& scope, Packet& packet) {

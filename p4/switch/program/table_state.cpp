@@ -26,8 +26,8 @@ std::uint64_t slot_of(std::uint64_t hash, Index entry) {
 }
 Index entry_of(std::uint64_t slot) { return static_cast<Index>(slot & 0xffffffff) - 1; }
 
-constexpr std::uint32_t max_index_bits = 16;  // 512 KiB
-constexpr std::size_t few_lengths = 3;
+constexpr std::uint32_t max_index_bits = 16;  // the index then has 512 KiB
+constexpr std::size_t few_lengths = 3;        // with more prefix lengths, a table has an index
 
 std::uint64_t hash_of(const Key& key) {
   auto result = mixed(static_cast<std::uint32_t>(key.priority) + 1ULL, 0x9e3779b97f4a7c15ULL);
@@ -258,16 +258,16 @@ void TableState::expire(std::uint64_t now_us, std::vector<Handle>& expired) {
     const auto number = find_entry(deadline.handle);
     if (!number) continue;
     Usage& usage = entries_[*number].usage;
-    // If the timeout of an entry was changed, its last deadline is valid.
+    // After a change of the timeout, only the latest deadline of the entry is valid.
     if (usage.timeout_us == 0 || usage.look_us != deadline.at_us) continue;
-    const std::uint64_t over_us = usage.last_us + usage.timeout_us;
-    if (over_us > now_us) {
-      look_at(*number, over_us);
+    const std::uint64_t expires_us = usage.last_us + usage.timeout_us;
+    if (expires_us > now_us) {
+      look_at(*number, expires_us);
       continue;
     }
     if (!usage.was_reported) expired.push_back(deadline.handle);
     usage.was_reported = true;
-    look_at(*number, now_us + usage.timeout_us);  // it may be hit again and expire again
+    look_at(*number, now_us + usage.timeout_us);  // the entry may be hit and expire again
   }
 }
 
@@ -330,7 +330,7 @@ void TableState::take_out(Tuple& tuple, Index number) {
     tuple.slots[at] = slot_of(code, entry.after);
     return;
   }
-  // Close the gap, so that no search ends there too early.
+  // Fill the gap with a later entry whose search passes the gap, because a search ends at a gap.
   tuple.slots[at] = 0;
   for (std::size_t next = (at + 1) & last; tuple.slots[next] != 0; next = (next + 1) & last) {
     const std::uint64_t* other = keys_.data() + std::size_t{entry_of(tuple.slots[next])} * words_;
@@ -363,13 +363,13 @@ void TableState::erase(Index number) {
   } else {
     Tuple& tuple = tuples_[entry.tuple];
     take_out(tuple, number);
-    if (tuple.used == 0) {  // the last tuple moves to its position
-      const auto gone = entry.tuple;
-      const auto moved = static_cast<Index>(tuples_.size() - 1);
-      if (gone != moved) {
-        tuples_[gone] = std::move(tuples_[moved]);
+    if (tuple.used == 0) {  // remove the tuple: move the last tuple to its position
+      const auto removed = entry.tuple;
+      const auto last = static_cast<Index>(tuples_.size() - 1);
+      if (removed != last) {
+        tuples_[removed] = std::move(tuples_[last]);
         for (Entry& other : entries_) {
-          if (other.used && other.tuple == moved) other.tuple = gone;
+          if (other.used && other.tuple == last) other.tuple = removed;
         }
       }
       tuples_.pop_back();
@@ -428,7 +428,7 @@ void TableState::take_measurements(const TableState& other) {
     if (table_->with_counters) counts_[number] = other.counts_[number];
     if (table_->meter != none) meters_[number] = other.meters_[number];
     entry.usage.hits = same.usage.hits;
-    if (same.usage.last_us < entry.usage.last_us) continue;  // its timeout was changed
+    if (same.usage.last_us < entry.usage.last_us) continue;  // the timeout was restarted here
     entry.usage.last_us = same.usage.last_us;
     entry.usage.was_reported = same.usage.was_reported;
   }
