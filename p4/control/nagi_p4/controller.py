@@ -32,7 +32,7 @@ class EdgeController:
 
         Raises:
             Refused: The switch refused to send an answer.
-            OSError: The switch is gone.
+            OSError: The connection to the switch is lost.
         """
         events = switch.read_events()
         for event in events["packets"]:

@@ -185,9 +185,14 @@ def _build_port_operations(
 
 
 def _encode_loss(loss: Mapping[str, Any]) -> tuple[int, int, int, int]:
-    """Encode a loss model as four probabilities of a Gilbert-Elliott model.
+    """Encode a loss model as a Gilbert-Elliott model.
 
-    They are: from the good to the bad state, back, loss in the good state, loss in the bad state.
+    Returns:
+        The encoded probabilities of a transition from good to bad, of a transition from bad to
+        good, of a loss in the good state, and of a loss in the bad state.
+
+    Raises:
+        ValueError: edge.p4 does not support the loss model.
     """
     if loss["model"] == "none":
         return 0, 0, 0, 0
@@ -221,9 +226,10 @@ def _encode_marking(mark: Optional[Mapping[str, Any]]) -> tuple[int, int, int]:
 
 
 def find_weight_shift(weight: float) -> Optional[int]:
-    """Return s if `weight`, that of new samples in a moving average, is 2^-s; otherwise None.
+    """Return s if a weight is 2^-s, with an integer s from 0 to MAX_WEIGHT_SHIFT; otherwise None.
 
-    s is an integer from 0 to MAX_WEIGHT_SHIFT.
+    Args:
+        weight: The weight of a new sample in a moving average.
     """
     for shift in range(MAX_WEIGHT_SHIFT + 1):
         if weight == 2.0**-shift:

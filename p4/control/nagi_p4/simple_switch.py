@@ -148,12 +148,21 @@ class SimpleSwitch(Switch):
 
 
 def check_pipeline(connection: Connection, program: str, name: str) -> None:
-    """Check that `program` is the JSON of a pipeline. simple_switch itself cannot check it."""
+    """Check that `program` is the JSON of a pipeline.
+
+    It is not certain that simple_switch can run the pipeline, because simple_switch has no function
+    for such a check.
+    """
     _parse_pipeline(program, name)
 
 
 def set_pipeline(connection: Connection, program: str, name: str) -> None:
-    """Replace the pipeline, and delete the state of the old one."""
+    """Replace the pipeline, and delete the state of the old one.
+
+    Raises:
+        Refused: `program` is not the JSON of a pipeline, or simple_switch was started without
+            --enable-swap.
+    """
     pipeline = _parse_pipeline(program, name)
     try:
         connection.standard.bm_load_new_config(program)

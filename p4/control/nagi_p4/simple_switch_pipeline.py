@@ -86,7 +86,7 @@ class Pipeline:
         return self._keys[table]
 
     def match_keys(self, table: str, match: Sequence[Any]) -> list[tuple[str, int]]:
-        """Return list_keys() of a table after a check of the length of `match`.
+        """Check the length of `match`, and return list_keys() of the table.
 
         Raises:
             Refused: There is no such table, or `match` does not have one element per field.

@@ -61,7 +61,10 @@ def modify_entry(
     priority: int = 0,
     timeout_us: Optional[int] = None,
 ) -> None:
-    """Change the action, member or group of an entry, and its idle timeout unless that is None."""
+    """Change the action, member or group of an entry.
+
+    Also change its idle timeout unless `timeout_us` is None.
+    """
     handle = find_entry_handle(connection, table, handle, match, priority)
     if member is not None:
         connection.standard.bm_mt_indirect_modify_entry(CONTEXT, table, handle, member)

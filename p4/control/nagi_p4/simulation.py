@@ -33,6 +33,8 @@ Port = Union[int, Mapping[str, Any]]
 class Simulation(Switch):
     """A switch whose packets the test sends and receives, and whose clock the test advances.
 
+    A packet that has left the switch is unread until pop_packet() or verify_packet() takes it.
+
     Args:
         program: Path of the pipeline's JSON, which p4c makes.
         ports: The ports. Each is a port number, or a dict with the settings of a port as in the
@@ -115,7 +117,8 @@ class Simulation(Switch):
         """Send a packet into the switch by `port`.
 
         Returns:
-            The packets that have left the switch since the last call: port and bytes of each.
+            Port and bytes of each packet that has left the switch since the last packet or advance
+            of the clock. The packets are also stored as unread.
         """
         operation = {"op": "packet", "port": port, "bytes": bytes(packet).hex()}
         return self._store_sent(self.perform(operation))
@@ -124,7 +127,7 @@ class Simulation(Switch):
         """Advance the switch's clock by `us` microseconds.
 
         Returns:
-            The packets that have left the switch since the last call: port and bytes of each.
+            As send_packet().
         """
         return self._store_sent(self.perform({"op": "advance", "us": us}))
 
@@ -135,7 +138,7 @@ class Simulation(Switch):
             packet: The packet, with the header that the pipeline expects at the CPU port.
 
         Returns:
-            The packets that have left the switch since the last call: port and bytes of each.
+            As send_packet().
         """
         self.send_packet_out(bytes(packet))
         return self.advance(0)
@@ -146,7 +149,7 @@ class Simulation(Switch):
         return unread.popleft() if unread else None
 
     def verify_packet(self, packet: Packet, port: int) -> None:
-        """Check that the first unread packet that left by `port` is `packet`, and remove it."""
+        """Check that the first unread packet that left by `port` is `packet`; mark it as read."""
         expected, got = bytes(packet), self.pop_packet(port)
         if got is None:
             others = sorted(other for other, unread in self._unread.items() if unread)
@@ -158,12 +161,12 @@ class Simulation(Switch):
             )
 
     def verify_no_packet(self, port: int) -> None:
-        """Check that no unread packet left by `port`."""
+        """Check that all packets that left by `port` are read."""
         if got := self.pop_packet(port):
             raise AssertionError(f"port {port}: nothing expected\n  got      {got.hex()}")
 
     def verify_no_other_packets(self) -> None:
-        """Check that no unread packet left by any port."""
+        """Check that all packets that left by any port are read."""
         for port in sorted(self._unread):
             self.verify_no_packet(port)
 

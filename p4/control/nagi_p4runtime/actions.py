@@ -79,15 +79,15 @@ def _make_action_error(
 
 
 def refuse_scope(message: p4r.Action, others: Mapping[int, Action], name: str, scope: str) -> None:
-    """Raise P4Error if an action is restricted to the other scope of its table.
+    """Raise P4Error if the table permits an action, but only in `scope`.
 
-    P4 has the annotations @tableonly and @defaultonly for this.
+    P4 programs restrict actions by the annotations @tableonly and @defaultonly.
 
     Args:
         message: The action.
         others: The actions that the table permits in `scope`, by id.
         name: Name of the table, for the error message.
-        scope: The other scope: "entries" or "the default entry".
+        scope: "entries" or "the default entry".
     """
     if message.action_id in others:
         raise P4Error(

@@ -132,12 +132,15 @@ class Arbitration:
     def check_primary(self, role_name: str, election_id: int) -> Rights:
         """Check that a request comes from the primary client of a role.
 
+        Args:
+            role_name: The role in the request.
+            election_id: The election id in the request.
+
         Returns:
             The rights of the role.
 
         Raises:
-            P4Error: The role has no primary client, or `election_id`, which the request has, is not
-                that of the primary client.
+            P4Error: The role has no primary client, or its primary client has another election id.
         """
         role = self._roles.get(role_name)
         primary = role.primary if role is not None else None
@@ -164,7 +167,7 @@ class Arbitration:
         return EVERYTHING if role is None else role.rights
 
     def find_reserved_ids(self, role_name: str) -> frozenset[int]:
-        """Return the ids that other roles have reserved for themselves, so a role may not write."""
+        """Return the ids of the objects that other roles have exclusively."""
         reserved: frozenset[int] = frozenset()
         for name, role in self._roles.items():
             if name != role_name:

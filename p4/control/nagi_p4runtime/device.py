@@ -499,7 +499,10 @@ def _to_update(entity: p4r.Entity) -> p4r.Update | None:
 
 
 def _is_initial(entity: p4r.Entity) -> bool:
-    """Return whether a value set is empty, a register or counter 0, or a meter without rates."""
+    """Return whether an entity has its initial value.
+
+    That is an empty value set, a register or counter of 0, or a meter without rates.
+    """
     kind = entity.WhichOneof("entity")
     if kind == "value_set_entry":
         return not entity.value_set_entry.members

@@ -56,8 +56,13 @@ class DigestLists:
         Digests to which no client subscribed, and duplicates of digests that wait or are not
         acknowledged, are ignored.
 
+        Args:
+            name: Name of the digest.
+            values: Its values, in the order of the P4 program.
+            now_ns: The present time.
+
         Returns:
-            The list if it is complete now, otherwise [].
+            [] if the list is not complete yet; otherwise the complete list as the only element.
         """
         digest = self._info.digest_by_name.get(name)
         config = self._configs.get(digest.id) if digest is not None else None

@@ -130,7 +130,15 @@ def write_key(key: Key, table: Table, entry: p4r.TableEntry, const_entries: int)
 
 
 def _decode_priority(table: Table, priority: int) -> int | None:
-    """Convert a priority of P4Runtime to one of operations; return None for tables without them."""
+    """Convert a priority of P4Runtime to one of operations.
+
+    Returns:
+        The priority; None if entries of the table have no priorities.
+
+    Raises:
+        P4Error: The priority is out of range, or the table has no priorities but `priority` is not
+            0.
+    """
     if not table.has_priorities:
         if priority != 0:
             raise InvalidArgument(

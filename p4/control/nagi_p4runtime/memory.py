@@ -191,11 +191,11 @@ class Memory:
         self._undo: list[Callable[[], None]] = []
 
     def get_profile(self, id: int) -> ProfileMemory:
-        """Return the state of the action profile with an id of the P4Info; it may be empty."""
+        """Return the state of the action profile with this id, which is empty at first."""
         return self._profiles.setdefault(id, ProfileMemory())
 
     def put(self, items: dict[K, V], key: K, value: V) -> None:
-        """Set an item of a dict, which belongs to this memory or to one of its profiles."""
+        """Set an item of a dict of this memory, or of one of its ProfileMemory objects."""
         if key in items:
             old = items[key]
             self._undo.append(lambda: items.__setitem__(key, old))
@@ -204,7 +204,7 @@ class Memory:
         items[key] = value
 
     def drop(self, items: dict[K, V], key: K) -> None:
-        """Delete the item with this key, if there is one, from a dict as in put()."""
+        """Delete the item with this key, if there is one, from a dict such as put() takes."""
         if key in items:
             old = items.pop(key)
             self._undo.append(lambda: items.__setitem__(key, old))

@@ -164,7 +164,17 @@ class DataType:
 
 
 class P4Info:
-    """The objects of a P4Info, by id.
+    """The objects of a P4Info.
+
+    Args:
+        info: The message.
+
+    Attributes:
+        message: The message.
+        actions, profiles, tables, counters, meters, registers, value_sets, digests: Objects of
+            each kind, by id.
+        table_by_name: The tables, by name.
+        digest_by_name: The digests, by name.
 
     Raises:
         P4Error: The P4Info is inconsistent, or has something that nagi's switches do not support.

@@ -103,7 +103,7 @@ class Service:
         return b""
 
     def _set_pipeline(self, request: p4r.SetForwardingPipelineConfigRequest) -> None:
-        """Perform the action of a SetForwardingPipelineConfig."""
+        """Perform the action that a SetForwardingPipelineConfig requests."""
         actions = p4r.SetForwardingPipelineConfigRequest
         has_config = request.HasField("config")
         if request.action == actions.COMMIT:
@@ -222,7 +222,8 @@ class Service:
         """End all streams.
 
         Args:
-            error: Why the connection to the switch was lost; None if the server ends by itself.
+            error: Why the connection to the switch was lost; None if the server ends for another
+                reason.
         """
         reason = "the server ends" if error is None else f"the switch is gone: {error}"
         self.streams.end_all(P4Error(Code.UNAVAILABLE, reason))
@@ -277,9 +278,9 @@ def _run_on_two_threads(
 
 
 def _make_handlers(service: Service) -> grpc.GenericRpcHandler:
-    """Return the service's handlers for gRPC, as generated code would.
+    """Return the service's handlers for gRPC, in place of gRPC's generated code.
 
-    Unlike generated code, it does not encode responses that the handlers return as bytes.
+    Responses that the handlers return as bytes are not encoded again.
     """
     return grpc.method_handlers_generic_handler(
         _NAME,

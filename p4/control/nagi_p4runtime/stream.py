@@ -148,12 +148,15 @@ class Streams:
     def check_primary(self, role: str, election_id: int) -> tuple[Rights, frozenset[int]]:
         """Check that a request comes from the primary client of a role.
 
+        Args:
+            role: The role in the request.
+            election_id: The election id in the request.
+
         Returns:
             The rights of the role, and the ids of objects that only other roles may write.
 
         Raises:
-            P4Error: The role has no primary client, or `election_id`, which the request has, is not
-                that of the primary client.
+            P4Error: The role has no primary client, or its primary client has another election id.
         """
         with self._lock:
             rights = self._arbitration.check_primary(role, election_id)
