@@ -152,7 +152,7 @@ std::size_t State::size_of(const Packet& packet) const {
 
 bool State::deparse(Packet& packet) {
   update_checksums(packet);
-  if (program->deparser_action != none) act(program->deparser_action, nullptr, packet);
+  if (program->deparser_action != none) run_action(program->deparser_action, nullptr, packet);
   const std::uint64_t* words = packet.words_.get();
   std::size_t front = 0;
   for (const EmittedHeader& header : program->deparser) {

@@ -139,7 +139,7 @@ std::uint64_t State::run_parser(Packet& packet, std::size_t& at) {
           break;
         }
         case ParserDo::act:
-          act(step.object, nullptr, packet);
+          run_action(step.object, nullptr, packet);
           break;
       }
     }

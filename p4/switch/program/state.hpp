@@ -45,7 +45,7 @@ struct ProfileState {
 
 /// What the actions of a pipeline have requested for its end: clones, resubmission, digests and so
 /// on. The lists are numbers of field lists; 0 stands for no request.
-struct Wishes {
+struct Requests {
   std::uint32_t clone_session = none;  // `none`: no clone
   std::uint64_t clone_list = 0;
   std::uint64_t resubmit_list = 0;
@@ -103,7 +103,7 @@ class State {
 
  private:
   /// Return an unused packet without a frame. Its fields are not initialized.
-  PacketPtr fresh();
+  PacketPtr take_packet();
   /// Return a copy of a packet with its frame. Without `with_fields`, its fields are as before
   /// parsing.
   PacketPtr copy(const Packet& packet, bool with_fields);
@@ -113,12 +113,12 @@ class State {
                    DropCause cause);
   /// Append the copies for a multicast group to `queued`. Return their number, 0 without a group.
   std::size_t multicast(Packet& packet, std::uint32_t group, std::vector<Queued>& queued);
-  void clone(const Packet& packet, const Wishes& wishes, bool at_ingress, std::uint64_t now_us,
+  void clone(const Packet& packet, const Requests& requests, bool at_ingress, std::uint64_t now_us,
              std::vector<Queued>& queued);
   void enqueue(PacketPtr packet, Port port, std::vector<Queued>& queued) const;
   /// Set the metadata of a new packet: the fields of a field list are copied, others are 0.
-  void keep_fields(const std::uint64_t* from, std::uint64_t* to, std::uint64_t list,
-                   Instance instance) const;
+  void set_metadata(const std::uint64_t* from, std::uint64_t* to, std::uint64_t list,
+                    Instance instance) const;
   void reset_metadata(std::uint64_t* words) const;
   void drop(PacketPtr packet, DropCause cause) {
     ++counts.dropped[static_cast<std::size_t>(cause)];
@@ -126,7 +126,7 @@ class State {
     take_back(packet.release());
   }
   /// Store a digest of a packet.
-  void learn(const Packet& packet, std::uint64_t list, std::uint64_t now_us);
+  void store_digest(const Packet& packet, std::uint64_t list, std::uint64_t now_us);
   /// Set a field of at most 64 bits. Does nothing for a standard field that the program does not
   /// have: such a field has 0 bits in word 0, which is unused.
   static void set(std::uint64_t* words, const Field& field, std::uint64_t value) {
@@ -151,7 +151,7 @@ class State {
   /// Apply a table to a packet. Return the next node of the pipeline.
   Index apply(Index table, Packet& packet);
   /// Run an action with the values of its parameters.
-  void act(Index action, const std::uint64_t* data, Packet& packet);
+  void run_action(Index action, const std::uint64_t* data, Packet& packet);
   /// Run one step of an action. `next` is the index of the following step. Return the index of the
   /// step to run next.
   std::size_t step(const Step& step, std::size_t next, const Scope& scope, Packet& packet);
@@ -188,17 +188,17 @@ class State {
   model::Stream random_;
   std::uint64_t draws_ = 0;
   std::uint64_t now_us_ = 0;
-  Wishes wishes_;
+  Requests requests_;
   std::vector<std::unique_ptr<Packet>> all_packets_;
   std::vector<Packet*> idle_;          // packets for reuse
   std::vector<std::uint8_t> scratch_;  // input of hashes
   /// A stored digest.
-  struct Learned {
+  struct StoredDigest {
     std::uint64_t list, at_us;
-    std::size_t words;  // index of its first value in learned_words_
+    std::size_t words;  // index of its first value in digest_words_
   };
-  std::vector<Learned> learned_;
-  std::vector<std::uint64_t> learned_words_;
+  std::vector<StoredDigest> stored_digests_;
+  std::vector<std::uint64_t> digest_words_;
 };
 
 /// Convert between a number and its big-endian bytes.

@@ -38,10 +38,10 @@ struct Result {
 /// Hits and idle timeout of an entry.
 struct Usage {
   std::uint64_t hits = 0;
-  std::uint64_t last_us = 0;     // time of the last hit, or of the addition
-  std::uint64_t timeout_us = 0;  // idle time after which the controller is notified; 0: never
-  std::uint64_t look_us = 0;     // time of the next check of the timeout
-  bool was_reported = false;     // whether the controller was notified since the last hit
+  std::uint64_t last_us = 0;        // time of the last hit, or of the addition
+  std::uint64_t timeout_us = 0;     // idle time after which the controller is notified; 0: never
+  std::uint64_t next_check_us = 0;  // time of the next check of the timeout
+  bool was_reported = false;        // whether the controller was notified since the last hit
 };
 
 /// The key of an entry, checked and in the layout of a packet's key: see KeyBuilder.
@@ -145,16 +145,16 @@ class TableState {
   [[nodiscard]] std::uint64_t hash(const std::uint64_t* key, const std::uint64_t* mask) const;
   /// Return the number of the tuple's entry that matches a key, the one with the smallest rank, or
   /// `none`.
-  [[nodiscard]] Index look(const Tuple& tuple, const std::uint64_t* key) const;
-  void put(Tuple& tuple, Index entry);
-  void take_out(Tuple& tuple, Index entry);
+  [[nodiscard]] Index find_in_tuple(const Tuple& tuple, const std::uint64_t* key) const;
+  void add_to_tuple(Tuple& tuple, Index entry);
+  void remove_from_tuple(Tuple& tuple, Index entry);
   /// Double the size of a tuple's hash table.
   void grow(Tuple& tuple);
   /// Sort `turns_`.
-  void sort();
+  void sort_turns();
   [[nodiscard]] bool in_ranges(const Key& entry, const std::uint64_t* key) const;
-  void put_in_index(Index entry);
-  void make_index();
+  void add_to_index(Index entry);
+  void build_index();
 
   const Table* table_;
   std::uint32_t words_;
@@ -188,8 +188,8 @@ class TableState {
     bool operator>(const Deadline& other) const { return at_us > other.at_us; }
   };
   /// Check the timeout of an entry at `at_us`.
-  void look_at(Index entry, std::uint64_t at_us) {
-    entries_[entry].usage.look_us = at_us;
+  void schedule_check(Index entry, std::uint64_t at_us) {
+    entries_[entry].usage.next_check_us = at_us;
     deadlines_.push({at_us, handle(entry)});
   }
   std::priority_queue<Deadline, std::vector<Deadline>, std::greater<>> deadlines_;
