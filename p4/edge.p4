@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The switch of every topology, its router and base station: routes IPv4 and IPv6, loses packets
-// as the channel behind each port would, marks those that leave a long queue (ECN) and samples the
-// queues. Loss, marking and samples of a port are off until table `ports` names the port.
+// The router of topologies with a switch. It routes IPv4 and IPv6, loses packets as the channel
+// behind each port would, marks packets after a long queue (ECN), and samples the queues. A port
+// neither loses, marks nor samples packets before table `ports` has an entry for the port.
 //
-// Every parameter is action data, so any control plane can change it, P4Runtime too; registers
-// hold state only. Hosts have static neighbours: the switch answers neither ARP (RFC 826) nor
-// neighbour discovery (RFC 4861). What is not IP is dropped. A VLAN tag (IEEE 802.1Q) is passed on
-// as it came.
+// All parameters are action data, so that any control plane can change them, also P4Runtime.
+// Registers hold state only. The switch answers neither ARP (RFC 826) nor neighbour discovery
+// (RFC 4861), because hosts have static neighbours. Packets other than IP are dropped. The VLAN tag
+// (IEEE 802.1Q) of a packet does not change.
 //
-// Packets whose TTL or hop limit is used up, and packets larger than the MTU of the link they would
-// leave by, go to the controller as they came (port CPU_PORT, header `packet_in`), which answers
-// with ICMP errors (`packet_out`). Nothing is fragmented: IPv4 without DF is dropped instead.
+// Packets with an expired TTL or hop limit, and packets larger than the MTU of the next link, go to
+// the controller (port CPU_PORT, header `packet_in`), which answers with ICMP errors (header
+// `packet_out`). The switch does not fragment: packets too big and without DF are dropped.
 #include <core.p4>
 #define V1MODEL_VERSION 20200408  // indices of any width
 #include <v1model.p4>
@@ -20,51 +20,51 @@ const bit<16> ETHERTYPE_VLAN = 0x8100;
 const bit<16> ETHERTYPE_IPV4 = 0x0800;
 const bit<16> ETHERTYPE_IPV6 = 0x86dd;
 
-const bit<4> IPV4_MIN_IHL = 5;  // 32-bit words: a header without options (RFC 791)
+const bit<4> IPV4_MIN_IHL = 5;  // length of a header without options, 32-bit words (RFC 791)
 
-const bit<3> DO_NOT_FRAGMENT = 2;  // of the flags (RFC 791, 3.1)
+const bit<3> DO_NOT_FRAGMENT = 2;  // the flag DF (RFC 791, 3.1)
 const bit<17> IPV6_HEADER_BYTES = 40;
 
-const bit<8> LAST_HOP = 1;  // TTL (RFC 1812, 5.3.1) and hop limit (RFC 8200, 3): no further
+const bit<8> LAST_HOP = 1;  // TTL or hop limit that forbids forwarding (RFC 1812, RFC 8200)
 
 // RFC 3168, section 5: the ECN field.
 const bit<2> ECN_NOT_ECT = 0;
 const bit<2> ECN_CE = 3;
 
-// v1model's standard_metadata.instance_type, as simple_switch sets it.
+// Values of v1model's standard_metadata.instance_type in simple_switch.
 const bit<32> INSTANCE_EGRESS_CLONE = 2;
 const bit<32> INSTANCE_RECIRCULATED = 4;
 
-// The mirror session that takes a sample from egress back to ingress, where digests are sent. Its
-// port needs no interface: the sample never leaves the switch.
+// The mirror session that sends samples from egress to ingress, where digests are sent. Its port
+// needs no interface, because a sample never leaves the switch.
 const bit<32> TELEMETRY_SESSION = 1;
-const bit<8> TELEMETRY_FIELDS = 1;  // the fields that stay with it
+const bit<8> TELEMETRY_FIELDS = 1;  // the fields that a clone and a recirculated packet retain
 
-#define PORTS 512  // of 9 bits
+#define PORTS 512  // number of values of a port number, which has 9 bits
 typedef bit<9> Port;
 typedef bit<48> Mac;
 
 const Port CPU_PORT = 509;  // of the controller; packets to and from it have a header of its own
-const Port BY_ROUTE = 0;    // of a packet from the controller: the port that its route says
+const Port BY_ROUTE = 0;    // in packet_out: the route of the packet determines its port
 
-// Why a packet was dropped (`drops`), or went to the controller instead of where it was to go
-// (`told`). These have a counter for each cause and port: index (cause, port it came in by).
+// Why a packet was dropped (`drops`), or was sent to the controller instead of its destination
+// (`told`). Both arrays have a counter per cause and port of arrival, at index cause x 512 + port.
 #define CAUSES 8
 typedef bit<3> Cause;
 const Cause DROPPED_MALFORMED = 0;     // headers cut short or inconsistent
 const Cause DROPPED_BAD_CHECKSUM = 1;  // IPv4 header
-const Cause DROPPED_LAST_HOP = 2;      // TTL or hop limit used up; told
+const Cause DROPPED_LAST_HOP = 2;      // TTL or hop limit expired; counted in `told`
 const Cause DROPPED_NO_ROUTE = 3;
 const Cause DROPPED_NOT_IP = 4;
-const Cause DROPPED_TOO_BIG = 5;  // larger than the next link's MTU; told, unless without DF
-const Cause DROPPED_LINK_SCOPE = 6;  // multicast with the last TTL: what IGMP and MLD say
+const Cause DROPPED_TOO_BIG = 5;  // larger than the next link's MTU; `told`, without DF `drops`
+const Cause DROPPED_LINK_SCOPE = 6;  // multicast with an expired TTL, such as IGMP and MLD
 
 // Multicast (RFC 1112; RFC 4291, 2.7).
 const bit<4> IPV4_MULTICAST = 0xe;
 const bit<8> IPV6_MULTICAST = 0xff;
 
-// A probability p is the threshold p x 2^32: it has happened if a 32-bit draw is below.
-// 33 bits, so that 2^32 is certainty.
+// A probability p is encoded as p x 2^32. The event occurs if a random number of 32 bits is below
+// this threshold. A threshold has 33 bits, so that 2^32 stands for certainty.
 typedef bit<33> Threshold;
 
 header Ethernet {
@@ -112,19 +112,19 @@ header Ipv6 {
     bit<128> destination;
 }
 
-// In front of a packet that goes to the controller.
+// The header in front of a packet to the controller.
 @controller_header("packet_in")
 header PacketIn {
     Port ingress_port;
     bit<4> padding;
     Cause cause;
-    bit<16> mtu;  // of the link by which it would have left, IP bytes; 0 if that is not the cause
+    bit<16> mtu;  // MTU of the next link in IP bytes, if the cause is DROPPED_TOO_BIG; otherwise 0
 }
 
-// In front of a packet that comes from the controller.
+// The header in front of a packet from the controller.
 @controller_header("packet_out")
 header PacketOut {
-    Port egress_port;  // sent as it is; BY_ROUTE: routed as if it had come in by any port
+    Port egress_port;  // port to send the packet unchanged; BY_ROUTE: route it like other packets
     bit<7> padding;
 }
 
@@ -138,12 +138,12 @@ struct Headers {
     Ipv6 ipv6;
 }
 
-// What the queue of a port was like for one packet.
+// The state of a port's queue when a packet left the queue.
 struct Sample {
     @field_list(TELEMETRY_FIELDS)
     Port port;
     @field_list(TELEMETRY_FIELDS)
-    bit<48> left_us;  // when it left the queue, by the switch's clock
+    bit<48> left_us;  // time at which the packet left the queue, by the switch's clock
     @field_list(TELEMETRY_FIELDS)
     bit<19> depth_at_enqueue;  // packets
     @field_list(TELEMETRY_FIELDS)
@@ -152,20 +152,20 @@ struct Sample {
     bit<32> in_queue_us;
 }
 
-// What table `ports` says of the port by which the packet leaves.
+// The settings of the output port, from table `ports`: see action `impose`.
 struct Settings {
-    bit<32> sample_every;  // packets; 0: none
+    bit<32> sample_every;  // packets; 0 stands for no samples
     bit<1> marks;
     bit<32> mark_over;  // packets
     bit<8> weight_shift;
-    Threshold in_good;  // loss rates in Gilbert-Elliott's states
+    Threshold in_good;  // probabilities of loss in the states of Gilbert-Elliott's model
     Threshold in_bad;
     Threshold good_to_bad;
     Threshold bad_to_good;
 }
 
 struct Metadata {
-    bit<16> mtu;  // of the link by which the packet would leave, IP bytes
+    bit<16> mtu;  // MTU of the link to the next hop, in IP bytes
     Settings settings;
     Sample sample;
 }
@@ -182,7 +182,7 @@ parser parsing(packet_in packet, out Headers headers, inout Metadata metadata,
         packet.extract(headers.packet_out);
         transition select(headers.packet_out.egress_port) {
             BY_ROUTE: parse_ethernet;
-            default: accept;  // nobody looks at its headers
+            default: accept;  // the headers of this packet are not needed
         }
     }
     state parse_ethernet {
@@ -223,8 +223,8 @@ parser parsing(packet_in packet, out Headers headers, inout Metadata metadata,
     }
 }
 
-// RFC 791, section 3.1: over the header without its checksum, options included. What is not valid
-// contributes nothing.
+// The IPv4 header without its checksum, but with its options (RFC 791, section 3.1). Headers that
+// are not valid contribute nothing.
 #define IPV4_CHECKSUM_DATA \
     { headers.ipv4.version, headers.ipv4.ihl, headers.ipv4.dscp, headers.ipv4.ecn, \
       headers.ipv4.total_length, headers.ipv4.identification, headers.ipv4.flags, \
@@ -245,8 +245,8 @@ control updating(inout Headers headers, inout Metadata metadata) {
     }
 }
 
-// Counters of bytes count frames without their check sequence, and of packets from the controller
-// with `packet_out`.
+// Counters of bytes exclude the frame check sequence. For packets from the controller they include
+// the header `packet_out`.
 control ingress(inout Headers headers, inout Metadata metadata,
                 inout standard_metadata_t standard) {
     counter<Port>(PORTS, CounterType.packets_and_bytes) received;
@@ -258,7 +258,7 @@ control ingress(inout Headers headers, inout Metadata metadata,
         mark_to_drop(standard);
     }
 
-    // As it came, with its Ethernet header.
+    // Send the frame to the controller. Only `forward` may have changed its MAC addresses.
     action tell(in Cause cause, in bit<16> mtu) {
         told.count(cause ++ standard.ingress_port);
         headers.packet_in.setValid();
@@ -269,12 +269,12 @@ control ingress(inout Headers headers, inout Metadata metadata,
         standard.egress_spec = CPU_PORT;
     }
 
-    // For tables: p4c makes copies of an action that is called directly, all of one name.
+    // For tables only, because p4c copies an action that is called directly, with the same name.
     action drop(Cause cause) {
         discard(cause);
     }
 
-    // To the next hop; `source` is the address of the port it leaves by, `mtu` that of its link.
+    // To the next hop. `source`: MAC address of the output port; `mtu`: MTU of its link, IP bytes.
     action forward(Port port, Mac source, Mac destination, bit<16> mtu) {
         standard.egress_spec = port;
         headers.ethernet.source = source;
@@ -358,25 +358,25 @@ control ingress(inout Headers headers, inout Metadata metadata,
 control egress(inout Headers headers, inout Metadata metadata,
                inout standard_metadata_t standard) {
     counter<Port>(PORTS, CounterType.packets_and_bytes) sent;
-    counter<Port>(PORTS, CounterType.packets_and_bytes) losses;  // the only cause of drops here
+    counter<Port>(PORTS, CounterType.packets_and_bytes) losses;  // all drops in egress
     counter<Port>(PORTS, CounterType.packets_and_bytes) marked;  // by this switch
     register<bit<32>, Port>(PORTS) queue_average;                // packets x 2^weight_shift
     register<bit<32>, Port>(PORTS) since_sample;                 // packets
-    register<bit<1>, Port>(PORTS) is_bad;                        // Gilbert-Elliott's state
+    register<bit<1>, Port>(PORTS) is_bad;                        // state of Gilbert-Elliott's model
 
-    // What the port does to packets that leave by it.
+    // Set the impairments of packets that leave by a port.
     //
-    // sample_every: every n-th packet is a sample of the queue; 0: none is.
+    // sample_every: every n-th packet samples the queue; 0: no samples.
     //
-    // marks: 1: packets are marked that met an averaged queue of more than `mark_over` packets. The
-    // average is RED's (Floyd and Jacobson 1993, section 4): each packet moves it by
-    // 2^-weight_shift of the difference to the queue it found, itself not counted. It stays as it
-    // is while no packet comes. weight_shift: 0 (the queue itself) to 12; when it is changed, the
-    // average settles anew.
+    // marks: 1: mark packets if the average queue exceeds `mark_over` packets. The average is that
+    // of RED (Floyd and Jacobson 1993, section 4): each packet changes it by 2^-weight_shift of
+    // the difference between the queue in front of the packet and the average. Without packets, the
+    // average does not change. weight_shift: 0 (no averaging) to 12. After a change of
+    // weight_shift, the average needs some packets until it is right again.
     //
-    // Loss on the channel behind the port, as link-emulator's model has it (model/loss): two
-    // states, left with a given probability after every packet (Gilbert 1960, Elliott 1963). With
-    // good_to_bad 0, every packet is lost with probability in_good, independently (Bernoulli).
+    // Loss on the channel behind the port, as in link-emulator/model/loss: two states, and after
+    // each packet a transition with the given probability (Gilbert 1960, Elliott 1963). If
+    // good_to_bad is 0, packets are lost independently with probability in_good (Bernoulli).
     action impose(bit<32> sample_every, bit<1> marks, bit<32> mark_over, bit<8> weight_shift,
                   Threshold good_to_bad, Threshold bad_to_good, Threshold in_good,
                   Threshold in_bad) {
@@ -431,7 +431,7 @@ control egress(inout Headers headers, inout Metadata metadata,
                         queue_average.write(standard.egress_port, average);
                     }
                     if (average > (metadata.settings.mark_over << metadata.settings.weight_shift)) {
-                        // What came marked is none of this switch's marks.
+                        // Packets that arrived with a mark do not count as marked by this switch.
                         if (headers.ipv4.isValid() && headers.ipv4.ecn != ECN_NOT_ECT
                                 && headers.ipv4.ecn != ECN_CE) {
                             headers.ipv4.ecn = ECN_CE;

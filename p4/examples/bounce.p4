@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The smallest program worth running, to begin one of your own from: a frame goes back by the port
-// it came by, with its addresses swapped, unless a table names another port; frames are counted.
+// A minimal program as a start for your own: a frame leaves by the port of its arrival, with its
+// addresses swapped, unless a table names another output port. Frames are counted.
 #include <core.p4>
 #define V1MODEL_VERSION 20200408  // indices of any width
 #include <v1model.p4>
@@ -34,7 +34,7 @@ control checking(inout Headers headers, inout Metadata metadata) {
 
 control ingress(inout Headers headers, inout Metadata metadata,
                 inout standard_metadata_t standard) {
-    counter<Port>(512, CounterType.packets_and_bytes) frames;  // by the port they came by
+    counter<Port>(512, CounterType.packets_and_bytes) frames;  // by port of arrival
 
     action bounce() {
         standard.egress_spec = standard.ingress_port;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A program of one's own for a switch in an experiment (experiments/own-program.yaml): routes IPv4
-// (RFC 1812, without ICMP) and counts packets and bytes of each route. Its controller,
-// router_controller.py, fills the table.
+// A user's program for a switch in an experiment (experiments/own-program.yaml). It routes IPv4
+// (RFC 1812, without ICMP), and counts packets and bytes of each route. The controller
+// router_controller.py adds the routes.
 #include <core.p4>
 #include <v1model.p4>
 
 const bit<16> ETHERTYPE_IPV4 = 0x0800;
-const bit<8> LAST_HOP = 1;  // TTL: no further
+const bit<8> LAST_HOP = 1;  // a TTL that forbids forwarding
 
 typedef bit<9> Port;
 typedef bit<48> Mac;
@@ -52,7 +52,7 @@ parser RouterParser(packet_in packet, out Headers headers, inout Metadata metada
 
     state ipv4 {
         packet.extract(headers.ipv4);
-        // Without options: whoever sends some is told nothing, and forwarded nothing.
+        // Packets with options are dropped without an ICMP error.
         verify(headers.ipv4.version == 4 && headers.ipv4.ihl == 5, error.ParserInvalidArgument);
         transition accept;
     }

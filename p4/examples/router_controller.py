@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The controller of router.p4.
 
-It gives the switch the routes that controller.json lists, and prints every second how many packets
-each route has carried. nagi starts it on the host of the switch:
+It adds the routes in controller.json to the switch, and prints packets and bytes of each route
+every second. nagi writes controller.json (docs/switches.md), and starts the controller on the host
+of the switch:
 
     python3 router_controller.py controller.json
 """
@@ -24,7 +25,11 @@ TABLE, FORWARD = "ingress.routes", "ingress.forward"
 
 
 def connect(facts: dict[str, Any]) -> Switch:
-    """Connect to a switch of either target."""
+    """Connect to the switch, which is nagi-switch or bmv2's simple_switch.
+
+    Args:
+        facts: The content of controller.json.
+    """
     if facts["control_socket"] is not None:
         return NagiSwitch(facts["control_socket"])
     return SimpleSwitch(port=facts["thrift_port"], client=find_client_directory())

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// In-band telemetry, after INT-MD of the P4 working group: every switch that a frame passes adds a
-// record of its queue, the last one takes all records off and reports them to its controller.
+// In-band telemetry, after INT-MD of the P4 working group: every switch on the path of a frame adds
+// a record of its queue. The last switch removes all records and reports them to its controller.
 //
-//     Ethernet | Shim | Hop (the latest switch) | ... | Hop (the first switch) | what the frame had
+//     Ethernet | Shim | Hop (the latest switch) | ... | Hop (the first switch) | original payload
 //
-// A switch forwards by destination address. Three tables say what else it does: `sources` has the
-// ports by which hosts send (their frames get a shim), `sinks` those that lead to hosts (frames
-// lose it, and a copy of the records goes to the CPU port), `identity` the number of the switch.
-// A frame grows by 4 bytes and by 12 a switch; MTUs between switches must leave room for it.
-// Records of more than MAX_HOPS switches are not taken: the frame goes on as it is.
+// A switch forwards by destination address. Three tables define its role: `sources` has the ports
+// that hosts send to (their frames get a shim), `sinks` the ports that lead to hosts (the shim is
+// removed, and the records go to the CPU port in a clone), `identity` the number of the switch.
+// A frame grows by 4 bytes, and by 12 bytes per switch; MTUs between switches must allow for this.
+// After MAX_HOPS records, further switches forward a frame without a record.
 #include <core.p4>
 #define V1MODEL_VERSION 20200408  // indices of any width
 #include <v1model.p4>
@@ -33,20 +33,20 @@ header Ethernet {
 }
 
 header Shim {
-    bit<8> hops;  // records that follow
+    bit<8> hops;  // number of records that follow
     bit<8> reserved;
-    bit<16> ethertype;  // of the frame
+    bit<16> ethertype;  // original ethertype of the frame
 }
 
 header Hop {
     bit<32> switch_id;
-    bit<32> queue_packets;  // in the queue when the frame joined it
-    bit<32> queue_us;       // the frame's time in it, microseconds
+    bit<32> queue_packets;  // packets in the queue at the arrival of the frame
+    bit<32> queue_us;       // time of the frame in the queue, in microseconds
 }
 
 @controller_header("packet_in")
 header Report {
-    bit<9> egress_port;  // towards the host
+    bit<9> egress_port;  // the port that leads to the host
     bit<7> padding;
     Mac destination;
     Mac source;
@@ -60,7 +60,7 @@ struct Headers {
     Hop[MAX_HOPS] hops;
 }
 
-// Of a copy only metadata stays.
+// A clone retains only these fields.
 struct Metadata {
     @field_list(REPORT_FIELDS)
     Port egress_port;
@@ -139,7 +139,7 @@ control ingress(inout Headers headers, inout Metadata metadata,
     }
     apply {
         if (standard.parser_error != error.NoError) {
-            drop();  // cut short, or more records than there may be
+            drop();  // the frame is truncated, or has more than MAX_HOPS records
         } else if (destinations.apply().hit && !headers.shim.isValid()) {
             sources.apply();
         }
@@ -200,7 +200,7 @@ control egress(inout Headers headers, inout Metadata metadata,
             TELL(1)
             TELL(2)
             TELL(3)
-            truncate(REPORT_BYTES + HOP_BYTES * (bit<32>)metadata.hops);  // nothing of the frame
+            truncate(REPORT_BYTES + HOP_BYTES * (bit<32>)metadata.hops);  // remove the frame
         } else if (headers.shim.isValid()) {
             if (headers.shim.hops < MAX_HOPS) {
                 identity.apply();

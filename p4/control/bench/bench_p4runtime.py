@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures nagi-p4runtime over nagi-switch on this machine: `make bench-p4runtime`.
+"""Measures nagi-p4runtime with nagi-switch on this machine: `make bench-p4runtime`.
 
     bench_p4runtime.py [writes|reads ...] [--quick] [--json FILE] [--seconds N]
 
-writes  Writes of one entry per second by one client, which waits for an answer when 16 Writes are
-        unanswered, while packets pass at half the highest rate without loss; and the packets that
-        are lost meanwhile
+writes  how many Writes of one entry each a client completes per second, and how many packets are
+        lost meanwhile; packets pass at half the highest rate without loss, and the client has at
+        most 16 unanswered Writes
 reads   how long it takes to write 100,000 routes in one batch, and to read them
 
-Exit status: 0 all targets met, 1 some missed, 2 the benchmark cannot run here.
+Exit status: 0 all targets met, 1 some targets missed, 2 the benchmark cannot run here.
 """
 
 from __future__ import annotations
@@ -43,18 +43,22 @@ EDGE_INFO = ROOT / "p4" / "edge.p4info.txtpb"
 ENTRIES = 100_000
 MIN_WRITES_PER_S = 1000.0
 MAX_READ_S = 5.0
-WINDOW = 16  # unanswered Writes
-ATTEMPTS = 3  # at a trial in which other programs had the processor
+WINDOW = 16  # maximum number of unanswered Writes
+ATTEMPTS = 3  # at a trial, if packets were lost because other programs had the processor
 START_S = 30.0
 
 NOTES = """\
 nagi-switch runs on processor 1, with SCHED_FIFO. The source of packets, which never sleeps, the
-server, and the client, which is Python, too, share the other processors at the same priority
-(nice -20). Packets are 1,000 bytes long and take one of 1,000 routes."""
+server and the client share the other processors at equal priority (nice -20). Server and client
+are written in Python. Packets are 1,000 bytes long and take one of 1,000 routes."""
 
 
 class Client:
-    """The primary client of the P4Runtime server at `address`, which writes routes of edge.p4."""
+    """The primary client of a P4Runtime server, which writes routes of edge.p4.
+
+    Args:
+        address: Address of the server.
+    """
 
     def __init__(self, address: str) -> None:
         options = [("grpc.max_send_message_length", -1)]
@@ -87,7 +91,7 @@ class Client:
             time.sleep(0.1)
 
     def make_insertion(self, number: int) -> p4r.Update:
-        """Return the update that inserts the `number`th route, which no packet takes."""
+        """Return the update that inserts a route, one per `number`, which no packet takes."""
         update = p4r.Update(type=p4r.Update.INSERT)
         entry = update.entity.table_entry
         entry.table_id = self._table
@@ -111,7 +115,7 @@ class Client:
         self._stub.Write(self.make_request(*updates))
 
     def write_for(self, seconds: float) -> int:
-        """Write one route after the other, and return how many were answered in `seconds`."""
+        """Write routes for `seconds`, and return how many Writes were answered in this time."""
         unanswered: deque[Any] = deque()
         written = 0
         end = time.monotonic() + seconds
@@ -121,10 +125,10 @@ class Client:
             written += 1
             if len(unanswered) == WINDOW:
                 unanswered.popleft().result()
-        late = len(unanswered)
+        late_answers = len(unanswered)
         for write in unanswered:
             write.result()
-        return written - late
+        return written - late_answers
 
     def count_routes(self) -> int:
         """Read all routes, and return their number."""
@@ -135,7 +139,7 @@ class Client:
 
 @contextmanager
 def serve(switch: NagiSwitch) -> Iterator[Client]:
-    """Run nagi-p4runtime over a running switch, and yield a client of it."""
+    """Run nagi-p4runtime for a running nagi-switch, and yield a client."""
     with tempfile.TemporaryDirectory(prefix="nagi-bench-") as directory:
         address = f"unix:{directory}/sock"
         program = str(Path(sys.executable).with_name("nagi-p4runtime"))
@@ -153,7 +157,7 @@ def serve(switch: NagiSwitch) -> Iterator[Client]:
 
 
 def measure_writes(bench: Bench) -> None:
-    """Measure Writes per second under load, and the packets that are lost meanwhile."""
+    """Measure Writes per second while packets pass, and count the packets lost meanwhile."""
     switch = NagiSwitch(bench, ROUTES, "af_xdp")
     with switch:
         load = find_throughput(bench.lab, switch, bench.choose_length(2, 1))
@@ -168,13 +172,13 @@ def measure_writes(bench: Bench) -> None:
             sent = pool.submit(run_count_trial, bench.lab, switch.pid, rate, BURST, seconds)
             time.sleep(0.5)  # until packets pass
             writes = client.write_for(seconds - 1) / (seconds - 1)
-            done = sent.result()
-        trials.append({"writes": writes, "load": done.to_json()})
-        if not (done.lost and done.held_up):
+            trial = sent.result()
+        trials.append({"writes": writes, "load": trial.to_json()})
+        if not (trial.lost and trial.held_up):
             break
     bench.rows.append(
         Row(
-            f"Writes per second, while {done.offered_rate / 1e3:.0f} kpps pass",
+            f"Writes per second, while {trial.offered_rate / 1e3:.0f} kpps pass",
             f"{writes:.0f}",
             f"{load.lossless / 1e3:.0f} kpps without loss",
             target=f">= {MIN_WRITES_PER_S:.0f}",
@@ -183,10 +187,10 @@ def measure_writes(bench: Bench) -> None:
     )
     bench.rows.append(
         Row(
-            f"  packets lost meanwhile, of {done.source['frames']}",
-            f"{done.lost}{' (others had the processor)' if done.lost and done.held_up else ''}",
+            f"  packets lost meanwhile, of {trial.source['frames']}",
+            f"{trial.lost}{' (others had the processor)' if trial.lost and trial.held_up else ''}",
             target="0",
-            verdict=judge(done.lost == 0),
+            verdict=judge(trial.lost == 0),
         )
     )
     bench.details["writes"] = trials

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The controller of a switch with edge.p4: it answers packets at the CPU port by ICMP errors."""
+"""The controller of a switch with edge.p4, which answers packets at the CPU port by ICMP errors."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from nagi_p4.switch import Switch
 
 
 class EdgeController:
-    """Sends the ICMP errors that a router's kernel would send.
+    """A controller that sends the ICMP errors that the kernel of a router would send.
 
     Args:
-        addresses: The switch's own IP address at each port, by the port's number.
+        addresses: The IP address of the switch at each port, by port number.
     """
 
     def __init__(self, addresses: Mapping[int, str]) -> None:
@@ -24,12 +24,15 @@ class EdgeController:
     def serve(self, switch: Switch) -> dict[str, Any]:
         """Answer the packets that have reached the CPU port since the last call.
 
+        A packet gets no answer if its port has no address, if the RFCs forbid an answer, or if
+        too many errors were sent recently (icmp.RateLimiter).
+
         Returns:
             All events since the last call, as Switch.read_events() returns them.
 
         Raises:
             Refused: The switch refused to send an answer.
-            OSError: The switch is gone.
+            OSError: The connection to the switch is lost.
         """
         events = switch.read_events()
         for event in events["packets"]:

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds the table entries of p4/edge.p4 that implement a run plan, and reads its counters.
 
-For a node of a plan, pure functions compute the switch's ports and operations. The impairments of a
-port (`imposes`) are JSON, in the format of experiments/schemas/plan.schema.json.
+Pure functions compute the ports of a switch, and the operations that configure the switch, from
+the run plan. The impairments that a port applies (`imposes`) are JSON, in the format of
+experiments/schemas/plan.schema.json.
 
-edge.p4 compares probabilities with draws of 32 bits: a probability p is encoded as round(p x 2^32).
+edge.p4 compares each probability with a random number of 32 bits. A probability p is therefore
+encoded as round(p x 2^32).
 """
 
 from __future__ import annotations
@@ -16,29 +18,29 @@ from typing import Any, Mapping, NamedTuple, Optional, Protocol, Sequence
 from nagi_p4.operations import Operation, parse_number
 from nagi_p4.switch import Switch
 
-# Names of tables, actions, counters in edge.p4.
+# Names of tables, actions and counters in edge.p4.
 IPV4_ROUTES, IPV6_ROUTES, FORWARD = "ingress.ipv4_routes", "ingress.ipv6_routes", "ingress.forward"
 PORTS, IMPOSE = "egress.ports", "egress.impose"
 RECEIVED, SENT, LOSSES, MARKED = "ingress.received", "egress.sent", "egress.losses", "egress.marked"
 DROPS, REPORTED = "ingress.drops", "ingress.told"
 TELEMETRY_SESSION = 1
 NO_INTERFACE = 510  # the port through which telemetry samples recirculate; it has no interface
-CPU_PORT = 509  # packets to and from the controller use it
+CPU_PORT = 509  # the port of packets to and from the controller
 _PORTS = 512  # DROPS and REPORTED count per cause and port, at index cause x _PORTS + port
-# The causes for which edge.p4 drops packets or reports them to the controller, by number.
+# Why edge.p4 drops a packet or reports it to the controller. The index is the number in edge.p4.
 CAUSES = (
     *("malformed", "bad checksum", "last hop", "no route"),
     *("not IP", "too big", "link scope"),
 )
 LAST_HOP, TOO_BIG = CAUSES.index("last hop"), CAUSES.index("too big")
-LINK_SCOPE = "link scope"  # the cause of packets that no router forwards: IGMP, MLD
+LINK_SCOPE = "link scope"  # the cause for packets that routers never forward, such as IGMP and MLD
 MAX_WEIGHT_SHIFT = 12
 
 PROBABILITY_BITS = 32
 
 
 class PlannedPort(Protocol):
-    """A port of a switch, in a run plan."""
+    """A port of a switch in a run plan: see SwitchPortPlan in nagi_contracts/plan/switch.py."""
 
     @property
     def number(self) -> int: ...
@@ -53,7 +55,7 @@ class PlannedPort(Protocol):
 
 
 class PlannedRoute(Protocol):
-    """A route of a switch, in a run plan."""
+    """A route of a switch in a run plan: a destination prefix, and the link that leads to it."""
 
     @property
     def destination(self) -> str: ...
@@ -62,10 +64,10 @@ class PlannedRoute(Protocol):
 
 
 class Macs(NamedTuple):
-    """MAC addresses at the ends of a link: of the switch's own port and of the neighbour."""
+    """The MAC addresses at both ends of a link of a switch."""
 
-    own: str
-    neighbour: str
+    own: str  # of the switch's port
+    neighbour: str  # of the node at the other end
 
 
 class Port(NamedTuple):
@@ -73,37 +75,38 @@ class Port(NamedTuple):
 
     number: int
     link: str
-    queue: dict[str, int]  # keys of the operation queue_set and of nagi-switch's configuration
-    packet_bytes: Optional[int]  # size of a full-size packet; None if no flow determines it
+    queue: dict[str, int]  # limits, with the keys of the operation queue_set; {} if unlimited
+    packet_bytes: Optional[int]  # IP bytes of a full-size packet; None if no flow determines them
 
 
 def encode_probability(probability: float) -> int:
-    """Encode a probability for edge.p4: 0 is never, 2^32 is always."""
+    """Encode a probability for edge.p4: 0 stands for never, 2^32 for always."""
     return round(probability * (1 << PROBABILITY_BITS))
 
 
 def read_pipeline() -> bytes:
-    """Read the JSON that the P4 compiler made of edge.p4.
+    """Read edge.json, which the P4 compiler made of edge.p4.
 
-    The agent's file has it in the same directory as this module; otherwise it is in the checkout.
+    The file into which hosts/agent/bundle.py packs the agent has edge.json next to this module.
+    Elsewhere, read p4/edge.json of the source tree.
 
     Raises:
-        OSError: The file is missing.
+        OSError: There is no edge.json.
     """
-    bundled = resources.files("nagi_p4").joinpath("edge.json")
-    if bundled.is_file():
-        return bundled.read_bytes()
+    agent_copy = resources.files("nagi_p4").joinpath("edge.json")
+    if agent_copy.is_file():
+        return agent_copy.read_bytes()
     with open(os.path.join(os.path.dirname(__file__), "..", "..", "edge.json"), "rb") as file:
         return file.read()
 
 
-def plan_ports(planned: Sequence[PlannedPort]) -> list[Port]:
-    """Return a switch's ports with their queues.
+def plan_ports(planned_ports: Sequence[PlannedPort]) -> list[Port]:
+    """Return the ports of a switch with the rates and depths of their queues.
 
-    A queue has a limit only if the plan gives one: without a rate, packets leave at once.
+    A rate or depth that the plan does not give is missing in `queue`, and is then unlimited.
     """
     ports = []
-    for port in planned:
+    for port in planned_ports:
         imposes = port.imposes or {}
         limit = imposes.get("queue") or {}
         queue = {
@@ -125,19 +128,22 @@ def plan_ports(planned: Sequence[PlannedPort]) -> list[Port]:
 
 def build_operations(
     routes: Sequence[PlannedRoute],
-    planned: Sequence[PlannedPort],
+    planned_ports: Sequence[PlannedPort],
     macs: Mapping[str, Macs],
     mtus: Mapping[str, int],
 ) -> list[Operation]:
-    """Build the operations that give a switch its routes, impairments and telemetry session.
+    """Build the operations that set the routes, impairments and telemetry session of a switch.
 
     Args:
-        routes: The switch's routes.
-        planned: Its ports.
-        macs: MAC addresses at the ends of its links, by the link's name.
-        mtus: MTU of its links in bytes of IP, by the link's name.
+        routes: The routes of the switch.
+        planned_ports: The ports of the switch.
+        macs: MAC addresses at both ends of each link, by link name.
+        mtus: MTU of each link in bytes of IP, by link name.
+
+    Raises:
+        ValueError: edge.p4 does not support an impairment of a port.
     """
-    numbers = {port.link: port.number for port in planned}
+    numbers = {port.link: port.number for port in planned_ports}
     operations: list[Operation] = []
     for route in routes:
         link = route.link
@@ -150,11 +156,11 @@ def build_operations(
                 "data": [numbers[link], macs[link].own, macs[link].neighbour, mtus[link]],
             }
         )
-    for port in planned:
+    for port in planned_ports:
         operations += _build_port_operations(
             port.number, port.imposes or {}, port.sample_every or 0
         )
-    if any(port.sample_every for port in planned):
+    if any(port.sample_every for port in planned_ports):
         operations.append({"op": "mirror_add", "session": TELEMETRY_SESSION, "port": NO_INTERFACE})
     return operations
 
@@ -162,7 +168,7 @@ def build_operations(
 def _build_port_operations(
     port: int, imposes: Mapping[str, Any], sample_every: int
 ) -> list[Operation]:
-    """Build the entry for a port that drops, marks or samples packets; none for other ports."""
+    """Return the entry for a port that drops, marks or samples packets; [] for other ports."""
     loss = _encode_loss(imposes.get("loss") or {"model": "none"})
     marks = _encode_marking(imposes.get("mark"))
     if not any((sample_every, *marks, *loss)):
@@ -179,7 +185,15 @@ def _build_port_operations(
 
 
 def _encode_loss(loss: Mapping[str, Any]) -> tuple[int, int, int, int]:
-    """Encode a loss model as probabilities: good to bad, bad to good, loss in good, loss in bad."""
+    """Encode a loss model as a Gilbert-Elliott model.
+
+    Returns:
+        The encoded probabilities of a transition from good to bad, of a transition from bad to
+        good, of a loss in the good state, and of a loss in the bad state.
+
+    Raises:
+        ValueError: edge.p4 does not support the loss model.
+    """
     if loss["model"] == "none":
         return 0, 0, 0, 0
     if loss["model"] == "bernoulli":
@@ -195,35 +209,48 @@ def _encode_loss(loss: Mapping[str, Any]) -> tuple[int, int, int, int]:
 
 
 def _encode_marking(mark: Optional[Mapping[str, Any]]) -> tuple[int, int, int]:
-    """Encode a marking rule as a flag, its threshold in packets and the shift of its average."""
+    """Encode an ECN marking rule for edge.p4.
+
+    Returns:
+        1 if the port marks packets, else 0; the threshold in packets; and s if the moving average
+        of the queue length gives new samples a weight of 2^-s.
+    """
     if mark is None:
         return 0, 0, 0
     shift = find_weight_shift(mark["weight"])
     if mark.get("threshold_packets") is None or shift is None:
-        raise ValueError("edge.p4 marks over a number of packets, with a weight of 2^-shift")
+        raise ValueError(
+            "edge.p4 marks packets only by a threshold in packets and a weight that is a power of 2"
+        )
     return 1, mark["threshold_packets"], shift
 
 
 def find_weight_shift(weight: float) -> Optional[int]:
-    """Return the shift for which 2^-shift is `weight`, a moving average's; None if none is."""
+    """Return s if a weight is 2^-s, with an integer s from 0 to MAX_WEIGHT_SHIFT; otherwise None.
+
+    Args:
+        weight: The weight of a new sample in a moving average.
+    """
     for shift in range(MAX_WEIGHT_SHIFT + 1):
         if weight == 2.0**-shift:
             return shift
     return None
 
 
-def read_counters(switch: Switch, planned: Sequence[PlannedPort]) -> dict[str, Any]:
-    """Read the counters of edge.p4, all of them in packets.
+def read_counters(switch: Switch, planned_ports: Sequence[PlannedPort]) -> dict[str, Any]:
+    """Read the counters of edge.p4, which count packets.
 
     Returns:
-        "ports": a dict per port: "number", "received", "sent", "lost", "marked"; "drops": packets
-        dropped in ingress, by cause; "told": packets reported to the controller, by cause;
-        "from_controller": packets that came from the controller.
+        A dict with the keys
+        "ports": one dict per port: "number", "received", "sent", "lost", "marked";
+        "drops": packets dropped in ingress, by cause;
+        "told": packets reported to the controller, by cause;
+        "from_controller": packets received from the controller.
     """
     ports = []
     drops = dict.fromkeys(CAUSES, 0)
     reported = dict.fromkeys((CAUSES[LAST_HOP], CAUSES[TOO_BIG]), 0)
-    for port in planned:
+    for port in planned_ports:
         number = port.number
         counts = {
             name: switch.read_counter(counter, number)[0]
@@ -235,7 +262,7 @@ def read_counters(switch: Switch, planned: Sequence[PlannedPort]) -> dict[str, A
             )
         }
         ports.append({"number": number, **counts})
-    for number in (*(port.number for port in planned), CPU_PORT):
+    for number in (*(port.number for port in planned_ports), CPU_PORT):
         for cause_number, cause in enumerate(CAUSES):
             drops[cause] += switch.read_counter(DROPS, cause_number * _PORTS + number)[0]
             if cause in reported:
@@ -245,15 +272,18 @@ def read_counters(switch: Switch, planned: Sequence[PlannedPort]) -> dict[str, A
 
 
 class Sample(NamedTuple):
-    """The state of a port's queue as one packet left it: edge.p4's digest, in its order."""
+    """The state of a port's queue when a packet left the queue.
+
+    The fields are those of the digest of edge.p4, in the same order.
+    """
 
     port: int
-    left_us: int  # by the switch's clock
+    left_us: int  # time at which the packet left the queue, by the switch's clock
     depth_at_enqueue: int  # packets
-    depth_at_dequeue: int
+    depth_at_dequeue: int  # packets
     in_queue_us: int
 
 
 def parse_sample(digest: Mapping[str, Any]) -> Sample:
-    """Return the sample that a digest of edge.p4 carries."""
+    """Convert a digest of edge.p4, as Switch.read_digests() returns it, to a sample."""
     return Sample(*(parse_number(value) for value in digest["values"]))

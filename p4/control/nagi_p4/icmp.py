@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """ICMP errors of a router that forwards by edge.p4: "time exceeded" and "packet too big".
 
-These are pure functions. controller.py decides when an error is sent.
+The functions only build packets. controller.py decides when to send them.
 
 IPv4: RFC 792, RFC 1191 (next-hop MTU), RFC 1812, section 4.3.2. IPv6: RFC 4443, RFC 8201.
 """
@@ -14,10 +14,10 @@ from typing import NamedTuple, Optional
 
 from nagi_p4 import edge
 
-MAX_IPV4_BYTES = 576  # of an error (RFC 1812, 4.3.2.3)
-MAX_IPV6_BYTES = 1280  # RFC 4443, 2.4 (c)
+MAX_IPV4_BYTES = 576  # of a packet with an error, headers included (RFC 1812, 4.3.2.3)
+MAX_IPV6_BYTES = 1280  # of a packet with an error, headers included (RFC 4443, 2.4 (c))
 ERRORS_PER_S = 100  # on average
-BURST = 50  # errors in a row
+BURST = 50  # errors that may be sent at once
 
 _ETHERNET, _VLAN_TAG = 14, 4
 _VLAN, _IPV4, _IPV6 = 0x8100, 0x0800, 0x86DD
@@ -25,21 +25,21 @@ _IPV4_HEADER, _IPV6_HEADER, _ICMP_HEADER = 20, 40, 8
 _ICMP, _ICMPV6 = 1, 58
 _TTL = 64
 _INTERNETWORK_CONTROL = 6 << 5  # precedence of errors (RFC 1812, 4.3.2.5)
-_DO_NOT_FRAGMENT = 0x4000  # so that the identification may be 0 (RFC 6864)
+_DO_NOT_FRAGMENT = 0x4000  # with this flag, the identification field may be 0 (RFC 6864)
 _UNREACHABLE, _FRAGMENTATION_NEEDED = 3, 4  # type and code
 _TIME_EXCEEDED, _TOO_BIG_V6, _TIME_EXCEEDED_V6 = 11, 2, 3
-# ICMP messages of these types are never answered by an error: errors and redirects
+# A router never answers ICMP messages of these types by an error. They are errors and redirects
 # (RFC 1812, 4.3.2.7).
 _ERRORS_V4 = {3, 4, 5, 11, 12}
 _FIRST_QUERY_V6, _REDIRECT_V6 = 128, 137
 
 
 class PacketIn(NamedTuple):
-    """A packet that edge.p4 sent to the controller: the fields of header `packet_in`, the frame."""
+    """A packet that edge.p4 sent to the controller: its header `packet_in`, and the frame."""
 
     ingress_port: int
     cause: int  # index into edge.CAUSES
-    mtu: int
+    mtu: int  # of the link to the next hop, in bytes; only for the cause "too big"
     frame: bytes
 
 
@@ -50,25 +50,27 @@ def parse_packet_in(data: bytes) -> PacketIn:
         ValueError: `data` is too short for the header `packet_in`.
     """
     if len(data) < 4:
-        raise ValueError(f"{len(data)} bytes are no packet of edge.p4 to its controller")
+        raise ValueError(f"{len(data)} bytes are too short for the header packet_in of edge.p4")
     first, mtu = struct.unpack_from("!HH", data)
     return PacketIn(first >> 7, first & 7, mtu, data[4:])
 
 
 def build_packet_out(frame: bytes) -> bytes:
-    """Prepend the header `packet_out`, by which edge.p4 routes `frame` like any received packet."""
+    """Prepend the header `packet_out`, which makes edge.p4 route `frame` like a received packet."""
     return b"\0\0" + frame
 
 
 def build_error(packet: PacketIn, switch_address: str) -> Optional[bytes]:
-    """Build the frame that answers a packet, or return None if the RFCs forbid an answer.
+    """Build the ICMP error that answers a packet.
 
     Args:
         packet: The packet that the switch could not forward.
         switch_address: IP address of the switch at the port by which the packet arrived.
 
     Returns:
-        A frame for build_packet_out(), without MAC addresses: edge.p4 fills them in.
+        A frame for build_packet_out(), with MAC addresses of zeros, which edge.p4 replaces. None if
+        the RFCs forbid an answer, if `switch_address` is of the other IP version, or if the cause
+        is neither "last hop" nor "too big".
     """
     ip, ethertype = _ETHERNET, int.from_bytes(packet.frame[12:14], "big")
     while ethertype == _VLAN:
@@ -83,12 +85,12 @@ def build_error(packet: PacketIn, switch_address: str) -> Optional[bytes]:
         return None
     if answer is None:
         return None
-    # The answer keeps the VLAN tags of the packet.
+    # The answer has the VLAN tags of the packet.
     return bytes(12) + packet.frame[12:ip] + answer
 
 
 def _build_ipv4_error(quoted: bytes, packet: PacketIn, switch_address: str) -> Optional[bytes]:
-    """Build the IPv4 packet that answers the packet `quoted`, or return None if none may."""
+    """Build the ICMP error for the IPv4 packet `quoted`; return None if it must not be answered."""
     if len(quoted) < _IPV4_HEADER:
         return None
     header = (quoted[0] & 15) * 4
@@ -98,7 +100,7 @@ def _build_ipv4_error(quoted: bytes, packet: PacketIn, switch_address: str) -> O
         return None
     if protocol == _ICMP and quoted[header : header + 1] in {bytes([n]) for n in _ERRORS_V4}:
         return None
-    # Ethernet may have padded the frame: only the IP packet is quoted.
+    # Leave out the bytes with which Ethernet may have padded the packet.
     whole = quoted[: int.from_bytes(quoted[2:4], "big")]
     quote = whole[: MAX_IPV4_BYTES - _IPV4_HEADER - _ICMP_HEADER]
     if packet.cause == edge.TOO_BIG:
@@ -126,7 +128,7 @@ def _build_ipv4_error(quoted: bytes, packet: PacketIn, switch_address: str) -> O
 
 
 def _build_ipv6_error(quoted: bytes, packet: PacketIn, switch_address: str) -> Optional[bytes]:
-    """Build the IPv6 packet that answers the packet `quoted`, or return None if none may."""
+    """Build the ICMP error for the IPv6 packet `quoted`; return None if it must not be answered."""
     if len(quoted) < _IPV6_HEADER:
         return None
     source, destination = quoted[8:24], quoted[24:40]
@@ -158,7 +160,10 @@ def _is_host_v4(address: bytes) -> bool:
 
 
 def _insert_checksum(data: bytes, offset: int, pseudo_header: bytes = b"") -> bytes:
-    """Return `data` with the Internet checksum (RFC 1071) at `offset`, where it has zeros."""
+    """Replace the two bytes of `data` at `offset`, which are zeros, by the Internet checksum.
+
+    The checksum (RFC 1071) covers `pseudo_header` and `data`.
+    """
     summed = pseudo_header + data
     summed += bytes(len(summed) % 2)
     total = sum(struct.unpack(f"!{len(summed) // 2}H", summed))
@@ -168,11 +173,11 @@ def _insert_checksum(data: bytes, offset: int, pseudo_header: bytes = b"") -> by
 
 
 class RateLimiter:
-    """A token bucket for errors (RFC 1812, 4.3.2.8; RFC 4443, 2.4 (f)).
+    """A token bucket that limits the rate of errors (RFC 1812, 4.3.2.8; RFC 4443, 2.4 (f)).
 
     Args:
-        per_s: Errors per second, on average.
-        burst: Errors that may be sent at once.
+        per_s: Maximum mean rate, in errors per second.
+        burst: Number of errors that may be sent at once.
     """
 
     def __init__(self, per_s: int = ERRORS_PER_S, burst: int = BURST) -> None:
@@ -182,7 +187,7 @@ class RateLimiter:
         self._last_us: Optional[int] = None
 
     def admit(self, time_us: int) -> bool:
-        """Return whether an error may be sent at `time_us`; if so, take its token.
+        """Return whether an error may be sent at `time_us`, and take a token if it may.
 
         Args:
             time_us: Time in microseconds, by any clock that does not go back.

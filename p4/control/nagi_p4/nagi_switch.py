@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nagi-switch, controlled over its control socket.
+"""A client for the control socket of nagi-switch.
 
-Every operation is one line of JSON, and so is every answer. Only the owner of the socket may use
-it.
+Every operation is one line of JSON, and every answer is one line of JSON. Only the owner of the
+socket may connect.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ class NagiSwitch(Switch):
     """A connection to a running nagi-switch.
 
     Args:
-        path: Path of its control socket, of any length.
-        timeout_s: How long to wait for an answer, in seconds.
+        path: Path of the control socket of nagi-switch, of any length.
+        timeout_s: How long to wait for the connection and for each answer, in seconds.
 
     Raises:
         OSError: No nagi-switch listens at `path`.
@@ -38,8 +38,8 @@ class NagiSwitch(Switch):
         except OSError as error:
             raise OSError(
                 error.errno,
-                f"nobody listens here ({error.strerror}); give the control socket of a running "
-                "nagi-switch",
+                f"no nagi-switch listens at this path ({error.strerror}); give the control socket "
+                "of a running nagi-switch",
                 path,
             ) from None
 
@@ -56,12 +56,16 @@ class NagiSwitch(Switch):
         return answers
 
     def read_account(self) -> dict[str, Any]:
-        """Return nagi-switch's account: what it has received, sent and dropped so far."""
+        """Return the counters of nagi-switch so far: packets received, sent and dropped.
+
+        The format is that of the file which nagi-switch writes at its end (`account` in its
+        configuration).
+        """
         account: dict[str, Any] = self.perform({"op": "show"})["account"]
         return account
 
     def stop(self) -> None:
-        """End nagi-switch, which then writes its files and exits."""
+        """Let nagi-switch write its files and exit."""
         self.perform({"op": "stop"})
 
     def close(self) -> None:
@@ -70,9 +74,9 @@ class NagiSwitch(Switch):
             self._socket = None
 
     def _request(self, operation: Operation) -> Answer:
-        """Send an operation and return its answer, be it performed or refused."""
+        """Send an operation and return its answer, whose "ok" is false if it was refused."""
         if self._socket is None:
-            raise OSError(f"{self._path}: it has been closed")
+            raise OSError(f"{self._path}: the connection has been closed")
         try:
             self._socket.sendall(json.dumps(operation).encode() + b"\n")
             while b"\n" not in self._unread:
@@ -81,7 +85,7 @@ class NagiSwitch(Switch):
                     raise OSError(f"{self._path}: nagi-switch ended without an answer")
                 self._unread += more
         except OSError:
-            # After a timeout, the late answer would be taken for the answer to the next operation.
+            # After a timeout, the late answer would be mistaken for that of the next operation.
             self.close()
             raise
         line, _, self._unread = self._unread.partition(b"\n")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operations of a switch: JSON objects that are the same for all targets.
+"""The operations of a switch: JSON objects with one format for all kinds of switches.
 
-p4/switch/daemon/operations.hpp and controller.hpp list them.
+p4/switch/daemon/operations.hpp and controller.hpp list the operations.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import ipaddress
 import re
 from typing import Any, Optional, Union
 
-Operation = dict[str, Any]
-Answer = dict[str, Any]
-Number = Union[int, str]  # "0x..." of any width, or an address
+Operation = dict[str, Any]  # {"op": NAME, ...}
+Answer = dict[str, Any]  # {"ok": true, ...}, or {"ok": false, "error": MESSAGE, "code": CODE}
+Number = Union[int, str]  # a string is "0x..." of any width, or an address
 
-# The reasons for which a switch refuses an operation.
+# Codes of the reasons for which a switch refuses an operation.
 INVALID = "invalid"
 NOT_FOUND = "not_found"
 ALREADY_EXISTS = "already_exists"
@@ -26,15 +26,17 @@ CODES = (
     *(RESOURCE_EXHAUSTED, FAILED_PRECONDITION, UNSUPPORTED),
 )
 
-_BATCH_INDEX = re.compile(r"operations\.(\d+)")  # which operation of a batch nagi-switch refused
+# The index of the refused operation in nagi-switch's error message for a batch.
+_BATCH_INDEX = re.compile(r"operations\.(\d+)")
 
 
 class Refused(Exception):
-    """An operation that the switch, or its client here, did not perform.
+    """The error for an operation that the switch, or the client in this package, refused.
 
     Attributes:
-        code: The reason, one of CODES; None if it is unknown.
-        index: Which operation of perform_all() was refused, counted from 0; None for perform().
+        code: The reason, one of CODES; None if the reason is unknown.
+        index: Index of the refused operation in the argument of perform_all(); None for perform(),
+            or if it is unknown.
     """
 
     def __init__(
@@ -46,7 +48,7 @@ class Refused(Exception):
 
     @classmethod
     def from_answer(cls, operation: Operation, answer: Answer) -> Refused:
-        """Make the exception for an answer of nagi-switch whose "ok" is false."""
+        """Make the exception for the answer of nagi-switch to an operation that it refused."""
         match = _BATCH_INDEX.match(answer["error"]) if operation.get("op") == "batch" else None
         return cls(
             f"nagi-switch: {answer['error']}",
@@ -56,7 +58,7 @@ class Refused(Exception):
 
 
 def parse_number(value: Any) -> int:
-    """Return the number that a value of an operation stands for.
+    """Convert a number or address in an operation to an integer.
 
     Args:
         value: An integer, "0x...", or an IPv4, IPv6 or MAC address.

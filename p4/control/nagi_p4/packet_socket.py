@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Raw sockets, by which a controller reaches the CPU port of bmv2's simple_switch."""
+"""Raw sockets, through which a controller reaches the CPU port of bmv2's simple_switch."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ _MAX_FRAME = 65536
 
 
 class PacketSocket:
-    """A raw socket at one end of a veth pair, whose other end is the switch's port.
+    """A raw socket at one end of a veth pair whose other end is the CPU port of the switch.
 
-    It needs CAP_NET_RAW.
+    The process needs CAP_NET_RAW.
+
+    Args:
+        interface: Name of the interface at this end.
 
     Raises:
-        OSError: There is no interface of this name, or this process may not read from it.
+        OSError: There is no such interface, or this process may not read from it.
     """
 
     def __init__(self, interface: str) -> None:
@@ -26,7 +29,7 @@ class PacketSocket:
         except OSError as error:
             self._socket.close()
             raise OSError(
-                error.errno, f"no packets from here ({error.strerror})", interface
+                error.errno, f"cannot receive packets ({error.strerror})", interface
             ) from None
         self._socket.setblocking(False)
 

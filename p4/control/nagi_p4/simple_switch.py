@@ -1,22 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bmv2's simple_switch, controlled over its Thrift server (simple_switch_client.py).
+"""bmv2's simple_switch, controlled through its Thrift server (simple_switch_client.py).
 
-Limits of bmv2, and how operations deal with them:
-- rates in bit/s: refused. `compute_packet_rate` converts them for packets of one size, because bmv2
-  counts packets;
-- depths in bytes, overhead: refused. A depth in packets is per priority, as in nagi-switch;
-- several operations as one: they are performed one by one. The first refused operation ends the
-  batch, and the operations before it stay performed; the error says how many those were;
-- another pipeline at run time: only if simple_switch was started with --enable-swap. A pipeline
-  that it cannot run ends it, and nothing can check the pipeline before;
-- hits of entries, clone sessions of another controller: simple_switch does not report them;
-- truncated clones: refused;
-- packets from and to the controller: through the other end of the CPU port's interface;
-- counts of packets that queues dropped: not available;
-- a seed for random(): not available, so runs do not repeat.
+How operations deal with the limits of bmv2:
+- Rates in bit/s are refused, because bmv2 limits packets per second. `compute_packet_rate` converts
+  a rate in bit/s for packets of one size.
+- Depths in bytes and an overhead are refused. A depth in packets applies to each priority, as in
+  nagi-switch.
+- The operations of a batch are performed one by one. The first refused operation ends the batch.
+  The operations before the refused one remain in effect; the error gives the index of the refused
+  one.
+- The pipeline can be replaced only if simple_switch was started with --enable-swap. simple_switch
+  exits if it cannot run the new pipeline, and it has no function that checks a pipeline.
+- Hits of entries, and clone sessions of other controllers, are not reported.
+- Truncated clones are refused.
+- Packets from and to the controller pass through the other end of the CPU port's interface.
+- Counts of packets that queues dropped are not available.
+- random() has no seed, so runs cannot be repeated exactly.
 
-simple_switch's Thrift server listens on all addresses: nagi/backends/switch/host/bmv2.py starts it
-so that only its own host reaches it.
+The Thrift server listens on all addresses. nagi/backends/switch/host/bmv2.py starts simple_switch
+so that only processes on its own host can connect.
 """
 
 from __future__ import annotations
@@ -43,16 +45,16 @@ from nagi_p4.simple_switch_client import DEFAULT_PORT, Connection, name_error_co
 from nagi_p4.simple_switch_pipeline import Pipeline
 from nagi_p4.switch import Switch
 
-ENDLESS = 1_000_000  # packets: the depth of a queue that is to have no limit
+ENDLESS = 1_000_000  # the depth, in packets, of a queue without a limit
 
 
 def compute_packet_rate(rate_bps: int, packet_bytes: int, overhead_bytes: int = 0) -> int:
-    """Return the packets per second that make a rate of `rate_bps`, rounded; at least 1.
+    """Convert a rate in bit/s to packets per second, rounded, but at least 1.
 
     Args:
-        rate_bps: The rate, in bit/s.
+        rate_bps: The rate in bit/s.
         packet_bytes: Size of every packet.
-        overhead_bytes: Bytes per packet that count against the rate, but are not in the packet.
+        overhead_bytes: Bytes that the rate counts for each packet in addition to `packet_bytes`.
     """
     return max(1, round(rate_bps / (8 * (packet_bytes + overhead_bytes))))
 
@@ -61,14 +63,16 @@ class SimpleSwitch(Switch):
     """A connection to a running simple_switch.
 
     Args:
-        notifications: Path of the socket where it publishes digests and idle entries (its option
-            --notifications-addr ipc://PATH); None if it does not.
-        port: Port of its Thrift server on this host.
-        client: Directory of bmv2's Python modules; None if Python finds them.
-        cpu_interface: The interface at the other end of its CPU port; None if it has none.
+        notifications: Path of the Unix socket where simple_switch publishes digests and idle
+            entries (its option --notifications-addr ipc://PATH); None to receive none.
+        port: TCP port of the Thrift server on this host.
+        client: Directory of bmv2's Python modules; None if they are on Python's path.
+        cpu_interface: The interface at the other end of the veth pair of the CPU port; None if the
+            switch has no CPU port.
 
     Raises:
-        OSError: No simple_switch listens at `port`.
+        OSError: No simple_switch listens at `port`, or `notifications` or `cpu_interface` cannot
+            be opened.
         Refused: bmv2's Python modules are not installed.
     """
 
@@ -89,31 +93,32 @@ class SimpleSwitch(Switch):
 
     @property
     def epoch_realtime_ns(self) -> int:
-        """Wall-clock time at which the switch's clock was 0, exact to about a millisecond."""
+        """The wall-clock time at which the switch's clock was 0, accurate to about 1 ms."""
         before = time.time_ns()
         elapsed: int = self._connection.switch.get_time_elapsed_us()
         return (before + time.time_ns()) // 2 - elapsed * 1000
 
     def perform_all(self, operations: Sequence[Operation]) -> list[Answer]:
-        done = []
+        result = []
         for index, operation in enumerate(operations):
             try:
-                done.append(self.perform(operation))
+                result.append(self.perform(operation))
             except Refused as refused:
                 raise Refused(
                     f"operation {index} of {len(operations)}: {refused}; bmv2 cannot undo the "
-                    "operations before it: restart it",
+                    "previous operations; restart simple_switch",
                     refused.code,
                     index,
                 ) from None
-        return done
+        return result
 
     def perform(self, operation: Operation) -> Answer:
-        """Perform one operation by the function that _OPERATIONS has for it.
+        """Perform one operation by its function in _OPERATIONS.
 
         Raises:
-            Refused: There is no such operation, its keys are wrong, or simple_switch refused it.
-            OSError: simple_switch is gone.
+            Refused: bmv2 has no such operation, the operation has wrong keys, or simple_switch
+                refused the operation.
+            OSError: The connection to simple_switch is lost.
         """
         arguments = dict(operation)
         op = arguments.pop("op")
@@ -143,12 +148,21 @@ class SimpleSwitch(Switch):
 
 
 def check_pipeline(connection: Connection, program: str, name: str) -> None:
-    """Check that a text is a pipeline's JSON. simple_switch itself can check nothing."""
+    """Check that `program` is the JSON of a pipeline.
+
+    It is not certain that simple_switch can run the pipeline, because simple_switch has no function
+    for such a check.
+    """
     _parse_pipeline(program, name)
 
 
 def set_pipeline(connection: Connection, program: str, name: str) -> None:
-    """Replace the pipeline and all its state."""
+    """Replace the pipeline, and delete the state of the old one.
+
+    Raises:
+        Refused: `program` is not the JSON of a pipeline, or simple_switch was started without
+            --enable-swap.
+    """
     pipeline = _parse_pipeline(program, name)
     try:
         connection.standard.bm_load_new_config(program)
@@ -156,12 +170,12 @@ def set_pipeline(connection: Connection, program: str, name: str) -> None:
     except connection.modules["types"].InvalidSwapOperation as error:
         reason = name_error_code(connection.modules, error)
         raise Refused(
-            f"{name}: simple_switch does not take another program ({reason}); start it with "
-            "--enable-swap",
+            f"{name}: simple_switch refuses to replace its program ({reason}); start simple_switch "
+            "with --enable-swap",
             FAILED_PRECONDITION,
         ) from None
     connection.pipeline = pipeline
-    # simple_switch keeps multicast groups and clone sessions.
+    # A swap does not delete multicast groups and clone sessions.
     for group in traffic.read_multicast(connection)["groups"]:
         traffic.delete_multicast(connection, group["group"])
     for session in tuple(connection.sessions):
@@ -169,7 +183,7 @@ def set_pipeline(connection: Connection, program: str, name: str) -> None:
 
 
 def read_pipeline(connection: Connection) -> Answer:
-    """Return the JSON of the running pipeline."""
+    """Return the running pipeline as {"name": "", "program": JSON}: its name is not known."""
     return {"name": "", "program": connection.standard.bm_get_config()}
 
 
@@ -178,14 +192,14 @@ def _parse_pipeline(program: str, name: str) -> Pipeline:
         return Pipeline(json.loads(program))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Refused(
-            f"{name}: not a program for bmv2 ({type(error).__name__}: {error}); compile it "
-            "with p4c-bm2-ss",
+            f"{name}: not the JSON of a program for bmv2 ({type(error).__name__}: {error}); "
+            "compile the program with p4c-bm2-ss",
             INVALID,
         ) from None
 
 
-# The function that performs an operation. Its parameters are the operation's keys, and it returns
-# the operation's answer without "ok", or None.
+# The function that performs each operation. The parameters of a function are the keys of the
+# operation. A function returns the answer without "ok", or None if the answer is only "ok".
 _OPERATIONS: dict[str, Callable[..., Optional[Answer]]] = {
     "table_add": tables.add_entry,
     "table_modify": tables.modify_entry,

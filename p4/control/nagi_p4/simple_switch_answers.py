@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decodes what simple_switch's Thrift server returns into the answers of operations.
+"""Converts the replies of simple_switch's Thrift server to answers of operations.
 
 The arguments named `reply` are objects of bmv2's Thrift module bm_runtime.
 """
@@ -19,7 +19,7 @@ from nagi_p4.operations import (
     Number,
 )
 
-# The reason for which simple_switch refused an operation, by the name of its Thrift error code.
+# The code of Refused for each error code of simple_switch's Thrift server.
 CODES = {
     "TABLE_FULL": RESOURCE_EXHAUSTED,
     "DUPLICATE_ENTRY": ALREADY_EXISTS,
@@ -45,7 +45,7 @@ CODES = {
     **dict.fromkeys(("INVALID_INDEX", "BAD_RATES_LIST", "WRONG_TABLE_TYPE"), INVALID),
 }
 
-# A meter that has had rates cannot be without: these let all packets pass.
+# Rates that let all packets pass. bmv2 cannot remove the rates of a meter.
 _ENDLESS_PER_US = 1e9
 NO_RATES = ({"per_us": _ENDLESS_PER_US, "burst": 2**31 - 1},) * 2
 
@@ -54,20 +54,20 @@ _ACTION_DATA, _MEMBER, _GROUP = 1, 2, 3
 
 
 def decode_number(octets: bytes) -> Number:
-    """Return a big-endian number as an integer, or as "0x..." if it has more than 64 bits."""
+    """Convert a big-endian number to an integer, or to "0x..." if it has more than 64 bits."""
     value = int.from_bytes(octets, "big")
     return value if value >> 64 == 0 else hex(value)
 
 
 def decode_entry(reply: Any, keys: Sequence[tuple[str, int]]) -> Answer:
-    """Decode an entry of a table.
+    """Convert an entry of a table to the form that Switch.read_entries() yields.
 
     Args:
         reply: The entry, a BmMtEntry.
-        keys: Match kind and width in bits of each key of the table.
+        keys: Match kind and width in bits of each field of the table's key.
 
     Returns:
-        The entry as Switch.read_entries() yields it, without counter and meter.
+        The entry without its counter and meter, which are not part of `reply`.
     """
     pairs = zip(reply.match_key, keys)
     answer: Answer = {
@@ -85,7 +85,13 @@ def decode_entry(reply: Any, keys: Sequence[tuple[str, int]]) -> Answer:
 
 
 def _decode_match(reply: Any, kind: str, bits: int) -> Any:
-    """Decode one element of an entry's match; None stands for any value."""
+    """Convert one element of an entry's match; return None if it matches any value.
+
+    Args:
+        reply: The element, a BmMatchParam.
+        kind: Match kind of the field: bmv2 stores optional fields as ternary ones.
+        bits: Width of the field.
+    """
     if reply.exact is not None:
         return decode_number(reply.exact.key)
     if reply.lpm is not None:
@@ -104,7 +110,10 @@ def _decode_match(reply: Any, kind: str, bits: int) -> Any:
 
 
 def decode_action(reply: Any) -> Answer:
-    """Decode the action, member or group of an entry; {} if a table has no default action."""
+    """Convert a BmActionEntry to a dict with "action" and "data", or "member", or "group".
+
+    Return {} if it has none of these: the default entry of a table without a default action.
+    """
     if reply.action_type == _ACTION_DATA:
         return {
             "action": reply.action_name,
@@ -118,7 +127,7 @@ def decode_action(reply: Any) -> Answer:
 
 
 def decode_member(reply: Any) -> Answer:
-    """Decode a member of an action profile."""
+    """Convert a member of an action profile to the form of Switch.read_members()."""
     return {
         "member": reply.mbr_handle,
         "action": reply.action_name,
@@ -127,13 +136,17 @@ def decode_member(reply: Any) -> Answer:
 
 
 def decode_rates(reply: Sequence[Any]) -> list[dict[str, Any]]:
-    """Decode the rates of a meter; [] if they let all packets pass."""
+    """Convert the rates of a meter to the form of Switch.read_meter(); [] if all packets pass."""
     rates = [{"per_us": rate.units_per_micros, "burst": rate.burst_size} for rate in reply]
     return [] if rates and rates[0]["per_us"] >= _ENDLESS_PER_US else rates
 
 
 class MulticastTree:
-    """The multicast groups of simple_switch, parsed from the JSON that it returns."""
+    """The multicast groups of simple_switch.
+
+    Args:
+        text: The JSON that bm_mc_get_entries() of the Thrift server returns.
+    """
 
     def __init__(self, text: str) -> None:
         tree = json.loads(text)
@@ -146,7 +159,7 @@ class MulticastTree:
         return self._groups.get(group)
 
     def list_groups(self) -> list[Answer]:
-        """Return the groups as Switch.read_multicast() does."""
+        """Return all groups in the form of Switch.read_multicast()."""
         return [
             {
                 "group": group,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bmv2's Thrift client for simple_switch: finds its modules, and connects by them.
+"""Finds bmv2's Thrift client for simple_switch, and connects with it.
 
-The client consists of the modules bm_runtime and sswitch_runtime, which bmv2's build generates.
-They need Thrift's Python library (Debian: python3-thrift).
+The client consists of the Python modules bm_runtime and sswitch_runtime, which the build of bmv2
+generates. These modules need Thrift's Python library (Debian: python3-thrift).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from nagi_p4.simple_switch_pipeline import Pipeline
 
 DEFAULT_PORT = 9090
 CLIENT_VARIABLE = "NAGI_BMV2_PYTHON"
-CONTEXT = 0  # bmv2 numbers contexts; simple_switch has one
+CONTEXT = 0  # the only context of simple_switch; most Thrift calls take its number
 _INSTALL = "install bmv2 (https://github.com/p4lang/behavioral-model) with its Python modules"
 
 
@@ -29,8 +29,9 @@ def find_client_directory() -> Optional[str]:
     """Return the directory of bmv2's Python modules.
 
     Returns:
-        The value of the environment variable NAGI_BMV2_PYTHON, else the directory in
-        simple_switch's prefix, else None: the modules may still be where Python looks for modules.
+        The value of the environment variable NAGI_BMV2_PYTHON if it is set. Otherwise the directory
+        under the prefix in which simple_switch is installed, or None if that prefix has no modules.
+        After None, the modules may still be on Python's path.
     """
     directory = os.environ.get(CLIENT_VARIABLE)
     if directory:
@@ -48,11 +49,13 @@ def find_client_directory() -> Optional[str]:
 
 
 def find_problem(executable: str = "simple_switch", client: Optional[str] = None) -> Optional[str]:
-    """Return why simple_switch cannot be run and controlled here, with the cure, or None.
+    """Return an error message with a cure if simple_switch cannot be run or controlled here.
+
+    Return None if there is no problem.
 
     Args:
-        executable: simple_switch: a path, or a name on PATH.
-        client: Directory of bmv2's Python modules; None if Python finds them.
+        executable: The program simple_switch: a path, or a name on PATH.
+        client: Directory of bmv2's Python modules; None if they are on Python's path.
     """
     if shutil.which(executable) is None:
         return f"there is no {executable}; {_INSTALL}, or use --switch nagi"
@@ -67,12 +70,12 @@ def _load_modules(client: Optional[str]) -> dict[str, Any]:
     """Import the modules of bmv2's client.
 
     Args:
-        client: Their directory; None if Python finds them.
+        client: Directory of the modules; None if they are on Python's path.
 
     Raises:
-        Refused: They are not installed.
+        Refused: The modules are not installed.
     """
-    # With -S, Python leaves out the directories of distributions.
+    # Python's option -S removes the directories of Debian's packages from its path.
     directories = [client] if client else []
     directories += ["/usr/lib/python3/dist-packages", "/usr/local/lib/python3/dist-packages"]
     sys.path += [directory for directory in directories if directory not in sys.path]
@@ -92,23 +95,26 @@ def _load_modules(client: Optional[str]) -> dict[str, Any]:
     except ImportError as error:
         cure = "install python3-thrift" if error.name == "thrift" else _INSTALL
         raise Refused(
-            f"no module {error.name} of bmv2's client; {cure}, or name its directory "
-            f"in {CLIENT_VARIABLE}"
+            f"there is no Python module {error.name}, which bmv2's client needs; {cure}, or set "
+            f"{CLIENT_VARIABLE} to the directory of bmv2's modules"
         ) from None
 
 
 class Connection:
-    """A connection to a running simple_switch, with data that simple_switch does not keep.
+    """A connection to a running simple_switch, with data that simple_switch cannot return.
+
+    The parameters are those of SimpleSwitch.
 
     Attributes:
-        modules: The modules of bmv2's client, by short names.
-        standard: Thrift client of tables, registers, counters, meters.
-        multicast: Thrift client of multicast groups.
-        switch: Thrift client of queues and clone sessions.
-        pipeline: The pipeline that runs.
-        sessions: Clone sessions that this client added: simple_switch does not list them.
-        notifications: Its digests and idle entries; None if it does not publish any.
-        packets: The interface at the other end of its CPU port; None if it has none.
+        modules: The modules of bmv2's client, by the short names in _load_modules().
+        standard: Thrift client for tables, registers, counters and meters.
+        multicast: Thrift client for multicast groups.
+        switch: Thrift client for queues and clone sessions.
+        pipeline: The running pipeline.
+        sessions: Numbers of the clone sessions that this client added, because simple_switch
+            cannot list clone sessions.
+        notifications: The subscription to digests and idle entries; None without notifications.
+        packets: The interface at the other end of the CPU port's veth pair; None without one.
     """
 
     def __init__(
@@ -142,7 +148,7 @@ class Connection:
         self.packets = PacketSocket(cpu_interface) if cpu_interface else None
 
     def read_pipeline(self) -> Pipeline:
-        """Read the pipeline that runs; another connection may have replaced it."""
+        """Read the running pipeline, which another client may have replaced."""
         return Pipeline(json.loads(self.standard.bm_get_config()))
 
     def close(self) -> None:
@@ -154,7 +160,16 @@ class Connection:
 
 
 def name_error_code(modules: Mapping[str, Any], error: Any) -> str:
-    """Return the name of the code of an error that bmv2's client raised."""
+    """Return the name of the error code of an exception that bmv2's client raised.
+
+    Args:
+        modules: The modules of bmv2's client.
+        error: The exception.
+
+    Returns:
+        A name such as "TABLE_FULL"; the number of the code if it has no name; class and number if
+        the class of the exception is unknown.
+    """
     name = type(error).__name__.replace("Invalid", "") + "ErrorCode"
     for module in ("types", "switch_types"):
         codes = getattr(modules[module], name, None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations of simple_switch for controllers: digests, idle entries, packets of the CPU port."""
+"""Operations on simple_switch for controllers: digests, idle entries, packets at the CPU port."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from nagi_p4.simple_switch_client import CONTEXT, Connection
 
 
 def read_digests(connection: Connection) -> Answer:
-    """Return the digests since the last call."""
+    """Return the digests since the last call, as {"digests": [...]}."""
     if connection.notifications is None:
         raise Refused(
             "simple_switch does not publish digests; start it with --notifications-addr "
-            "ipc://PATH, and give that path here",
+            "ipc://PATH, and give the same path to this client",
             FAILED_PRECONDITION,
         )
     return {"digests": _decode_digests(connection, connection.notifications.receive_all())}
 
 
 def read_events(connection: Connection) -> Answer:
-    """Return the events since the last call.
+    """Return the events since the last call, in the form of Switch.read_events().
 
-    There are digests and idle entries only if simple_switch publishes notifications, and packets
-    only if there is an interface at its CPU port.
+    Without notifications, there are no digests and no idle entries. Without an interface at the CPU
+    port, there are no packets. Idle entries that were deleted in the meantime are left out.
     """
     packets = [] if connection.packets is None else connection.packets.receive_all()
     messages = [] if connection.notifications is None else connection.notifications.receive_all()
@@ -42,7 +42,7 @@ def read_events(connection: Connection) -> Answer:
                 try:
                     reply = connection.standard.bm_mt_get_entry(CONTEXT, table, handle)
                 except connection.modules["types"].InvalidTableOperation:
-                    continue  # somebody has deleted it since
+                    continue  # a client has deleted the entry
                 entry = answers.decode_entry(reply, connection.pipeline.list_keys(table))
                 timeouts.append({"table": table, **entry})
     return {
@@ -54,17 +54,23 @@ def read_events(connection: Connection) -> Answer:
 
 
 def send_packet_out(connection: Connection, bytes: str) -> None:
-    """Send a packet, in hexadecimal digits, into the CPU port."""
+    """Send a packet into the CPU port.
+
+    Args:
+        connection: The connection.
+        bytes: The packet, in hexadecimal digits.
+    """
     if connection.packets is None:
         raise Refused(
-            "packets for simple_switch need the interface at the other end of its CPU port",
+            "cannot send a packet into the CPU port of simple_switch; give this client the "
+            "interface at the other end of the port's veth pair",
             FAILED_PRECONDITION,
         )
     connection.packets.send(builtins.bytes.fromhex(bytes))
 
 
 def _decode_digests(connection: Connection, messages: Sequence[Any]) -> list[dict[str, Any]]:
-    """Decode and acknowledge the digests among the notifications."""
+    """Convert the digests among the notifications, and acknowledge them."""
     digests = []
     for message in messages:
         if isinstance(message, DigestMessage):

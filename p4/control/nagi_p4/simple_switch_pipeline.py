@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The names and widths in a pipeline's JSON, which Thrift's calls of simple_switch need."""
+"""Names and widths from the JSON of a pipeline, which the Thrift calls of simple_switch need."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from nagi_p4.operations import INVALID, NOT_FOUND, Answer, Refused, parse_number
 
 
 def encode_number(value: Any, bits: int, name: str) -> bytes:
-    """Encode a number big endian, in as many octets as `bits` need.
+    """Encode a number as big-endian octets: the fewest that hold `bits` bits.
 
     Args:
         value: An integer, "0x..." or an address.
         bits: Width of the field.
-        name: How error messages name the field's table or action.
+        name: Name of the field's table or action, for error messages.
 
     Raises:
-        Refused: `value` is no number, or does not fit.
+        Refused: `value` is not a number, or has more than `bits` bits.
     """
     number = parse_number(value)
     if number < 0 or number >> bits:
@@ -27,10 +27,16 @@ def encode_number(value: Any, bits: int, name: str) -> bytes:
 
 
 class Pipeline:
-    """A P4 pipeline, read from the JSON that p4c makes for bmv2.
+    """The names and widths of a P4 pipeline.
+
+    Args:
+        json: The parsed JSON that p4c makes for bmv2.
 
     Attributes:
-        value_sets: Width in bits of each value set, by name.
+        value_sets: Width in bits of the values of each value set, by name.
+
+    Raises:
+        KeyError, TypeError, ValueError, AttributeError: `json` is not the JSON of a pipeline.
     """
 
     def __init__(self, json: Mapping[str, Any]) -> None:
@@ -70,20 +76,28 @@ class Pipeline:
         return 1 if field == "$valid$" else int(self._fields[header][field])
 
     def list_keys(self, table: str) -> list[tuple[str, int]]:
-        """Return match kind and width in bits of each key of a table."""
+        """Return match kind and width in bits of each field of a table's key.
+
+        Raises:
+            Refused: There is no such table.
+        """
         if table not in self._keys:
             raise Refused(f"there is no table {table}", NOT_FOUND)
         return self._keys[table]
 
     def match_keys(self, table: str, match: Sequence[Any]) -> list[tuple[str, int]]:
-        """Return the same as list_keys(), and refuse a `match` of another length."""
+        """Check the length of `match`, and return list_keys() of the table.
+
+        Raises:
+            Refused: There is no such table, or `match` does not have one element per field.
+        """
         keys = self.list_keys(table)
         if len(keys) != len(match):
             raise Refused(f"table {table} has {len(keys)} keys; {len(match)} are given", INVALID)
         return keys
 
     def is_indirect(self, table: str) -> bool:
-        """Return whether a table has an action profile."""
+        """Return whether a table has an action profile; False if there is no such table."""
         return str(self._tables.get(table, {}).get("type", "simple")) != "simple"
 
     def has_counter(self, table: str) -> bool:
@@ -93,14 +107,22 @@ class Pipeline:
         return self._tables.get(table, {}).get("direct_meters") is not None
 
     def find_table(self, id: int) -> str:
-        """Return the name of the table that has an id."""
+        """Return the name of the table with an id.
+
+        Raises:
+            Refused: There is no such table.
+        """
         for name, table in self._tables.items():
             if table.get("id") == id:
                 return name
         raise Refused(f"there is no table with id {id}", NOT_FOUND)
 
     def find_initial_default(self, table: str) -> Answer:
-        """Return the default entry that the pipeline gives a table; {} if it gives none."""
+        """Return the default entry that the pipeline declares for a table.
+
+        Returns:
+            A dict with "action" and "data", or {} if the pipeline declares no default entry.
+        """
         default = self._tables.get(table, {}).get("default_entry")
         if default is None:
             return {}
@@ -111,14 +133,31 @@ class Pipeline:
         }
 
     def find_size(self, kind: str, name: str) -> int:
-        """Return the number of cells of an array; `kind`: "counter_arrays" or "meter_arrays"."""
+        """Return the number of cells of a counter array or meter array.
+
+        Args:
+            kind: "counter_arrays" or "meter_arrays".
+            name: Name of the array.
+
+        Raises:
+            Refused: There is no such array.
+        """
         for array in self._json.get(kind, ()):
             if array["name"] == name:
                 return int(array["size"])
-        raise Refused(f"there is no {name} among {kind}", NOT_FOUND)
+        raise Refused(f"the pipeline has no {name} in {kind}", NOT_FOUND)
 
     def encode_data(self, action: str, data: Sequence[Any]) -> list[bytes]:
-        """Encode the data of an action, one value per parameter."""
+        """Encode the data of an action as octets.
+
+        Args:
+            action: Name of the action.
+            data: One value per parameter.
+
+        Raises:
+            Refused: There is no such action, it has another number of parameters, or a value does
+                not fit its parameter.
+        """
         if action not in self._actions:
             raise Refused(f"there is no action {action}", NOT_FOUND)
         widths = self._actions[action]
@@ -129,7 +168,7 @@ class Pipeline:
         return [encode_number(value, bits, action) for value, bits in zip(data, widths)]
 
     def decode_digests(self, message: DigestMessage) -> Iterator[dict[str, Any]]:
-        """Yield the digests of a notification as Switch.read_digests() returns them."""
+        """Yield the digests of a notification in the form of Switch.read_digests()."""
         name, sizes = self._digests[message.list_id]
         start = 0
         for _ in range(message.samples):

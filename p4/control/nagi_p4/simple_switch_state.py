@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations of simple_switch on registers, counters, meters and value sets.
+"""Operations on registers, counters, meters and value sets of simple_switch.
 
-Every function performs the operation that simple_switch.py maps to it; its parameters are the
-operation's keys. `table` with `handle`, or with `match` and `priority`, name the direct counter or
-meter of an entry.
+Every function performs one operation; simple_switch.py maps the names of operations to functions.
+The parameters of a function are the keys of the operation. The direct counter or meter of an entry
+is named by `table` and `handle`, or by `table`, `match` and `priority`. An error of simple_switch,
+such as an unknown name, is an exception of bmv2's client, which SimpleSwitch.perform() converts.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from nagi_p4.simple_switch_tables import find_entry_handle
 
 
 def read_register(connection: Connection, register: str, index: Optional[int] = None) -> Answer:
-    """Return the value of a register at `index`, or all its values."""
+    """Return {"values": [...]}: the value of a register at `index`, or all its values."""
     if index is None:
         return {"values": connection.standard.bm_register_read_all(CONTEXT, register)}
     return {"values": [connection.standard.bm_register_read(CONTEXT, register, index)]}
@@ -43,7 +44,12 @@ def read_counter(
     match: Optional[Sequence[Any]] = None,
     priority: int = 0,
 ) -> Answer:
-    """Return packets and bytes of a counter at `index`, at all indices, or of an entry."""
+    """Return the counts of a counter, or of the direct counter of an entry.
+
+    Returns:
+        {"counts": [[packets, bytes], ...]} for a counter without `index`, otherwise
+        {"packets": ..., "bytes": ...}.
+    """
     if counter is not None and index is None:
         values = [
             connection.standard.bm_counter_read(CONTEXT, counter, number)
@@ -69,7 +75,7 @@ def write_counter(
     match: Optional[Sequence[Any]] = None,
     priority: int = 0,
 ) -> None:
-    """Set a counter at `index`, or the direct counter of an entry."""
+    """Set the counts of a counter at `index`, or of the direct counter of an entry."""
     value = connection.modules["types"].BmCounterValue(bytes=bytes, packets=packets)
     if counter is not None:
         connection.standard.bm_counter_write(CONTEXT, counter, index, value)
@@ -93,7 +99,11 @@ def set_meter_rates(
     match: Optional[Sequence[Any]] = None,
     priority: int = 0,
 ) -> None:
-    """Set the rates of a meter at `index`, at all indices, or of an entry's direct meter."""
+    """Set the rates of a meter at `index`, at all indices if None, or of an entry's direct meter.
+
+    Each rate has "per_us", in packets or bytes per microsecond, and "burst". Without rates, the
+    meter lets all packets pass.
+    """
     make_config = connection.modules["types"].BmMeterRateConfig
     configs = [
         make_config(units_per_micros=rate["per_us"], burst_size=rate["burst"])
@@ -109,7 +119,7 @@ def set_meter_rates(
 
 
 def read_meter(connection: Connection, meter: str, index: Optional[int] = None) -> Answer:
-    """Return the rates of a meter at `index`, or at all indices."""
+    """Return {"rates": [...]} of a meter at `index`, or {"cells": [[...], ...]} of all indices."""
     read = connection.standard.bm_meter_get_rates
     if index is not None:
         return {"rates": answers.decode_rates(read(CONTEXT, meter, index))}
@@ -118,7 +128,11 @@ def read_meter(connection: Connection, meter: str, index: Optional[int] = None) 
 
 
 def add_to_value_set(connection: Connection, set: str, value: Any) -> None:
-    """Add a value to a value set of the parser."""
+    """Add a value to a value set of the parser.
+
+    Raises:
+        Refused: There is no such value set, or the value does not fit its width.
+    """
     width = connection.pipeline.value_sets.get(set)
     if width is None:
         raise Refused(f"there is no value set {set}", NOT_FOUND)
@@ -131,6 +145,6 @@ def clear_value_set(connection: Connection, set: str) -> None:
 
 
 def read_value_set(connection: Connection, set: str) -> Answer:
-    """Return the values of a value set."""
+    """Return {"values": [...]} of a value set."""
     values = connection.standard.bm_parse_vset_get(CONTEXT, set)
     return {"values": [answers.decode_number(value) for value in values]}

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations of simple_switch on tables, and on members and groups of action profiles.
+"""Operations on tables, and on members and groups of action profiles, of simple_switch.
 
-Every function performs the operation that simple_switch.py maps to it; its parameters are the
-operation's keys. `handle`, or `match` with `priority`, name an entry.
+Every function performs one operation; simple_switch.py maps the names of operations to functions.
+The parameters of a function are the keys of the operation. An entry is named by `handle`, or by
+`match` and `priority`.
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ def add_entry(
     priority: int = 0,
     timeout_us: int = 0,
 ) -> Answer:
-    """Add an entry that performs an action, or uses a member or a group of an action profile."""
+    """Add an entry, and return {"handle": ...}.
+
+    The entry performs an action, or refers to a member or a group of an action profile.
+    """
     key = _encode_match(connection, table, match)
     options = connection.modules["types"].BmAddEntryOptions(priority=priority)
     arguments: tuple[Any, ...]
@@ -57,7 +61,10 @@ def modify_entry(
     priority: int = 0,
     timeout_us: Optional[int] = None,
 ) -> None:
-    """Give an entry another action, member or group, and another idle timeout if one is given."""
+    """Change the action, member or group of an entry.
+
+    Also change its idle timeout unless `timeout_us` is None.
+    """
     handle = find_entry_handle(connection, table, handle, match, priority)
     if member is not None:
         connection.standard.bm_mt_indirect_modify_entry(CONTEXT, table, handle, member)
@@ -93,7 +100,7 @@ def clear_table(connection: Connection, table: str) -> None:
 def set_default(
     connection: Connection, table: str, action: Optional[str] = None, data: Sequence[Any] = ()
 ) -> None:
-    """Set the default action of a table; without an action, restore that of the pipeline."""
+    """Set the default action of a table. Without an action, restore the pipeline's own default."""
     if action is not None:
         encoded = connection.pipeline.encode_data(action, data)
         connection.standard.bm_mt_set_default_action(CONTEXT, table, action, encoded)
@@ -111,7 +118,10 @@ def read_entries(
     priority: int = 0,
     **page: Any,
 ) -> Answer:
-    """Return one entry, or all entries as one page: Thrift has no smaller pages."""
+    """Return {"entries": [...], "next": None} with one entry, or with all entries of a table.
+
+    Thrift cannot read a part of a table. Limits of a page are therefore ignored.
+    """
     if handle is None and match is None:
         replies = connection.standard.bm_mt_get_entries(CONTEXT, table)
     else:
@@ -130,7 +140,7 @@ def read_entries(
 
 
 def read_default(connection: Connection, table: str) -> Answer:
-    """Return the default entry of a table."""
+    """Return the default entry of a table in the form of Switch.read_default()."""
     default = answers.decode_action(connection.standard.bm_mt_get_default_entry(CONTEXT, table))
     return {**default, "is_initial": default == connection.pipeline.find_initial_default(table)}
 
@@ -139,13 +149,13 @@ def read_default(connection: Connection, table: str) -> Answer:
 
 
 def read_members(connection: Connection, profile: str) -> Answer:
-    """Return the members of an action profile."""
+    """Return {"members": [...]} of an action profile, each in the form of Switch.read_members()."""
     replies = connection.standard.bm_mt_act_prof_get_members(CONTEXT, profile)
     return {"members": [answers.decode_member(reply) for reply in replies]}
 
 
 def read_groups(connection: Connection, profile: str) -> Answer:
-    """Return the groups of an action selector."""
+    """Return {"groups": [...]} of an action selector, each in the form of Switch.read_groups()."""
     replies = connection.standard.bm_mt_act_prof_get_groups(CONTEXT, profile)
     return {
         "groups": [
@@ -157,7 +167,7 @@ def read_groups(connection: Connection, profile: str) -> Answer:
 def add_member(
     connection: Connection, profile: str, action: str, data: Sequence[Any] = ()
 ) -> Answer:
-    """Add a member to an action profile, and return its number."""
+    """Add a member to an action profile, and return {"member": number}."""
     encoded = connection.pipeline.encode_data(action, data)
     add = connection.standard.bm_mt_act_prof_add_member
     return {"member": add(CONTEXT, profile, action, encoded)}
@@ -166,7 +176,7 @@ def add_member(
 def modify_member(
     connection: Connection, profile: str, member: int, action: str, data: Sequence[Any] = ()
 ) -> None:
-    """Give a member another action."""
+    """Change the action of a member."""
     encoded = connection.pipeline.encode_data(action, data)
     connection.standard.bm_mt_act_prof_modify_member(CONTEXT, profile, member, action, encoded)
 
@@ -177,7 +187,7 @@ def delete_member(connection: Connection, profile: str, member: int) -> None:
 
 
 def create_group(connection: Connection, profile: str) -> Answer:
-    """Create an empty group of an action selector, and return its number."""
+    """Create an empty group of an action selector, and return {"group": number}."""
     return {"group": connection.standard.bm_mt_act_prof_create_group(CONTEXT, profile)}
 
 
@@ -206,15 +216,15 @@ def find_entry_handle(
     match: Optional[Sequence[Any]],
     priority: int,
 ) -> int:
-    """Return the handle of the entry that an operation names by `handle` or by its key.
+    """Return `handle`, or, if it is None, the handle of the entry with `match` and `priority`.
 
     Raises:
-        Refused: The operation names no entry, or there is no entry with this key.
+        Refused: `handle` and `match` are both None, or there is no entry with this key.
     """
     if handle is not None:
         return handle
     if match is None:
-        raise Refused(f"{table}: no entry is named; give its handle or match", INVALID)
+        raise Refused(f"{table}: give the handle or the match of an entry", INVALID)
     options = connection.modules["types"].BmAddEntryOptions(priority=priority)
     try:
         entry = connection.standard.bm_mt_get_entry_from_key(
@@ -248,7 +258,15 @@ def _encode_match(connection: Connection, table: str, match: Sequence[Any]) -> l
 
 
 def _encode_key(types: Any, table: str, kind: str, bits: int, match: Any) -> Any:
-    """Encode one element of a match as a BmMatchParam; None stands for any value."""
+    """Encode one element of a match as a BmMatchParam.
+
+    Args:
+        types: bmv2's Thrift types.
+        table: Name of the table, for error messages.
+        kind: Match kind of the field.
+        bits: Width of the field.
+        match: The element; None stands for any value.
+    """
     all_ones = (1 << bits) - 1
     kinds = types.BmMatchParamType
 
@@ -278,7 +296,7 @@ def _encode_key(types: Any, table: str, kind: str, bits: int, match: Any) -> Any
 
 
 def _split_prefix(match: Any, bits: int) -> tuple[Any, int]:
-    """Split an element of an lpm key into its value and the length of its prefix in bits."""
+    """Return the value and the prefix length in bits of a match element of an lpm field."""
     if match is None:
         return 0, 0
     if isinstance(match, dict):

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations of simple_switch on clone sessions, multicast groups and queues.
+"""Operations on clone sessions, multicast groups and queues of simple_switch.
 
-Every function performs the operation that simple_switch.py maps to it; its parameters are the
-operation's keys.
+Every function performs one operation; simple_switch.py maps the names of operations to functions.
+The parameters of a function are the keys of the operation.
 """
 
 from __future__ import annotations
@@ -23,10 +23,15 @@ def add_mirror(
     group: Optional[int] = None,
     max_bytes: Optional[int] = None,
 ) -> None:
-    """Add a clone session."""
+    """Add a clone session, whose clones go to a port, a multicast group, or both.
+
+    Raises:
+        Refused: `max_bytes` is given, because clones of bmv2 are whole packets.
+    """
     if max_bytes is not None:
         raise Refused(
-            "bmv2's clones are whole; truncate() them in the program, or use nagi-switch",
+            "bmv2's clone sessions cannot truncate clones; call truncate() in the program, or use "
+            "nagi-switch",
             UNSUPPORTED,
         )
     config = connection.modules["switch_types"].MirroringSessionConfig(port=port, mgid=group)
@@ -41,7 +46,7 @@ def delete_mirror(connection: Connection, session: int) -> None:
 
 
 def read_mirrors(connection: Connection) -> Answer:
-    """Return the clone sessions that this client added."""
+    """Return {"sessions": [...]}: the clone sessions that this client added."""
     sessions = []
     for session in sorted(connection.sessions):
         config = connection.switch.mirroring_session_get(session)
@@ -53,32 +58,45 @@ def read_mirrors(connection: Connection) -> Answer:
 def create_multicast(
     connection: Connection, group: int, copies: Sequence[Mapping[str, Any]]
 ) -> None:
-    """Create a multicast group."""
+    """Create a multicast group.
+
+    Args:
+        connection: The connection.
+        group: Number of the group.
+        copies: One dict per replication identifier: "rid", and "ports" that get a copy.
+
+    Raises:
+        Refused: The group exists.
+    """
     if _read_multicast_tree(connection).find_nodes(group) is not None:
         # simple_switch would add the copies to the group that exists.
         raise Refused(f"there is a multicast group {group}; delete it first", ALREADY_EXISTS)
     handle = connection.multicast.bm_mc_mgrp_create(CONTEXT, group)
     for copy in copies:
         ports = set(copy["ports"])
-        # simple_switch takes one digit per port, of which the last is port 0.
+        # simple_switch expects a string with one digit per port. The last digit is for port 0.
         flags = "".join("1" if port in ports else "0" for port in range(max(ports, default=0) + 1))
         node = connection.multicast.bm_mc_node_create(CONTEXT, copy["rid"], flags[::-1], "")
         connection.multicast.bm_mc_node_associate(CONTEXT, handle, node)
 
 
 def delete_multicast(connection: Connection, group: int) -> None:
-    """Delete a multicast group, whichever client created it."""
+    """Delete a multicast group, also if another client created it.
+
+    Raises:
+        Refused: There is no such group.
+    """
     nodes = _read_multicast_tree(connection).find_nodes(group)
     if nodes is None:
         raise Refused(f"there is no multicast group {group}", NOT_FOUND)
     for node in nodes:
         connection.multicast.bm_mc_node_dissociate(CONTEXT, group, node)
         connection.multicast.bm_mc_node_destroy(CONTEXT, node)
-    connection.multicast.bm_mc_mgrp_destroy(CONTEXT, group)  # its handle is its number
+    connection.multicast.bm_mc_mgrp_destroy(CONTEXT, group)  # the handle of a group is its number
 
 
 def read_multicast(connection: Connection) -> Answer:
-    """Return the multicast groups."""
+    """Return {"groups": [...]}, each group in the form of Switch.read_multicast()."""
     return {"groups": _read_multicast_tree(connection).list_groups()}
 
 
@@ -87,7 +105,18 @@ def _read_multicast_tree(connection: Connection) -> MulticastTree:
 
 
 def set_queue(connection: Connection, port: int, **limits: Any) -> None:
-    """Set rate and depth of a port's queue, both in packets; None removes the rate."""
+    """Set rate and depth of a port's queue.
+
+    Args:
+        connection: The connection.
+        port: Number of the port.
+        **limits: `rate_pps`, packets per second, None to remove the rate; `depth_packets`. A limit
+            that is not given stays unchanged.
+
+    Raises:
+        Refused: bmv2 does not support a limit: it has no rates in bit/s, no depths in bytes, no
+            overhead, and no queues of unlimited depth.
+    """
     if limits.get("rate_bps") is not None:
         raise Refused(
             "bmv2's queues have rates in packets per second, not bits; give rate_pps, or use "
@@ -105,7 +134,7 @@ def set_queue(connection: Connection, port: int, **limits: Any) -> None:
         rate = limits["rate_pps"]
         if rate == 0:
             raise Refused("a rate of zero; give 1 or more, or null for none")
-        connection.switch.set_egress_queue_rate(port, rate or 0)  # 0 stands for no rate
+        connection.switch.set_egress_queue_rate(port, rate or 0)  # 0 removes the limit
     if "depth_packets" in limits:
         depth = limits["depth_packets"]
         if depth is None:

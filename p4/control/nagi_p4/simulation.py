@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A P4 pipeline on nagi-switch without network and clock (`nagi-switch simulate`), for its tests.
+"""Tests of a P4 pipeline on nagi-switch, without network and clock (`nagi-switch simulate`).
 
-Packets go in and come out, with operations in between. The methods are those that tests of PTF
-call; they raise AssertionError with both packets.
+A test sends packets, performs operations, and checks the packets that leave. The methods are those
+that PTF tests use. They raise AssertionError with the expected and the actual packet.
 
     with Simulation("mine.json", ports=[1, 2]) as switch:
         switch.add_entry("ingress.routes", ["10.0.0.0/8"], "ingress.forward", [2])
@@ -10,7 +10,7 @@ call; they raise AssertionError with both packets.
         switch.verify_packet(expected, 2)
         switch.verify_no_other_packets()
 
-A packet is bytes, or an object that bytes() converts, such as a packet of scapy.
+A packet is bytes, or an object that bytes() accepts, such as a packet of scapy.
 """
 
 from __future__ import annotations
@@ -33,12 +33,15 @@ Port = Union[int, Mapping[str, Any]]
 class Simulation(Switch):
     """A switch whose packets the test sends and receives, and whose clock the test advances.
 
+    A packet that has left the switch is unread until pop_packet() or verify_packet() takes it.
+
     Args:
-        program: Path of the pipeline, p4c's JSON.
-        ports: Numbers of ports, or their settings in nagi-switch's configuration, such as
-            {"number": 1, "rate_bps": 1000000}.
+        program: Path of the pipeline's JSON, which p4c makes.
+        ports: The ports. Each is a port number, or a dict with the settings of a port as in the
+            configuration of nagi-switch, such as {"number": 1, "rate_bps": 1000000}.
         executable: The program nagi-switch: a path, or a name on PATH.
-        **settings: Other keys of nagi-switch's configuration, such as `seed` and `cpu_port`.
+        **settings: Other keys of the configuration of nagi-switch, such as `seed` (default: 1) and
+            `cpu_port`.
 
     Raises:
         Refused: nagi-switch does not accept the pipeline or a setting.
@@ -103,7 +106,7 @@ class Simulation(Switch):
 
     def close(self) -> None:
         assert self._process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # it may have ended without reading all
+        with contextlib.suppress(BrokenPipeError):  # nagi-switch may have ended already
             self._process.stdin.close()
         self._process.wait()
         if self._process.stdout is not None:
@@ -114,7 +117,8 @@ class Simulation(Switch):
         """Send a packet into the switch by `port`.
 
         Returns:
-            The packets that have left the switch since the last call: port and bytes of each.
+            Port and bytes of each packet that has left the switch since the last packet or advance
+            of the clock. The packets are also stored as unread.
         """
         operation = {"op": "packet", "port": port, "bytes": bytes(packet).hex()}
         return self._store_sent(self.perform(operation))
@@ -123,7 +127,7 @@ class Simulation(Switch):
         """Advance the switch's clock by `us` microseconds.
 
         Returns:
-            The packets that have left the switch since the last call: port and bytes of each.
+            As send_packet().
         """
         return self._store_sent(self.perform({"op": "advance", "us": us}))
 
@@ -134,18 +138,18 @@ class Simulation(Switch):
             packet: The packet, with the header that the pipeline expects at the CPU port.
 
         Returns:
-            The packets that have left the switch since the last call: port and bytes of each.
+            As send_packet().
         """
         self.send_packet_out(bytes(packet))
         return self.advance(0)
 
     def pop_packet(self, port: int) -> Optional[bytes]:
-        """Return and remove the first unread packet that left by `port`, or None."""
+        """Return and remove the first unread packet that left by `port`; None if there is none."""
         unread = self._unread.get(port)
         return unread.popleft() if unread else None
 
     def verify_packet(self, packet: Packet, port: int) -> None:
-        """Check that the next unread packet that left by `port` is `packet`."""
+        """Check that the first unread packet that left by `port` is `packet`; mark it as read."""
         expected, got = bytes(packet), self.pop_packet(port)
         if got is None:
             others = sorted(other for other, unread in self._unread.items() if unread)
@@ -157,17 +161,17 @@ class Simulation(Switch):
             )
 
     def verify_no_packet(self, port: int) -> None:
-        """Check that there is no unread packet that left by `port`."""
+        """Check that all packets that left by `port` are read."""
         if got := self.pop_packet(port):
             raise AssertionError(f"port {port}: nothing expected\n  got      {got.hex()}")
 
     def verify_no_other_packets(self) -> None:
-        """Check that there is no unread packet that left by any port."""
+        """Check that all packets that left by any port are read."""
         for port in sorted(self._unread):
             self.verify_no_packet(port)
 
     def request(self, operation: Operation) -> Answer:
-        """Send an operation and return its answer, be it performed or refused."""
+        """Send an operation and return its answer, whose "ok" is false if it was refused."""
         assert self._process.stdin is not None and self._process.stdout is not None
         try:
             self._process.stdin.write(json.dumps(operation) + "\n")
@@ -181,7 +185,7 @@ class Simulation(Switch):
         return answer
 
     def _store_sent(self, answer: Answer) -> list[tuple[int, bytes]]:
-        """Add the packets of an answer to the unread ones, and return them."""
+        """Store the packets of an answer as unread, and return them."""
         sent = [
             (packet["port"], bytes.fromhex(packet["bytes"])) for packet in answer.get("sent", [])
         ]

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The interface of a running switch, whatever its target.
+"""One interface for running switches of all kinds (targets).
 
-Targets are nagi-switch (nagi_switch.py) and bmv2's simple_switch (simple_switch.py). nagi_p4runtime
-serves either by P4Runtime, and has a third: a switch that is reached by P4Runtime.
+The targets are nagi-switch (nagi_switch.py), bmv2's simple_switch (simple_switch.py), and any
+switch that supports P4Runtime (nagi_p4runtime.client). nagi_p4runtime also has a P4Runtime server
+for the first two.
 
-A target performs operations (operations.py). The methods here build the operations. A target
+A target performs operations (operations.py), which are built by the methods of Switch. A target
 refuses an operation that it does not support, and names an alternative.
 """
 
@@ -23,30 +24,38 @@ class Switch(ABC):
     """A connection to a running switch.
 
     All methods raise Refused, with the reason, if the switch refuses the operation, and OSError if
-    the switch is gone. Tables, actions, counters and so on have the names of the pipeline's JSON.
-    Values are integers, "0x..." or addresses.
+    the connection to the switch is lost. Tables, actions, counters and other objects have the names
+    in the pipeline's JSON. Values are integers, "0x..." or addresses.
+
+    Attributes:
+        target: "nagi", "bmv2" or "p4runtime".
+        is_atomic: Whether perform_all() performs no operation if it refuses one.
     """
 
     target: str
-    is_atomic: bool  # if one operation of perform_all() is refused, none is performed
+    is_atomic: bool
 
     @abstractmethod
     def perform(self, operation: Operation) -> Answer:
-        """Perform one operation and return its answer. A refused operation changes nothing."""
+        """Perform one operation and return its answer, which has "ok" and more keys.
+
+        A refused operation changes nothing.
+        """
 
     @abstractmethod
     def perform_all(self, operations: Sequence[Operation]) -> list[Answer]:
-        """Perform several operations and return their answers.
+        """Perform several operations and return one answer for each.
 
-        Either all are performed or none, if the target supports that (`is_atomic`).
+        If `is_atomic`, a refused operation undoes all others. Otherwise the operations before the
+        refused one remain in effect.
 
         Raises:
-            Refused: An operation was refused; the error's `index` says which.
+            Refused: An operation was refused. `index` of the error is its index in `operations`.
         """
 
     @abstractmethod
     def close(self) -> None:
-        """Close the connection. The switch keeps running as it is."""
+        """Close the connection. The switch keeps running, with all its entries."""
 
     def __enter__(self: AnySwitch) -> AnySwitch:
         return self
@@ -70,12 +79,13 @@ class Switch(ABC):
         """Add an entry to a table and return its handle.
 
         Args:
-            table: The table.
-            match: One element per key of the table: a value, "ADDRESS/PREFIX", a dict with
+            table: Name of the table.
+            match: One element per field of the table's key: a value, "ADDRESS/PREFIX", a dict with
                 "value" and "prefix" or "mask", a dict with "low" and "high", or None for any value.
-            action: The action of the entry.
+            action: Name of the action of the entry.
             data: The action's data, one value per parameter.
-            priority: For tables with ternary, optional or range keys; the smaller one wins.
+            priority: Priority in tables with ternary, optional or range fields. Among entries that
+                match a packet, the entry with the smallest number wins.
         """
         operation: Operation = {
             "op": "table_add",
@@ -112,7 +122,7 @@ class Switch(ABC):
         self.perform({"op": "table_default", "table": table, "action": action, "data": list(data)})
 
     def read_register(self, register: str, index: Optional[int] = None) -> list[int]:
-        """Return the value of a register at `index`, or all its values."""
+        """Return the values of a register, or a list with only the value at `index`."""
         operation: Operation = {"op": "register_read", "register": register}
         if index is not None:
             operation["index"] = index
@@ -126,12 +136,12 @@ class Switch(ABC):
         self.perform({"op": "register_reset", "register": register})
 
     def read_counter(self, counter: str, index: int) -> tuple[int, int]:
-        """Return packets and bytes of the counter at `index`."""
+        """Return the numbers of packets and bytes of a counter array at `index`."""
         answer = self.perform({"op": "counter_read", "counter": counter, "index": index})
         return answer["packets"], answer["bytes"]
 
     def read_entry_counter(self, table: str, handle: int) -> tuple[int, int]:
-        """Return packets and bytes that a table's direct counter has for an entry."""
+        """Return the numbers of packets and bytes in the direct counter of an entry."""
         answer = self.perform({"op": "counter_read", "table": table, "handle": handle})
         return answer["packets"], answer["bytes"]
 
@@ -141,7 +151,13 @@ class Switch(ABC):
     def add_mirror(
         self, session: int, port: Optional[int] = None, group: Optional[int] = None
     ) -> None:
-        """Add a clone session, whose clones go to a port, a multicast group, or both."""
+        """Add a clone session (mirror session).
+
+        Args:
+            session: Number of the session.
+            port: Port to which clones go, or None.
+            group: Multicast group to which clones go, or None.
+        """
         operation: Operation = {"op": "mirror_add", "session": session}
         if port is not None:
             operation["port"] = port
@@ -157,7 +173,7 @@ class Switch(ABC):
 
         Args:
             group: Number of the group.
-            copies: Replication identifier (rid) and ports of its copies.
+            copies: Pairs of a replication identifier (rid) and the ports that get a copy with it.
         """
         nodes = [{"rid": rid, "ports": list(ports)} for rid, ports in copies]
         self.perform({"op": "multicast_create", "group": group, "copies": nodes})
@@ -166,29 +182,31 @@ class Switch(ABC):
         self.perform({"op": "multicast_delete", "group": group})
 
     def set_queue(self, port: int, **limits: Optional[int]) -> None:
-        """Set limits of a port's queue; None removes a limit, an absent one stays unchanged.
+        """Set rates and depths of the queue of an output port.
 
         Args:
             port: Number of the port.
             **limits: Any of `rate_bps`, `rate_pps`, `overhead_bytes`, `depth_packets` and
-                `depth_bytes`.
+                `depth_bytes`. None removes a limit. Limits that are not given stay unchanged.
         """
         self.perform({"op": "queue_set", "port": port, **limits})
 
     def read_entries(
         self, table: str, page: int = 1000, **key: Any
     ) -> Iterator[list[dict[str, Any]]]:
-        """Yield the entries of a table in lists of up to `page`, or the one entry that `key` names.
+        """Yield the entries of a table in lists, or a list with one entry if `key` is given.
 
         Args:
-            table: The table.
-            page: Largest number of entries per list.
+            table: Name of the table.
+            page: Maximum number of entries per list. Targets that cannot read a part of a table
+                ignore it.
             **key: `match` and `priority` of one entry, or its `handle`.
 
         Yields:
             Entries as dicts: "handle", "match", "priority" if the table has priorities, "action"
             and "data" or "member" or "group", "packets" and "bytes" of a direct counter, "rates" of
-            a direct meter, "idle_us" since the last hit, "timeout_us" if one is set.
+            a direct meter, "idle_us" (time since the last hit), "timeout_us" (the idle timeout) if
+            it is set.
         """
         operation: Operation = {"op": "table_read", "table": table, **key}
         if not key:
@@ -204,34 +222,36 @@ class Switch(ABC):
         """Return the default entry of a table.
 
         Returns:
-            A mapping with either "action" and "data", or "member", or "group". Also "is_initial":
-            whether the entry is still the pipeline's own default.
+            A dict with either "action" and "data", or "member", or "group". Its "is_initial" says
+            whether the entry is the default that the pipeline declares.
         """
         return self.perform({"op": "default_read", "table": table})
 
     def read_members(self, profile: str) -> list[dict[str, Any]]:
-        """Return the members of an action profile: "member", "action", "data"."""
+        """Return the members of an action profile, as dicts with "member", "action" and "data"."""
         members: list[dict[str, Any]] = self.perform({"op": "member_read", "profile": profile})[
             "members"
         ]
         return members
 
     def read_groups(self, profile: str) -> list[dict[str, Any]]:
-        """Return the groups of an action selector: "group", "members"."""
+        """Return the groups of an action selector, as dicts with "group" and "members"."""
         groups: list[dict[str, Any]] = self.perform({"op": "group_read", "profile": profile})[
             "groups"
         ]
         return groups
 
     def read_counters(self, counter: str) -> list[tuple[int, int]]:
-        """Return packets and bytes at every index of a counter."""
+        """Return the numbers of packets and bytes at every index of a counter array."""
         counts = self.perform({"op": "counter_read", "counter": counter})["counts"]
         return [(packets, octets) for packets, octets in counts]
 
     def read_meter(self, meter: str, index: int) -> list[dict[str, Any]]:
-        """Return the rates of a meter at `index`: "per_us", "burst".
+        """Return the rates of a meter array at `index`.
 
-        A meter without rates lets all packets pass.
+        Returns:
+            The committed rate, then the peak rate: dicts with "per_us", in packets or bytes per
+            microsecond, and "burst". [] if no rates are set, so that all packets pass.
         """
         rates: list[dict[str, Any]] = self.perform(
             {"op": "meter_read", "meter": meter, "index": index}
@@ -239,19 +259,25 @@ class Switch(ABC):
         return rates
 
     def read_meters(self, meter: str) -> list[list[dict[str, Any]]]:
-        """Return the rates of a meter at every index."""
+        """Return the rates of a meter array at every index, each as read_meter() does."""
         cells: list[list[dict[str, Any]]] = self.perform({"op": "meter_read", "meter": meter})[
             "cells"
         ]
         return cells
 
     def read_mirrors(self) -> list[dict[str, Any]]:
-        """Return the clone sessions: "session", and "port", "group", "max_bytes" where present."""
+        """Return the clone sessions, as dicts with "session", "port", "group" and "max_bytes".
+
+        Keys without a value are left out.
+        """
         sessions: list[dict[str, Any]] = self.perform({"op": "mirror_read"})["sessions"]
         return sessions
 
     def read_multicast(self) -> list[dict[str, Any]]:
-        """Return the multicast groups: "group", "copies" (each "rid" and "ports")."""
+        """Return the multicast groups, as dicts with "group" and "copies".
+
+        Each of the copies is a dict with "rid" (replication identifier) and "ports".
+        """
         groups: list[dict[str, Any]] = self.perform({"op": "multicast_read"})["groups"]
         return groups
 
@@ -260,16 +286,21 @@ class Switch(ABC):
         return values
 
     def send_packet_out(self, packet: bytes) -> None:
-        """Send a packet into the switch by its CPU port, without waiting until it is processed."""
+        """Send a packet into the CPU port of the switch, and return before it is processed."""
         self.perform({"op": "packet_out", "bytes": packet.hex()})
 
     def read_events(self) -> dict[str, Any]:
         """Return the events for the controller since the last call.
 
         Returns:
-            "packets": packets sent to the CPU port ("bytes" in hexadecimal digits); "digests": as
-            read_digests() returns them; "timeouts": entries whose idle timeout has expired
-            ("table", "match", "priority"); "lost": number of events dropped for lack of room.
+            A dict with the keys
+            "packets": packets that left by the CPU port, as dicts with "bytes" in hexadecimal
+            digits, and "at_us", the time by the switch's clock, if the target reports it;
+            "digests": digests in the form of read_digests();
+            "timeouts": entries whose idle timeout has expired, as dicts with "table", "match",
+            "priority" and more;
+            "lost": number of packets, since the start of the switch, that were dropped because too
+            many waited for the controller.
         """
         return self.perform({"op": "events"})
 
@@ -277,20 +308,22 @@ class Switch(ABC):
         """Check that the switch can run a pipeline.
 
         Args:
-            program: The text of p4c's JSON.
-            name: How error messages name it.
+            program: The JSON text that p4c makes.
+            name: Name of the pipeline, for error messages.
 
         Raises:
-            Refused: The switch cannot run it.
+            Refused: The switch cannot run the pipeline.
         """
         self.perform({"op": "pipeline_check", "program": program, "name": name})
 
     def set_pipeline(self, program: str, name: str) -> None:
-        """Replace the pipeline and all its state. If it is refused, the old pipeline keeps running.
+        """Replace the running pipeline, and delete its state (entries, registers and so on).
+
+        If the switch refuses the new pipeline, the old one keeps running.
 
         Args:
-            program: The text of p4c's JSON.
-            name: How error messages name it.
+            program: The JSON text of the new pipeline, which p4c makes.
+            name: Name of the new pipeline, for error messages.
         """
         self.perform({"op": "pipeline_set", "program": program, "name": name})
 
@@ -303,7 +336,8 @@ class Switch(ABC):
         """Return the digests since the last call.
 
         Returns:
-            Each "digest", which is its name, and "values", in the order of the P4 program.
+            Dicts with "digest", the name of the digest, and "values", its fields in the order of
+            the P4 program.
         """
         digests: list[dict[str, Any]] = self.perform({"op": "digests"})["digests"]
         return digests

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Unix sockets at paths of any length: the kernel's addresses end after 107 characters."""
+"""Unix sockets at paths of any length, although the kernel limits a path to 107 characters."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ def connect(path: str, timeout_s: float) -> socket.socket:
 
     Args:
         path: Path of the socket, of any length.
-        timeout_s: Timeout of connecting and of every later call of the socket, in seconds.
+        timeout_s: Timeout of the connection and of every later call of the socket, in seconds.
 
     Raises:
-        OSError: No server listens there, or this user may not connect.
+        OSError: No server listens at `path`, or this user may not connect.
     """
     client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     client.settimeout(timeout_s)

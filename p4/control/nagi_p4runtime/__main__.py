@@ -9,7 +9,7 @@ import sys
 def main() -> None:
     try:
         from nagi_p4runtime.command import run
-    except ModuleNotFoundError as error:  # what it needs is an extra of nagi's
+    except ModuleNotFoundError as error:  # its libraries are an optional dependency of nagi
         print(
             f"nagi-p4runtime: no module {error.name}; install nagi with its extra: "
             "pip install 'nagi[p4runtime]'",

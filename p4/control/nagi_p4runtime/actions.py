@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conversions of actions between P4Runtime's messages and "action" and "data" of operations."""
+"""Conversion of actions between messages of P4Runtime and "action" and "data" of operations.
+
+A switch knows actions by name and their parameters by position; P4Runtime knows both by id.
+"""
 
 from __future__ import annotations
 
@@ -20,16 +23,16 @@ from nagi_p4runtime.protos import p4r
 def to_operation(
     message: p4r.Action, allowed: Mapping[int, Action], info: P4Info, name: str
 ) -> dict[str, Any]:
-    """Convert an action of a message to "action" and "data" of an operation.
+    """Convert an action of a message to a dict with "action" and "data" of an operation.
 
     Args:
-        message: The action.
-        allowed: The actions that the table or action profile may have, by id.
+        message: The action, with its parameters.
+        allowed: The actions that the table or action profile permits, by id.
         info: The P4Info, for error messages.
-        name: How error messages name the table or action profile.
+        name: Name of the table or action profile, for error messages.
 
     Raises:
-        P4Error: The action is not allowed, or its parameters are not those of the P4Info.
+        P4Error: The action is not permitted, or its parameters differ from those in the P4Info.
     """
     action = allowed.get(message.action_id)
     if action is None:
@@ -50,7 +53,13 @@ def to_operation(
 
 
 def write_action(action: Action, data: list[Any], message: p4r.Action) -> None:
-    """Write an action and its data, as a switch returned them, into `message`."""
+    """Write an action into `message`.
+
+    Args:
+        action: The action.
+        data: Its data in the answer of a switch: one value per parameter.
+        message: The message to fill.
+    """
     message.action_id = action.id
     for parameter, value in zip(action.parameters, data, strict=True):
         param = message.params.add()
@@ -64,16 +73,20 @@ def _make_action_error(
     names = ", ".join(action.name for action in allowed.values())
     if id not in info.actions:
         return InvalidArgument(f"{name}: there is no action with id {id}; give one of {names}")
-    return InvalidArgument(f"{name}: it has no action {info.actions[id].name}; give one of {names}")
+    return InvalidArgument(
+        f"{name}: action {info.actions[id].name} is not permitted here; give one of {names}"
+    )
 
 
 def refuse_scope(message: p4r.Action, others: Mapping[int, Action], name: str, scope: str) -> None:
-    """Raise P4Error if an action is allowed only elsewhere in the same table.
+    """Raise P4Error if the table permits an action, but only in `scope`.
+
+    P4 programs restrict actions by the annotations @tableonly and @defaultonly.
 
     Args:
         message: The action.
-        others: The actions that are allowed in `scope`, by id.
-        name: How the error message names the table.
+        others: The actions that the table permits in `scope`, by id.
+        name: Name of the table, for the error message.
         scope: "entries" or "the default entry".
     """
     if message.action_id in others:

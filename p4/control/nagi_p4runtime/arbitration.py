@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The choice of the primary client of each role.
 
-The primary is the client whose election id is the highest that the role has ever seen (P4Runtime
-specification, "Client Arbitration and Controller Replication").
+The primary is the client with the highest election id that any client of the role has ever sent
+(P4Runtime specification, "Client Arbitration and Controller Replication").
 
-This module uses neither streams nor clocks: it returns the notices that clients are to receive.
+This module uses neither streams nor clocks. It returns the notices that callers send to clients.
 """
 
 from __future__ import annotations
@@ -20,15 +20,20 @@ MAX_CLIENTS = 16  # per role
 
 
 class Client:
-    """The client of a stream, with role and election id of its last update."""
+    """The client of a stream, with the role and the election id of its last arbitration update.
+
+    Attributes:
+        role: Name of the role; None before the first update. "" is the default role.
+        election_id: The election id; None before the first update, or if the update had none.
+    """
 
     def __init__(self) -> None:
-        self.role: str | None = None  # before its first update
+        self.role: str | None = None
         self.election_id: int | None = None
 
 
 class Notice(NamedTuple):
-    """A message for a client."""
+    """An arbitration message, and the client that is to receive it."""
 
     client: Client
     message: p4r.StreamMessageResponse
@@ -41,13 +46,15 @@ class _Role:
     clients: list[Client] = field(default_factory=list)
     highest: int | None = None  # highest election id that a primary ever had
     primary: Client | None = None
-    # The role and its rights as the last primary gave them.
-    message: p4r.Role = field(default_factory=p4r.Role)
-    rights: Rights = EVERYTHING
+    message: p4r.Role = field(default_factory=p4r.Role)  # the role in the last primary's update
+    rights: Rights = EVERYTHING  # the rights that `message` defines
 
 
 class Arbitration:
-    """The roles of a device and their clients."""
+    """The roles of a device and their clients.
+
+    A role is named by a string; "" is the default role.
+    """
 
     def __init__(self, device_id: int) -> None:
         self._device_id = device_id
@@ -57,10 +64,10 @@ class Arbitration:
         """Process an arbitration update of a client.
 
         Returns:
-            The notices that it causes; that of a new primary is the last.
+            The notices to send. If the client is now primary, its own notice is the last.
 
         Raises:
-            P4Error: The update is refused, which ends the client's stream.
+            P4Error: The update is refused. The caller must end the client's stream.
         """
         name = message.role.name
         self._check_update(client, message)
@@ -98,7 +105,11 @@ class Arbitration:
         return self._make_notices(name, role, [client])
 
     def remove(self, client: Client) -> list[Notice]:
-        """Remove a client whose stream has ended, and return the notices that this causes."""
+        """Remove a client whose stream has ended.
+
+        Returns:
+            The notices to send to the other clients of its role; [] if it was not primary.
+        """
         role = self._roles.get(client.role) if client.role is not None else None
         if role is None or client not in role.clients:
             return []
@@ -109,7 +120,7 @@ class Arbitration:
         return self._make_notices(client.role or "", role, role.clients)
 
     def list_primaries(self) -> list[tuple[Client, Rights]]:
-        """Return the primary client of each role that has one, with the role's rights."""
+        """Return the primary client and the rights of each role that has a primary client."""
         return [
             (role.primary, role.rights) for role in self._roles.values() if role.primary is not None
         ]
@@ -119,35 +130,44 @@ class Arbitration:
         return role is not None and role.primary is client
 
     def check_primary(self, role_name: str, election_id: int) -> Rights:
-        """Return the rights of a role whose primary client sends a request.
+        """Check that a request comes from the primary client of a role.
+
+        Args:
+            role_name: The role in the request.
+            election_id: The election id in the request.
+
+        Returns:
+            The rights of the role.
 
         Raises:
-            P4Error: The request's election id is not that of the role's primary.
+            P4Error: The role has no primary client, or its primary client has another election id.
         """
         role = self._roles.get(role_name)
         primary = role.primary if role is not None else None
         if role is None and role_name:
-            raise P4Error(Code.NOT_FOUND, f"there is no role {role_name!r}; no client has it")
+            raise P4Error(
+                Code.NOT_FOUND, f"there is no role {role_name!r}; open a stream with this role"
+            )
         if role is None or primary is None:
             raise P4Error(
                 Code.PERMISSION_DENIED,
-                f"there is no primary client of role {role_name!r}; open a stream and become it",
+                f"role {role_name!r} has no primary client; open a stream and become primary",
             )
         if primary.election_id != election_id:
             raise P4Error(
                 Code.PERMISSION_DENIED,
-                f"election id {election_id} is not the primary's of role {role_name!r}, "
-                f"{primary.election_id}",
+                f"election id {election_id} is not that of the primary client of role "
+                f"{role_name!r}, which is {primary.election_id}",
             )
         return role.rights
 
     def find_rights(self, role_name: str) -> Rights:
-        """Return the rights of a role, whichever client asks."""
+        """Return the rights of a role; all rights if there is no such role."""
         role = self._roles.get(role_name)
         return EVERYTHING if role is None else role.rights
 
     def find_reserved_ids(self, role_name: str) -> frozenset[int]:
-        """Return the ids that a role may not write because other roles have them exclusively."""
+        """Return the ids of the objects that other roles have exclusively."""
         reserved: frozenset[int] = frozenset()
         for name, role in self._roles.items():
             if name != role_name:
@@ -163,14 +183,15 @@ class Arbitration:
         if client.role is not None and message.role.name != client.role:
             raise P4Error(
                 Code.FAILED_PRECONDITION,
-                f"this stream has role {client.role!r}; open another for {message.role.name!r}",
+                f"this stream has role {client.role!r}; open another stream for role "
+                f"{message.role.name!r}",
             )
 
     def _make_notices(self, name: str, role: _Role, clients: list[Client]) -> list[Notice]:
         return [Notice(client, self._make_notice(name, role, client)) for client in clients]
 
     def _make_notice(self, name: str, role: _Role, client: Client) -> p4r.StreamMessageResponse:
-        """Make the notice that tells a client who is primary."""
+        """Make the notice that reports whether `client`, another client or none is primary."""
         response = p4r.StreamMessageResponse()
         message = response.arbitration
         message.device_id = self._device_id
@@ -192,7 +213,7 @@ class Arbitration:
             message.status.message = "there is no primary" + (
                 ""
                 if role.highest is None
-                else f"; an election id from {role.highest} on becomes it"
+                else f"; send an election id of {role.highest} or more to become primary"
             )
         return response
 

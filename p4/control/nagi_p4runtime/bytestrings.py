@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conversions of numbers between P4Runtime's bytestrings, integers and operations.
+"""Conversion of numbers between bytestrings of P4Runtime, integers, and values of operations.
 
-A bytestring is big endian and as short as possible (P4Runtime specification, "Bytestrings"). Longer
-ones are accepted; numbers that do not fit the width of their field are not.
+The server sends bytestrings that are big endian and as short as possible (P4Runtime specification,
+"Bytestrings"). From clients it accepts bytestrings with leading zeros, but refuses numbers that do
+not fit the width of their field.
 """
 
 from __future__ import annotations
@@ -13,19 +14,19 @@ from nagi_p4.operations import Number
 
 from nagi_p4runtime.errors import Code, P4Error
 
-_MAX_PLAIN = 1 << 64  # in operations, larger numbers are "0x..."
+_MIN_HEXADECIMAL = 1 << 64  # from this number on, operations have "0x..." instead of an integer
 
 
 def decode_unsigned(value: bytes, bits: int, name: str) -> int:
-    """Decode a bytestring of a field bit<`bits`>.
+    """Decode the bytestring of a field of type bit<`bits`>.
 
     Args:
         value: The bytestring.
         bits: Width of the field.
-        name: How error messages name the field.
+        name: Name of the field, for error messages.
 
     Raises:
-        P4Error: `value` is empty, or does not fit.
+        P4Error: `value` is empty, or does not fit the field.
     """
     number = int.from_bytes(value, "big")
     if not value:
@@ -38,9 +39,12 @@ def decode_unsigned(value: bytes, bits: int, name: str) -> int:
 
 
 def decode_signed(value: bytes, bits: int, name: str) -> int:
-    """Decode a bytestring of a field int<`bits`>, and return its two's complement, unsigned.
+    """Decode the bytestring of a field of type int<`bits`>.
 
-    The arguments and errors are those of decode_unsigned().
+    Arguments and errors are as in decode_unsigned().
+
+    Returns:
+        The two's complement of the number as an integer from 0 to 2^`bits` - 1.
     """
     number = int.from_bytes(value, "big", signed=True)
     if not value:
@@ -53,12 +57,17 @@ def decode_signed(value: bytes, bits: int, name: str) -> int:
 
 
 def encode_unsigned(number: int) -> bytes:
-    """Encode a number that is not negative as the shortest bytestring."""
+    """Encode a number >= 0 as the shortest bytestring."""
     return number.to_bytes((number.bit_length() + 7) // 8 or 1, "big")
 
 
 def encode_signed(number: int, bits: int) -> bytes:
-    """Encode the two's complement of an int<`bits`>, given unsigned, as the shortest bytestring."""
+    """Encode a number of type int<`bits`> as the shortest bytestring.
+
+    Args:
+        number: The two's complement of the number, as decode_signed() returns it.
+        bits: Width of the type.
+    """
     if number >> (bits - 1):
         number -= 1 << bits
     shortest = ((number if number >= 0 else ~number).bit_length() + 8) // 8
@@ -66,10 +75,10 @@ def encode_signed(number: int, bits: int) -> bytes:
 
 
 def to_operation_number(number: int) -> Number:
-    """Return a number as an operation of a switch has it."""
-    return number if number < _MAX_PLAIN else hex(number)
+    """Convert a number to the form in operations: an integer, or "0x..." from 2^64 on."""
+    return number if number < _MIN_HEXADECIMAL else hex(number)
 
 
 def parse_answer_number(value: Any) -> int:
-    """Return the number that an answer of a switch has as an integer or "0x..."."""
+    """Convert a number in the answer of a switch, an integer or "0x...", to an integer."""
     return value if isinstance(value, int) else int(value, 16)

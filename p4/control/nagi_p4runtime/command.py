@@ -46,48 +46,69 @@ def _make_parser() -> argparse.ArgumentParser:
         "--switch",
         required=True,
         metavar="nagi:PATH|bmv2:PORT",
-        help="the switch: nagi-switch by its control socket, simple_switch by its Thrift port",
+        help="the switch: the control socket of nagi-switch, or the Thrift port of simple_switch",
     )
     parser.add_argument(
         "--listen",
         default=DEFAULT_LISTEN,
         metavar="unix:PATH|HOST:PORT",
-        help=f"where clients connect (default: {DEFAULT_LISTEN})",
+        help=f"address at which clients connect (default: {DEFAULT_LISTEN})",
     )
-    parser.add_argument("--device-id", type=int, default=1, metavar="ID", help="(default: 1)")
+    parser.add_argument(
+        "--device-id",
+        type=int,
+        default=1,
+        metavar="ID",
+        help="id by which clients address the switch (default: 1)",
+    )
     parser.add_argument(
         "--p4info",
         type=Path,
         metavar="FILE",
-        help="the P4Info of the program that runs already, as text (.txtpb) or binary",
+        help="the P4Info, as text (.txtpb) or binary, of the program that the switch already runs",
     )
     parser.add_argument(
         "--cpu-interface",
         metavar="NAME",
-        help="simple_switch only: the interface at the other end of its CPU port",
+        help="simple_switch only: the interface at the other end of the CPU port's veth pair",
     )
     parser.add_argument(
         "--notifications",
         metavar="PATH",
-        help="simple_switch only: the Unix socket of its --notifications-addr ipc://PATH, for "
+        help="simple_switch only: the PATH of its option --notifications-addr ipc://PATH, for "
         "digests and idle timeouts",
     )
     parser.add_argument("--tls-cert", type=Path, metavar="FILE", help="the server's certificate")
-    parser.add_argument("--tls-key", type=Path, metavar="FILE", help="its key")
     parser.add_argument(
-        "--tls-ca", type=Path, metavar="FILE", help="clients need a certificate that this CA signed"
+        "--tls-key", type=Path, metavar="FILE", help="the key of the server's certificate"
+    )
+    parser.add_argument(
+        "--tls-ca",
+        type=Path,
+        metavar="FILE",
+        help="require certificates of clients, signed by this CA",
     )
     return parser
 
 
 def _open_switch(options: argparse.Namespace, for_events: bool) -> Switch:
-    """Connect to the switch; `for_events` says whether the connection is to poll its events."""
+    """Connect to the switch that --switch names.
+
+    Args:
+        options: The options of the command line.
+        for_events: Whether the connection is for read_events().
+
+    Raises:
+        BadInput: An option is wrong.
+        OSError: The switch cannot be reached.
+        Refused: bmv2's client is not installed.
+    """
     target, _, address = options.switch.partition(":")
     if target == "nagi" and address:
         for option in ("cpu_interface", "notifications"):
             if getattr(options, option) is not None:
                 raise BadInput(
-                    f"--{option.replace('_', '-')} is for simple_switch; leave it out with "
+                    f"--{option.replace('_', '-')} is for simple_switch only; leave it out for "
                     "nagi-switch"
                 )
         return NagiSwitch(address)
@@ -99,12 +120,13 @@ def _open_switch(options: argparse.Namespace, for_events: bool) -> Switch:
             cpu_interface=options.cpu_interface,
         )
     raise BadInput(
-        f"--switch {options.switch}: give nagi:PATH, PATH being a control socket, or bmv2:PORT"
+        f"--switch {options.switch}: give nagi:PATH with the path of a control socket, or "
+        "bmv2:PORT with a Thrift port"
     )
 
 
 def _read_p4info(path: Path) -> p4i.P4Info:
-    """Read a P4Info, which is text or binary."""
+    """Read a P4Info from a file in protobuf's text or binary format."""
     data = _read_bytes(path, "--p4info")
     info = p4i.P4Info()
     try:
@@ -127,7 +149,7 @@ def _read_bytes(path: Path, option: str) -> bytes:
 
 
 def _read_certificates(options: argparse.Namespace) -> Certificates | None:
-    """Read the files for TLS; return None if there are none."""
+    """Read the files of the TLS options; return None if no such option is given."""
     if options.tls_cert is None and options.tls_key is None and options.tls_ca is None:
         return None
     if options.tls_cert is None or options.tls_key is None:
@@ -148,7 +170,11 @@ def _is_local(listen: str) -> bool:
 
 
 def _serve(options: argparse.Namespace) -> int:
-    """Serve until a signal arrives or the switch is gone, and return the exit status."""
+    """Serve until a signal arrives or the connection to the switch is lost.
+
+    Returns:
+        The exit status: 0 after a signal, 1 after the loss of the connection.
+    """
     certificates = _read_certificates(options)
     if options.device_id < 1:
         raise BadInput(f"--device-id {options.device_id}: give 1 or more")
@@ -156,7 +182,8 @@ def _serve(options: argparse.Namespace) -> int:
         raise BadInput(f"--listen {options.listen}: give unix:PATH or HOST:PORT")
     if certificates is None and not _is_local(options.listen):
         _log.warning(
-            "%s: anybody who reaches this address controls the switch; use TLS", options.listen
+            "%s: anybody who can connect to this address controls the switch; use TLS",
+            options.listen,
         )
     try:
         switch, events = _open_switch(options, False), _open_switch(options, True)
@@ -168,9 +195,9 @@ def _serve(options: argparse.Namespace) -> int:
                 raise BadInput(f"{options.p4info}: {error.message}") from None
     except (OSError, Refused) as error:
         raise BadInput(f"--switch {options.switch}: {error}") from None
-    # Capabilities go after all files have been read, gRPC's modules included: perhaps only root can
-    # read them. They go before there are threads, because each thread has its own capabilities.
-    # Packets of bmv2's CPU port need CAP_NET_RAW.
+    # Give up capabilities only after all files have been read, modules of gRPC included, because
+    # perhaps only root can read them. Do it before threads start, because each thread has its own
+    # capabilities. Packets at bmv2's CPU port need CAP_NET_RAW.
     importlib.import_module("grpc._server")
     give_up_capabilities([CAP_NET_RAW] if options.cpu_interface is not None else [])
     ended = threading.Event()
@@ -187,9 +214,9 @@ def _serve(options: argparse.Namespace) -> int:
         directory = Path(options.listen.removeprefix("unix:")).parent
         if options.listen.startswith("unix:") and not os.access(directory, os.W_OK | os.X_OK):
             raise BadInput(
-                f"--listen {options.listen}: {directory} is not this user's, and root has given up "
-                "its rights to other users' files; give a directory of the user, such as /run for "
-                "root, or 127.0.0.1:9559"
+                f"--listen {options.listen}: this user may not write to {directory}, because "
+                "nagi-p4runtime gives up root's rights to files of other users; give a directory "
+                "that the user owns, such as /run for root, or 127.0.0.1:9559"
             ) from None
         raise BadInput(f"--listen {error}") from None
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The device that the server serves: a switch, its forwarding pipeline, and the server's memory.
+"""The device that the server offers: a switch, its forwarding pipeline, and state of the server.
 
-Requests are performed one at a time, so that nobody sees a Write half done.
+Requests are performed one at a time, so that no client sees a part of another client's Write.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from nagi_p4runtime.responses import ReadContext, Responses
 from nagi_p4runtime.roles import EVERYTHING, Rights, find_object_id
 from nagi_p4runtime.updates import plan_update
 
-_ROLLED_BACK = "not done, because another update of the batch was refused"
+_ROLLED_BACK = "not performed, because another update of the batch was refused"
 _NO_PIPELINE = (
     "there is no forwarding pipeline; set one by SetForwardingPipelineConfig, or start the server "
     "with --p4info"
 )
 
 
-# Requests for all state that clients can write, in the order in which it can be written.
+# Requests for all state that clients can write, in an order in which the state can be written.
 _ALL_STATE = (
     p4r.Entity(action_profile_member=p4r.ActionProfileMember()),
     p4r.Entity(action_profile_group=p4r.ActionProfileGroup()),
@@ -49,10 +49,10 @@ _ALL_STATE = (
 
 
 class BatchError(Exception):
-    """A Write or Read that failed at least in part.
+    """The error for a Write or Read of which at least one update or request failed.
 
     Attributes:
-        errors: The error of each update or request; None if it succeeded.
+        errors: The error of each update or request; None for those that succeeded.
     """
 
     def __init__(self, errors: Sequence[P4Error | None]) -> None:
@@ -62,7 +62,13 @@ class BatchError(Exception):
 
 @dataclass
 class Pipeline:
-    """A forwarding pipeline that runs, or is saved until COMMIT."""
+    """A forwarding pipeline that runs, or that is saved until COMMIT.
+
+    Attributes:
+        config: The config that a client sent.
+        info: The P4Info of the config.
+        memory: State that the server keeps for this pipeline.
+    """
 
     config: p4r.ForwardingPipelineConfig
     info: P4Info
@@ -73,22 +79,23 @@ class Device:
     """A switch with its forwarding pipeline.
 
     Attributes:
-        lock: Held while a request uses the switch. Callers of all methods but adopt() hold it.
-        pipeline: The pipeline that runs; None if there is none.
+        lock: The lock for the switch and this object. Callers of all methods except adopt() must
+            hold the lock.
+        pipeline: The running pipeline; None if there is none.
     """
 
     def __init__(self, switch: Switch) -> None:
         self.lock = threading.Lock()
         self._switch = switch
         self.pipeline: Pipeline | None = None
-        self._saved: Pipeline | None = None
+        self._saved: Pipeline | None = None  # by VERIFY_AND_SAVE, until COMMIT
         self._queued: list[p4r.Update] = []  # updates since VERIFY_AND_SAVE
 
     def adopt(self, p4info: p4i.P4Info) -> None:
-        """Serve the pipeline that the switch already runs.
+        """Use the pipeline that the switch already runs.
 
         Raises:
-            P4Error: The P4Info is that of another pipeline.
+            P4Error: The P4Info does not match the running pipeline.
             Refused: The switch cannot return its pipeline.
         """
         text = self._switch.read_pipeline()
@@ -103,37 +110,43 @@ class Device:
     # Forwarding pipelines.
 
     def verify(self, config: p4r.ForwardingPipelineConfig) -> Pipeline:
-        """Check a config, and return its pipeline.
+        """Check a config, and return its pipeline. The switch does not run the pipeline yet.
 
         Raises:
-            P4Error: The switch cannot run it.
+            P4Error: The config is wrong, or the switch cannot run its pipeline.
         """
         if not config.p4_device_config:
-            raise InvalidArgument("no p4_device_config; give the JSON that p4c makes for bmv2")
+            raise InvalidArgument("p4_device_config is missing; give the JSON of p4c for bmv2")
         try:
             program = json.loads(config.p4_device_config)
         except ValueError as error:
             raise InvalidArgument(
-                f"p4_device_config is not JSON: {error}; give what p4c makes for bmv2"
+                f"p4_device_config is not JSON: {error}; give the JSON of p4c for bmv2"
             ) from None
         if not isinstance(program, dict):
-            raise InvalidArgument("p4_device_config is not an object; give what p4c makes for bmv2")
+            raise InvalidArgument(
+                "p4_device_config is no JSON object; give the JSON of p4c for bmv2"
+            )
         if not config.HasField("p4info"):
-            raise InvalidArgument("no p4info; give what p4c makes with --p4runtime-files")
+            raise InvalidArgument("p4info is missing; give the file of p4c's --p4runtime-files")
         stored = p4r.ForwardingPipelineConfig()
         stored.CopyFrom(config)
         try:
             info = P4Info(config.p4info)
             info.check_pipeline(program)
             self._switch.check_pipeline(*_get_pipeline_text(config))
-        except P4Error as error:  # the specification asks for one code, whatever is wrong
+        except P4Error as error:  # the specification requires INVALID_ARGUMENT for all errors
             raise InvalidArgument(error.message) from None
         except Refused as refused:
             raise InvalidArgument(str(refused)) from None
         return Pipeline(stored, info)
 
     def save(self, config: p4r.ForwardingPipelineConfig) -> None:
-        """Save a config until COMMIT. Writes are queued from now on."""
+        """Check and save a config until COMMIT. Until then, Writes are queued.
+
+        Raises:
+            P4Error: The config is wrong, or the switch cannot run its pipeline.
+        """
         self._saved = self.verify(config)
         self._queued = []
 
@@ -141,8 +154,8 @@ class Device:
         """Run the saved pipeline, and perform the queued updates.
 
         Raises:
-            P4Error: There is no saved pipeline, or a queued update failed: then the old pipeline
-                keeps running.
+            P4Error: There is no saved pipeline, or a queued update failed. The old pipeline keeps
+                running, with its state.
         """
         if self._saved is None:
             raise P4Error(Code.NOT_FOUND, "there is no saved pipeline; save one by VERIFY_AND_SAVE")
@@ -150,14 +163,21 @@ class Device:
         self._replace(saved.config, queued)
 
     def commit(self, config: p4r.ForwardingPipelineConfig) -> None:
-        """Run another pipeline, without the state of the old one."""
+        """Run the pipeline of a config, and delete the state of the old pipeline.
+
+        Raises:
+            P4Error: The switch cannot run the pipeline. The old pipeline keeps running.
+        """
         self._replace(config, [])
 
     def reconcile(self, config: p4r.ForwardingPipelineConfig) -> None:
-        """Run another pipeline with all state that clients have written.
+        """Run the pipeline of a config, with all state that clients have written.
+
+        If the running pipeline is the same, only its cookie changes.
 
         Raises:
-            P4Error: The new pipeline cannot hold the state: then the old one keeps running.
+            P4Error: The switch cannot run the new pipeline, or the new pipeline does not accept the
+                state. The old pipeline keeps running, with its state.
         """
         new = self.verify(config)
         old = self.pipeline
@@ -169,7 +189,10 @@ class Device:
         self._replace(config, updates)
 
     def _replace(self, config: p4r.ForwardingPipelineConfig, updates: Sequence[p4r.Update]) -> None:
-        """Run another pipeline and perform `updates`; if one fails, restore the old pipeline."""
+        """Run the pipeline of a config and perform `updates`.
+
+        If an update fails, run the old pipeline with its state again.
+        """
         new = self.verify(config)
         old = self.pipeline
         state = [] if old is None or not updates else self._read_state(old)
@@ -186,7 +209,8 @@ class Device:
                 self._write_all(restored, state)
             first = next(error for error in batch.errors if error is not None)
             raise InvalidArgument(
-                f"the state cannot be kept: {first.message}; the old pipeline keeps running"
+                f"the new pipeline does not accept the state: {first.message}; the old pipeline "
+                "keeps running"
             ) from None
 
     def _run(self, pipeline: Pipeline) -> None:
@@ -199,9 +223,9 @@ class Device:
         self._saved, self._queued = None, []
 
     def _read_state(self, old: Pipeline) -> list[p4r.Update]:
-        """Return updates that write the state of a pipeline again, in an order that works.
+        """Return updates that restore the state of a pipeline, in an order that the switch accepts.
 
-        Entries and values that the pipeline itself defines are left out.
+        Entries and values that the P4 program itself defines are left out.
         """
         responses = Responses()
         context = ReadContext(old.info, old.memory, self._switch, responses)
@@ -229,15 +253,16 @@ class Device:
         rights: Rights = EVERYTHING,
         reserved_ids: frozenset[int] = frozenset(),
     ) -> None:
-        """Perform a Write.
+        """Perform a Write, or queue its updates if a pipeline is saved until COMMIT.
 
         Args:
-            request: The Write.
-            rights: The rights of the role that writes.
-            reserved_ids: Ids that only other roles may write.
+            request: The request.
+            rights: The rights of the client's role.
+            reserved_ids: Ids of objects that only other roles may write.
 
         Raises:
-            BatchError: At least one update failed.
+            BatchError: At least one update failed. With CONTINUE_ON_ERROR the others were
+                performed; otherwise none was.
             P4Error: The whole Write was refused.
         """
         denials = [_check_rights(update, rights, reserved_ids) for update in request.updates]
@@ -271,7 +296,16 @@ class Device:
         updates: Sequence[p4r.Update],
         denials: Sequence[P4Error | None],
     ) -> None:
-        """Perform each update that is not denied, whether or not others fail."""
+        """Perform each update without a denial, even if others fail.
+
+        Args:
+            pipeline: The running pipeline.
+            updates: The updates.
+            denials: For each update, the error if the client's role may not write it, or None.
+
+        Raises:
+            BatchError: At least one update was denied or failed.
+        """
         context = UpdateContext(pipeline.info, pipeline.memory, self._switch)
         errors = [
             denial or self._write_one(context, update)
@@ -298,7 +332,11 @@ class Device:
         return None
 
     def _write_all(self, pipeline: Pipeline, updates: Sequence[p4r.Update]) -> None:
-        """Perform all updates at one instant, or none."""
+        """Perform all updates at one instant, or none of them.
+
+        Raises:
+            BatchError: An update failed.
+        """
         context = UpdateContext(pipeline.info, pipeline.memory, self._switch)
         operations: list[Operation] = []
         update_indices: list[int] = []  # per operation
@@ -323,7 +361,14 @@ class Device:
         pipeline.memory.commit()
 
     def _queue(self, updates: Sequence[p4r.Update], denials: Sequence[P4Error | None]) -> None:
-        """Queue updates for the saved pipeline until COMMIT, checked against its P4Info only."""
+        """Queue updates for the saved pipeline until COMMIT.
+
+        The updates are checked with the P4Info and the memory of the saved pipeline only. `denials`
+        has the error for each update that the client's role may not write, or None.
+
+        Raises:
+            BatchError: At least one update was denied or is wrong. The others are queued.
+        """
         assert self._saved is not None
         context = UpdateContext(self._saved.info, self._saved.memory, self._switch)
         errors: list[P4Error | None] = []
@@ -346,16 +391,16 @@ class Device:
             raise BatchError(errors)
 
     def _check_numbers(self, plan: Plan, answers: Sequence[Answer]) -> None:
-        """Check that the switch gave members and groups the expected numbers.
+        """Check that the switch gave new members and groups the numbers that the plan expects.
 
-        It gives others if another controller creates members and groups, too.
+        The numbers differ if another controller also creates members or groups.
         """
         for index, key, number in plan.expected:
             if answers[index][key] != number:
                 raise P4Error(
                     Code.ABORTED,
-                    f"another controller changes {plan.operations[index]['profile']}, too; let "
-                    "one alone do so, and set the pipeline again",
+                    f"another controller also changes {plan.operations[index]['profile']}; use "
+                    "only one controller, and set the pipeline again",
                 )
 
     # Reads.
@@ -367,15 +412,20 @@ class Device:
 
         Args:
             requests: The requested entities.
-            rights: The rights of the role that reads.
+            rights: The rights of the client's role.
 
         Returns:
-            The ReadResponses, and an error if a request failed.
+            The encoded ReadResponses, and an error if at least one request failed, or None. The
+            responses have the entities of the other requests.
+
+        Raises:
+            P4Error: There is no pipeline, or a pipeline is saved until COMMIT.
         """
         if self._saved is not None:
             raise P4Error(
                 Code.FAILED_PRECONDITION,
-                "a saved pipeline waits for COMMIT and holds nothing yet; COMMIT it, then read",
+                "a pipeline is saved but does not run yet, so there is no state to read; COMMIT "
+                "the pipeline first",
             )
         pipeline = self._require_pipeline()
         responses = Responses()
@@ -395,7 +445,7 @@ def _to_p4_error(error: P4Error | Refused) -> P4Error:
 
 
 def _get_pipeline_text(config: p4r.ForwardingPipelineConfig) -> tuple[str, str]:
-    """Return the JSON of a config's pipeline, and its name in error messages."""
+    """Return the pipeline's JSON of a config, and the name of the pipeline for error messages."""
     name = config.p4info.pkg_info.name or "p4_device_config"
     return config.p4_device_config.decode(errors="replace"), name
 
@@ -403,17 +453,23 @@ def _get_pipeline_text(config: p4r.ForwardingPipelineConfig) -> tuple[str, str]:
 def _check_rights(
     update: p4r.Update, rights: Rights, reserved_ids: frozenset[int]
 ) -> P4Error | None:
-    """Return the error for an update that a role may not perform, or None if it may."""
+    """Return an error if a role may not perform an update, or None if it may.
+
+    Args:
+        update: The update.
+        rights: The rights of the role.
+        reserved_ids: Ids of objects that only other roles may write.
+    """
     if rights.ids is None and not reserved_ids:
         return None
     id = find_object_id(update.entity)
     if rights.can_access(id) and id not in reserved_ids:
         return None
-    return P4Error(Code.PERMISSION_DENIED, f"the role may not write what has id {id}")
+    return P4Error(Code.PERMISSION_DENIED, f"the role may not write the object with id {id}")
 
 
 def _fail_batch(error: P4Error, index: int, count: int) -> list[P4Error | None]:
-    """Return the errors of a batch of which nothing was done because one update failed."""
+    """Return the errors of a batch without effect: `error` at `index`, ABORTED for the others."""
     return [
         error if each == index else P4Error(Code.ABORTED, _ROLLED_BACK) for each in range(count)
     ]
@@ -424,7 +480,10 @@ def _is_same_program(old: p4r.ForwardingPipelineConfig, new: p4r.ForwardingPipel
 
 
 def _to_update(entity: p4r.Entity) -> p4r.Update | None:
-    """Return the update that writes an entity again, or None if the pipeline itself defines it."""
+    """Return the update that writes an entity to an empty pipeline.
+
+    Return None if the P4 program itself defines the entity, or if it has its initial value.
+    """
     kind = entity.WhichOneof("entity")
     update = p4r.Update(type=p4r.Update.INSERT, entity=entity)
     if kind == "table_entry":
@@ -440,7 +499,10 @@ def _to_update(entity: p4r.Entity) -> p4r.Update | None:
 
 
 def _is_initial(entity: p4r.Entity) -> bool:
-    """Return whether a value set is empty, a register or counter 0, or a meter without rates."""
+    """Return whether an entity has its initial value.
+
+    That is an empty value set, a register or counter of 0, or a meter without rates.
+    """
     kind = entity.WhichOneof("entity")
     if kind == "value_set_entry":
         return not entity.value_set_entry.members

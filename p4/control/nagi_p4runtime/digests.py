@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lists of digests (P4Runtime specification, "DigestEntry").
 
-Digests are collected until their list is full or old enough. A digest that was sent is not sent
-again until the client acknowledges its list or the timeout of the acknowledgement expires. Times
-are nanoseconds of a clock that never goes back; callers pass them.
+Digests are collected into a list until the list is full or its oldest digest has waited for the
+maximum time. A digest that was sent is not sent again until the client acknowledges the list or the
+timeout of the acknowledgement expires. This module has no clock: callers pass times in nanoseconds,
+of a clock that never goes back.
 """
 
 from __future__ import annotations
@@ -18,16 +19,16 @@ from nagi_p4runtime.protos import p4d, p4r
 
 _MAX_LIST = 1000  # digests per list if the client gives no size
 
-Data = tuple[Any, ...]  # the values of a digest, as the switch returns them
+Data = tuple[Any, ...]  # the values of a digest in the answer of a switch
 
 
 @dataclass
 class _Buffer:
     """Digests of one kind that wait to be sent, or to be acknowledged."""
 
-    waiting: dict[Data, None] = field(default_factory=dict)
-    since_ns: int = 0
-    # Lists that were sent and not acknowledged, by list id: time and content.
+    waiting: dict[Data, None] = field(default_factory=dict)  # the next list, without duplicates
+    since_ns: int = 0  # when the first digest of `waiting` was added
+    # Lists that were sent and not acknowledged, by list id: time of sending, and content.
     sent: dict[int, tuple[int, frozenset[Data]]] = field(default_factory=dict)
 
     def has(self, data: Data) -> bool:
@@ -35,11 +36,12 @@ class _Buffer:
 
 
 class DigestLists:
-    """Collects the digests of a switch into lists.
+    """Lists into which the digests of a switch are collected.
 
     Args:
         info: The P4Info.
-        configs: Settings of the digests that clients asked for, by id. They may change at any time.
+        configs: Settings of the digests to which clients subscribed, by id. The caller may change
+            this dict at any time.
     """
 
     def __init__(self, info: P4Info, configs: Mapping[int, p4r.DigestEntry.Config]) -> None:
@@ -49,7 +51,19 @@ class DigestLists:
         self._next_list = 1
 
     def add(self, name: str, values: Sequence[Any], now_ns: int) -> list[p4r.DigestList]:
-        """Add a digest of the switch, and return the list that it completes, if any."""
+        """Add a digest of the switch to its list.
+
+        Digests to which no client subscribed, and duplicates of digests that wait or are not
+        acknowledged, are ignored.
+
+        Args:
+            name: Name of the digest.
+            values: Its values, in the order of the P4 program.
+            now_ns: The present time.
+
+        Returns:
+            [] if the list is not complete yet; otherwise the complete list as the only element.
+        """
         digest = self._info.digest_by_name.get(name)
         config = self._configs.get(digest.id) if digest is not None else None
         if digest is None or config is None:
@@ -68,7 +82,7 @@ class DigestLists:
         return []
 
     def take_due(self, now_ns: int) -> list[p4r.DigestList]:
-        """Return the lists whose oldest digest has waited for the maximum time."""
+        """Return and remove the lists whose oldest digest has waited for the maximum time."""
         lists = []
         for id, buffer in self._buffers.items():
             config = self._configs.get(id)
@@ -79,13 +93,13 @@ class DigestLists:
         return lists
 
     def acknowledge(self, digest_id: int, list_id: int) -> None:
-        """Record that the client has received a list."""
+        """Record that the client has acknowledged a list; ignore unknown lists."""
         buffer = self._buffers.get(digest_id)
         if buffer is not None:
             buffer.sent.pop(list_id, None)
 
     def forget_sent(self) -> None:
-        """Allow all digests to be sent again, because there is another primary client."""
+        """Forget which digests were sent, so that a new primary client can receive them again."""
         for buffer in self._buffers.values():
             buffer.sent.clear()
 
@@ -113,7 +127,13 @@ class DigestLists:
 
 
 def _write_data(type: DataType, values: Iterator[Any], data: p4d.P4Data) -> None:
-    """Write a digest into `data`, consuming the values of its innermost members in order."""
+    """Write a digest into `data`.
+
+    Args:
+        type: The type of the digest.
+        values: The values of its innermost members, in order. They are consumed.
+        data: The message to fill.
+    """
     if type.kind in ("struct", "tuple"):
         members = data.struct.members if type.kind == "struct" else data.tuple.members
         for member in type.members:

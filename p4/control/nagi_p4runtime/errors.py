@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors of P4Runtime: a canonical code of google.rpc, and a message for people."""
+"""Errors of P4Runtime, each with a canonical code of google.rpc and a message for people."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ERROR_SPACE = "nagi"
 
 
 class Code(enum.IntEnum):
-    """google.rpc.Code. gRPC's status codes have the same numbers."""
+    """The codes of google.rpc.Code. The status codes of gRPC have the same numbers."""
 
     OK = 0
     UNKNOWN = 2
@@ -68,24 +68,24 @@ class P4Error(Exception):
 
 
 class InvalidArgument(P4Error):
-    """An error in a request that is wrong in any state of the switch."""
+    """An error in a request that would be wrong in every state of the switch."""
 
     def __init__(self, message: str) -> None:
         super().__init__(Code.INVALID_ARGUMENT, message)
 
 
 def encode_errors(errors: Sequence[P4Error | None]) -> tuple[str, bytes]:
-    """Encode the errors of a batch as the P4Runtime specification asks ("Error Reporting").
+    """Encode the errors of a batch as in the P4Runtime specification, "Error Reporting".
 
     Args:
-        errors: The error of each update or request, or None if it succeeded. At least one failed.
+        errors: The error of each update or request; None for those that succeeded. At least one
+            must be an error.
 
     Returns:
-        A message, and a google.rpc.Status with one p4.v1.Error per update or request.
+        A message, and an encoded google.rpc.Status with one p4.v1.Error per update or request.
     """
-    failed = [error for error in errors if error is not None]
-    first = failed[0]
-    message = f"{len(failed)} of {len(errors)} failed; the first: {first}"
+    failures = [error for error in errors if error is not None]
+    message = f"{len(failures)} of {len(errors)} failed; the first: {failures[0]}"
     status = rpc_status.Status(code=Code.UNKNOWN, message=message)
     for error in errors:
         detail = p4r.Error(canonical_code=Code.OK)

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conversions of the keys of table entries.
+"""Conversion of the keys of table entries.
 
-A key has three forms: P4Runtime's FieldMatch messages, "match" and "priority" of operations, and a
-Key, which can be compared.
+A key has three forms: FieldMatch messages of P4Runtime, "match" and "priority" of operations, and a
+Key, which can be compared and hashed.
 
-In P4Runtime the larger priority wins, in operations the smaller one. If the P4 program fixes the
-entries of a table (`const entries`), P4Runtime numbers its N entries from N, the first, to 1.
+In P4Runtime the larger priority wins, in operations the smaller one. If a P4 program declares N
+constant entries of a table (`const entries`), their priorities in P4Runtime are N (first entry) to
+1 (last entry).
 """
 
 from __future__ import annotations
@@ -25,17 +26,17 @@ from nagi_p4runtime.protos import p4r
 
 MAX_PRIORITY = (1 << 31) - 1
 
-# The value of a field: a number for exact and optional fields, else (value, prefix), (value, mask)
-# or (low, high). None stands for any value.
+# The value of a field: a number for exact and optional fields, (value, prefix length) for lpm,
+# (value, mask) for ternary and (low, high) for range fields. None stands for any value.
 FieldValue = int | tuple[int, int] | None
 
 
 class Key(NamedTuple):
-    """The key of a table's entry.
+    """The key of a table entry.
 
     Attributes:
-        values: The value of each field of the table's key.
-        priority: The priority in operations; None in tables without priorities.
+        values: The value of each field, in the order of the table's fields.
+        priority: The priority as in operations; None in tables without priorities.
     """
 
     values: tuple[FieldValue, ...]
@@ -46,7 +47,7 @@ def decode_key(table: Table, entry: p4r.TableEntry) -> Key:
     """Decode the key of an entry in a message.
 
     Raises:
-        P4Error: The key is not as P4Runtime requires; the message names table and field.
+        P4Error: The key does not follow the specification; the message names table and field.
     """
     values = decode_values(table.name, table.fields, entry.match)
     return Key(values, _decode_priority(table, entry.priority))
@@ -58,12 +59,17 @@ def decode_values(
     """Decode the values of the fields of a table or value set.
 
     Args:
-        name: How error messages name the table or value set.
-        fields: Its fields.
+        name: Name of the table or value set, for error messages.
+        fields: The fields of the table or value set.
         matches: The values in a message, in any order.
 
+    Returns:
+        The value of each field. It is None, for any value, if an lpm, ternary, range or optional
+        field is not in the message.
+
     Raises:
-        P4Error: A value is missing, superfluous, or not as P4Runtime requires.
+        P4Error: The value of an exact field is missing, a field does not exist, or a value does not
+            follow the specification.
     """
     by_id = {match.field_id: match for match in matches}
     values: list[FieldValue] = []
@@ -73,7 +79,8 @@ def decode_values(
             values.append(_decode_value(name, field, match))
         elif field.kind is MatchKind.EXACT:
             raise InvalidArgument(
-                f"{name}: no value for {field.name}; exact fields always need one"
+                f"{name}: the value of {field.name} is missing; give one, because its match is "
+                "exact"
             )
         else:
             values.append(None)
@@ -85,7 +92,7 @@ def decode_values(
 
 
 def to_operation(key: Key, table: Table) -> dict[str, Any]:
-    """Convert a key to "match" and "priority" of an operation."""
+    """Convert a key to a dict with "match" of an operation, and "priority" if it has one."""
     match = [
         _to_operation_value(field.kind, value)
         for field, value in zip(table.fields, key.values, strict=True)
@@ -94,7 +101,7 @@ def to_operation(key: Key, table: Table) -> dict[str, Any]:
 
 
 def parse_answer_key(table: Table, entry: dict[str, Any]) -> Key:
-    """Return the key of an entry that a switch returned."""
+    """Convert "match" and "priority" of an entry in the answer of a switch to a key."""
     values = [
         _parse_answer_value(field, element)
         for field, element in zip(table.fields, entry["match"], strict=True)
@@ -103,13 +110,14 @@ def parse_answer_key(table: Table, entry: dict[str, Any]) -> Key:
 
 
 def write_key(key: Key, table: Table, entry: p4r.TableEntry, const_entries: int) -> None:
-    """Write a key into a message.
+    """Write a key into a message. Fields that match any value are left out.
 
     Args:
         key: The key.
-        table: Its table.
-        entry: The message.
-        const_entries: How many entries the P4 program fixes in the table.
+        table: The table of the entry.
+        entry: The message to fill.
+        const_entries: Number of constant entries that the P4 program declares in the table: see
+            count_const_entries(). It matters only for tables with such entries.
     """
     add = entry.match.add
     for field, value in zip(table.fields, key.values, strict=True):
@@ -122,11 +130,20 @@ def write_key(key: Key, table: Table, entry: p4r.TableEntry, const_entries: int)
 
 
 def _decode_priority(table: Table, priority: int) -> int | None:
-    """Return the priority in operations for one of P4Runtime; None in tables without."""
+    """Convert a priority of P4Runtime to one of operations.
+
+    Returns:
+        The priority; None if entries of the table have no priorities.
+
+    Raises:
+        P4Error: The priority is out of range, or the table has no priorities but `priority` is not
+            0.
+    """
     if not table.has_priorities:
         if priority != 0:
             raise InvalidArgument(
-                f"{table.name}: a priority of {priority}; this table has none, leave it out"
+                f"{table.name}: a priority of {priority}; leave it out, because entries of this "
+                "table have no priorities"
             )
         return None
     if not 0 < priority <= MAX_PRIORITY:
@@ -138,15 +155,17 @@ def _decode_priority(table: Table, priority: int) -> int | None:
 
 
 def _decode_value(table_name: str, field: Field, match: p4r.FieldMatch) -> FieldValue:
-    """Decode the value of a field, which must be of the field's kind of match.
+    """Decode the value of a field.
 
-    Values that match everything are refused: P4Runtime wants such fields left out.
+    Raises:
+        P4Error: The value is of another match kind than the field, does not fit the field, or
+            matches everything: P4Runtime requires clients to leave such fields out.
     """
     kind = match.WhichOneof("field_match_type")
     if kind is None or kind != field.kind.name.lower():
         raise InvalidArgument(
-            f"{table_name}: {field.name} is {field.kind.name.lower()}, but {kind or 'nothing'} is "
-            "given"
+            f"{table_name}: {field.name} has match kind {field.kind.name.lower()}; the value given "
+            f"is of kind {kind or 'none'}"
         )
     name = f"{table_name}: {field.name}"
     bits = field.bits
@@ -178,14 +197,20 @@ def _decode_value(table_name: str, field: Field, match: p4r.FieldMatch) -> Field
         decode_unsigned(match.range.high, bits, name),
     )
     if low > high:
-        raise InvalidArgument(f"{name}: a range from {low} to {high}; give the smaller end first")
+        raise InvalidArgument(f"{name}: a range from {low} to {high}; give the smaller bound first")
     if low == 0 and high == field.all_ones:
         raise _make_any_error(name, "a range of all values", "a smaller one")
     return low, high
 
 
 def _make_any_error(name: str, value: str, cure: str) -> InvalidArgument:
-    """Make the error for a value that matches everything: P4Runtime wants the field left out."""
+    """Make the error for a value that matches everything.
+
+    Args:
+        name: Names of table and field.
+        value: The value, such as "a mask of 0".
+        cure: The permitted values, such as "a mask with at least one bit".
+    """
     return InvalidArgument(
         f"{name}: {value}; give {cure}, or leave the field out to match any value"
     )
@@ -204,7 +229,11 @@ def _to_operation_value(kind: MatchKind, value: FieldValue) -> Any:
 
 
 def _parse_answer_value(field: Field, element: Any) -> FieldValue:
-    """Return the value of a field that an element of a switch's "match" stands for."""
+    """Convert an element of "match" in the answer of a switch to the value of a field.
+
+    A switch may return an element in another form than P4Runtime's: a plain number for an lpm,
+    ternary or range field, or a range, prefix or mask that matches everything.
+    """
     if element is None:
         return None
     kind = field.kind
@@ -221,7 +250,7 @@ def _parse_answer_value(field: Field, element: Any) -> FieldValue:
     value = parse_answer_number(element["value"])
     if kind is MatchKind.LPM:
         return (value, element["prefix"]) if element["prefix"] else None
-    if "prefix" in element:  # operations may give a prefix for ternary fields
+    if "prefix" in element:  # a ternary field may be returned with a prefix
         length = element["prefix"]
         mask = field.all_ones ^ ((1 << (field.bits - length)) - 1)
     else:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""State that the server keeps because no switch does.
+"""State that the server keeps because switches do not store it.
 
-That is: the clients' ids of members and groups, weights, metadata, how clients named replicas, and
-which digests they asked for. All state that affects packets is read from the switch.
+The server keeps the clients' ids of members and groups, weights of members, metadata of entries,
+replicas of multicast groups and clone sessions as clients wrote them, and settings of digests.
+All state that affects packets is read from the switch.
 
 Changes are recorded, so that the changes of refused updates can be rolled back.
 """
@@ -23,13 +24,15 @@ V = TypeVar("V")
 
 @dataclass(frozen=True)
 class EntryMetadata:
-    """State of a table entry.
+    """Fields of a table entry that switches do not store.
 
     Attributes:
-        metadata: The client's `metadata`.
-        controller_metadata: The client's deprecated `controller_metadata`.
-        idle_timeout_ns: The client's idle timeout. The switch has it in microseconds, rounded up.
-        one_shot: Number of the group that was created for the entry's action set, or None.
+        metadata: `metadata` from the client.
+        controller_metadata: `controller_metadata` from the client, which is deprecated.
+        idle_timeout_ns: Idle timeout from the client. The switch stores it in microseconds, rounded
+            up.
+        one_shot: The switch's number of the group that was created for the entry's action set; None
+            if the entry has no action set.
     """
 
     metadata: bytes = b""
@@ -40,11 +43,11 @@ class EntryMetadata:
 
 @dataclass(frozen=True)
 class Member:
-    """A member of an action profile.
+    """A member of an action profile, as a client created it.
 
     Attributes:
-        numbers: The switch's members that stand for it: one per unit of its largest weight, because
-            a group of a switch contains a member at most once.
+        numbers: Numbers of the switch's members for this member. A member with weight w in a group
+            needs w of them, because a group of a switch contains each member at most once.
     """
 
     numbers: tuple[int, ...]
@@ -55,9 +58,9 @@ class Group:
     """A group of an action selector.
 
     Attributes:
-        number: The switch's number.
-        max_size: The client's `max_size`.
-        weights: Id, as clients know it, and weight of each member.
+        number: The switch's number of the group.
+        max_size: `max_size` from the client.
+        weights: The client's id and the weight of each member.
     """
 
     number: int
@@ -67,7 +70,7 @@ class Group:
 
 @dataclass(frozen=True)
 class OneShot:
-    """A group that was created for the action set of an entry; clients do not see it.
+    """A group that was created for the action set of an entry, and that clients do not see.
 
     Attributes:
         action_set: The action set.
@@ -79,13 +82,19 @@ class OneShot:
 
 
 class Numbers:
-    """Predicts the numbers that a switch gives to members or groups: always the lowest free one."""
+    """A prediction of the numbers that a switch gives to new members or groups.
+
+    A switch always gives the lowest free number.
+
+    Attributes:
+        owners: The client's id of the member or group with each number; None if clients do not see
+            that member or group.
+    """
 
     def __init__(self) -> None:
-        # The client's id of each number; None if clients do not see it.
         self.owners: dict[int, int | None] = {}
-        self._freed: list[int] = []
-        self._beyond = 0
+        self._freed: list[int] = []  # a heap of free numbers below _beyond; some may be in use
+        self._beyond = 0  # the lowest number that was never in use
 
     def find_free(self) -> int:
         """Return the number that the switch will give next."""
@@ -94,32 +103,41 @@ class Numbers:
         return self._freed[0] if self._freed else self._beyond
 
     def take(self, number: int, owner: int | None) -> None:
-        """Record that the switch has given a number."""
+        """Record that the switch has given a number to the member or group with id `owner`."""
         while self._beyond <= number:
             heapq.heappush(self._freed, self._beyond)
             self._beyond += 1
         self.owners[number] = owner
 
     def free(self, number: int) -> None:
-        """Record that the switch may give a number again."""
+        """Record that a number is free, because its member or group was deleted."""
         del self.owners[number]
         heapq.heappush(self._freed, number)
 
 
 @dataclass
 class ProfileMemory:
-    """State of one action profile. Members and groups are stored by the clients' ids."""
+    """State of one action profile.
+
+    Attributes:
+        members: Members by the clients' ids.
+        groups: Groups by the clients' ids.
+        one_shots: Groups for action sets of entries, by the switch's numbers.
+        member_numbers: The switch's numbers of members.
+        group_numbers: The switch's numbers of groups.
+    """
 
     members: dict[int, Member] = field(default_factory=dict)
     groups: dict[int, Group] = field(default_factory=dict)
-    one_shots: dict[int, OneShot] = field(default_factory=dict)  # by the group's number
+    one_shots: dict[int, OneShot] = field(default_factory=dict)
     member_numbers: Numbers = field(default_factory=Numbers)
     group_numbers: Numbers = field(default_factory=Numbers)
 
     def adopt_member(self, number: int) -> int:
-        """Return the client's id of a switch's member, or 0 if clients do not see it.
+        """Return the client's id of the switch's member with a number.
 
-        A member that another controller has created gets an id.
+        If another controller has created the member, give it an id. Return 0 if clients do not see
+        the member.
         """
         if number not in self.member_numbers.owners:
             id = _find_unused_id(self.members, number + 1)
@@ -129,13 +147,14 @@ class ProfileMemory:
         return 0 if owner is None else owner
 
     def adopt_group(self, number: int, members: dict[int, int]) -> int:
-        """Return the client's id of a switch's group, or 0 if clients do not see it.
+        """Return the client's id of the switch's group with a number.
 
-        A group that another controller has created gets an id.
+        If another controller has created the group, give it an id. Return 0 if clients do not see
+        the group.
 
         Args:
-            number: The switch's number.
-            members: Weights of its members, by the clients' ids.
+            number: The switch's number of the group.
+            members: Weights of the members of the group, by the clients' ids of the members.
         """
         if number not in self.group_numbers.owners:
             id = _find_unused_id(self.groups, number + 1)
@@ -152,13 +171,18 @@ def _find_unused_id(by_id: dict[int, V], id: int) -> int:
 
 
 class Memory:
-    """State of a device, by ids of the P4Info, numbers of groups and sessions, and keys of entries.
+    """State that the server keeps for one pipeline.
 
-    `put`, `drop`, `allocate` and `free` record how to undo them until `commit` or `roll_back`.
+    Changes by put(), drop(), allocate() and free() can be undone by roll_back() until commit().
+
+    Attributes:
+        entries: Metadata of entries by table id and key; the key of a default entry is None.
+        multicast: Multicast groups as clients wrote them, by number.
+        clones: Clone sessions as clients wrote them, by number.
+        digests: Settings of the digests to which clients subscribed, by id.
     """
 
     def __init__(self) -> None:
-        # By table id and key; the key of a default entry is None.
         self.entries: dict[tuple[int, Key | None], EntryMetadata] = {}
         self.multicast: dict[int, p4r.MulticastGroupEntry] = {}
         self.clones: dict[int, p4r.CloneSessionEntry] = {}
@@ -167,11 +191,11 @@ class Memory:
         self._undo: list[Callable[[], None]] = []
 
     def get_profile(self, id: int) -> ProfileMemory:
-        """Return the state of the action profile with this id."""
+        """Return the state of the action profile with this id, which is empty at first."""
         return self._profiles.setdefault(id, ProfileMemory())
 
     def put(self, items: dict[K, V], key: K, value: V) -> None:
-        """Set an item of one of the dicts of this memory or of a profile's."""
+        """Set an item of a dict of this memory, or of one of its ProfileMemory objects."""
         if key in items:
             old = items[key]
             self._undo.append(lambda: items.__setitem__(key, old))
@@ -180,17 +204,17 @@ class Memory:
         items[key] = value
 
     def drop(self, items: dict[K, V], key: K) -> None:
-        """Delete an item, if there is one, of one of the dicts of this memory or of a profile's."""
+        """Delete the item with this key, if there is one, from a dict such as put() takes."""
         if key in items:
             old = items.pop(key)
             self._undo.append(lambda: items.__setitem__(key, old))
 
     def allocate(self, numbers: Numbers, owner: int | None) -> int:
-        """Return the number that the switch will give to the next member or group.
+        """Predict and take the number that the switch will give to a new member or group.
 
         Args:
-            numbers: The members or groups of an action profile.
-            owner: The client's id of the new one; None if clients are not to see it.
+            numbers: The numbers of the members, or of the groups, of an action profile.
+            owner: The client's id of the new member or group; None if clients must not see it.
         """
         number = numbers.find_free()
         numbers.take(number, owner)
@@ -198,16 +222,16 @@ class Memory:
         return number
 
     def free(self, numbers: Numbers, number: int) -> None:
-        """Record that the switch deletes the member or group with this number."""
+        """Free the number of a member or group that the switch will delete."""
         owner = numbers.owners[number]
         numbers.free(number)
         self._undo.append(lambda: numbers.take(number, owner))
 
     def commit(self) -> None:
-        """Keep all changes: they cannot be rolled back any more."""
+        """Make all changes permanent."""
         self._undo.clear()
 
     def roll_back(self) -> None:
-        """Undo all changes since they were last committed."""
+        """Undo all changes since the last commit or rollback."""
         while self._undo:
             self._undo.pop()()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A P4Info: the names and widths for which the ids of P4Runtime stand.
+"""A P4Info: the names and widths of the objects that P4Runtime names by ids.
 
-The names are those of the pipeline's JSON, by which a switch knows its tables, actions and externs.
+The names are those in the pipeline's JSON, which a switch uses for its tables, actions and externs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Item = TypeVar("Item")
 
 
 class MatchKind(enum.Enum):
-    """The kind of match of a field of a key."""
+    """The match kind of a field of a key."""
 
     EXACT = p4i.MatchField.EXACT
     LPM = p4i.MatchField.LPM
@@ -57,20 +57,32 @@ class Action:
 
 @dataclass(frozen=True)
 class Profile:
-    """An action profile; an action selector if it has a selector."""
+    """An action profile, or an action selector if `has_selector`."""
 
     id: int
     name: str
     has_selector: bool
     size: int
-    max_group_size: int
+    max_group_size: int  # sum of the weights of the members of a group; 0: no limit
     are_weights_disallowed: bool
-    table_ids: tuple[int, ...]
+    table_ids: tuple[int, ...]  # the tables that use the profile
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table, and what its entries may have."""
+    """A table, its key, and the features of its entries.
+
+    Attributes:
+        fields: The fields of the key.
+        entry_actions: Actions that entries may have, by id.
+        default_actions: Actions that the default entry may have, by id.
+        profile: Action profile of the entries, or None.
+        has_counter: Whether entries have a direct counter.
+        has_meter: Whether entries have a direct meter.
+        has_timeouts: Whether entries may have an idle timeout.
+        is_const: Whether the P4 program declares all entries (`const entries`).
+        has_const_default: Whether the default action is constant.
+    """
 
     id: int
     name: str
@@ -89,7 +101,7 @@ class Table:
         return any(field.kind in _KINDS_WITH_PRIORITY for field in self.fields)
 
     def find_action(self, name: str) -> Action | None:
-        """Return the action of this table that the switch calls `name`, or None."""
+        """Return the action with a name that entries or the default entry may have, or None."""
         for actions in (self.entry_actions, self.default_actions):
             for action in actions.values():
                 if action.name == name:
@@ -138,12 +150,12 @@ class Digest:
 
 @dataclass(frozen=True)
 class DataType:
-    """The type of a P4Data: a number, a boolean, or a struct, header or tuple of such.
+    """The type of a P4Data: a number, a boolean, a struct, a header or a tuple.
 
     Attributes:
-        kind: "bits", "signed", "bool", "struct", "header" or "tuple".
-        bits: Width of a number.
-        members: Types of the members of a struct, header or tuple.
+        kind: "bits" for bit<>, "signed" for int<>, "bool", "struct", "header" or "tuple".
+        bits: Width of a number; 1 for "bool"; 0 for other kinds.
+        members: Types of the members of a struct, header or tuple; empty for other kinds.
     """
 
     kind: str
@@ -152,10 +164,20 @@ class DataType:
 
 
 class P4Info:
-    """The objects of a P4Info, by id.
+    """The objects of a P4Info.
+
+    Args:
+        info: The message.
+
+    Attributes:
+        message: The message.
+        actions, profiles, tables, counters, meters, registers, value_sets, digests: Objects of
+            each kind, by id.
+        table_by_name: The tables, by name.
+        digest_by_name: The digests, by name.
 
     Raises:
-        P4Error: The P4Info contradicts itself, or needs what nagi's switches do not support.
+        P4Error: The P4Info is inconsistent, or has something that nagi's switches do not support.
     """
 
     def __init__(self, info: p4i.P4Info) -> None:
@@ -221,12 +243,12 @@ class P4Info:
 
     @property
     def packet_in(self) -> tuple[Field, ...] | None:
-        """The fields of the header of packets to the controller; None if they have none."""
+        """The fields of the header of packets to the controller; None without such a header."""
         return self._headers.get("packet_in")
 
     @property
     def packet_out(self) -> tuple[Field, ...] | None:
-        """The fields of the header of packets from the controller; None if they have none."""
+        """The fields of the header of packets from the controller; None without such a header."""
         return self._headers.get("packet_out")
 
     def check_pipeline(self, pipeline: Mapping[str, Any]) -> None:
@@ -236,7 +258,7 @@ class P4Info:
             pipeline: The parsed JSON of the pipeline.
 
         Raises:
-            P4Error: The pipeline lacks one; the message names it.
+            P4Error: The pipeline lacks an object; the message names the object.
         """
         names = _PipelineNames(pipeline)
         objects: tuple[tuple[str, set[str], Mapping[int, Any]], ...] = (
@@ -253,12 +275,16 @@ class P4Info:
             for item in by_id.values():
                 if item.name not in names_of_kind:
                     raise InvalidArgument(
-                        f"the P4Info has {kind} {item.name}, the program (p4_device_config) has "
-                        "not; give both files of one compilation"
+                        f"the P4Info has {kind} {item.name}, but the program (p4_device_config) "
+                        "does not; give both files of one compilation"
                     )
 
     def _make_table(self, table: p4i.Table, has_counter: bool, has_meter: bool) -> Table:
-        """Make a table; direct counters and meters refer to tables, not the reverse."""
+        """Make a table.
+
+        In a P4Info, direct counters and meters refer to tables, so the caller passes whether the
+        table has them.
+        """
         name = table.preamble.name
         references = [(self._find_action(ref.id, name), ref.scope) for ref in table.action_refs]
         return Table(
@@ -278,20 +304,20 @@ class P4Info:
     def _find_action(self, id: int, table: str) -> Action:
         if id not in self.actions:
             raise InvalidArgument(
-                f"the P4Info's table {table} has an action {id} that is not there"
+                f"table {table} of the P4Info refers to action {id}, which does not exist"
             )
         return self.actions[id]
 
     def _find_profile(self, id: int, table: str) -> Profile:
         if id not in self.profiles:
             raise InvalidArgument(
-                f"the P4Info's table {table} has an action profile {id} that is not there"
+                f"table {table} of the P4Info refers to action profile {id}, which does not exist"
             )
         return self.profiles[id]
 
 
 class _PipelineNames:
-    """The names of the objects in a pipeline's JSON."""
+    """The names of the objects in the JSON of a pipeline, one set per kind."""
 
     def __init__(self, pipeline: Mapping[str, Any]) -> None:
         def list_names(key: str, parent: Mapping[str, Any] = pipeline) -> set[str]:
@@ -309,15 +335,15 @@ class _PipelineNames:
 
 
 def find_by_id(by_id: Mapping[int, Item], id: int, kind: str) -> Item:
-    """Return the object of a P4Info that has this id.
+    """Return the object of a P4Info with an id.
 
     Args:
-        by_id: The objects of its kind.
+        by_id: All objects of one kind, by id.
         id: The id.
-        kind: How the error message names the kind, such as "table".
+        kind: Name of the kind for the error message, such as "table".
 
     Raises:
-        P4Error: There is none.
+        P4Error: There is no such object.
     """
     item = by_id.get(id)
     if item is None:
@@ -331,7 +357,7 @@ def resolve_type(spec: p4t.P4DataTypeSpec, info: p4t.P4TypeInfo, name: str) -> D
     Args:
         spec: The type.
         info: The named types of the P4Info.
-        name: How the error message names the register or digest that has the type.
+        name: Name of the register or digest with this type, for the error message.
 
     Raises:
         P4Error: The type is not supported.

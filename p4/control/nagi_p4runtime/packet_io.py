@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conversions of packets to and from the controller.
+"""Conversion of packets to and from the controller.
 
-The P4 program declares a header of these packets with @controller_header. Here its fields become
-P4Runtime's metadata, and the reverse. The fields are packed without gaps, the first in the highest
-bits; the P4 program pads them to whole bytes.
+The P4 program declares the header of these packets with @controller_header. The fields of the
+header become metadata of PacketIn messages, and metadata of PacketOut messages become fields.
+Fields are packed without gaps, the first field in the highest bits. The P4 program pads a header to
+whole bytes.
 """
 
 from __future__ import annotations
@@ -30,31 +31,31 @@ def decode_packet_in(info: P4Info, packet: bytes) -> p4r.PacketIn:
         )
     message = p4r.PacketIn(payload=packet[size:])
     header = int.from_bytes(packet[:size], "big")
-    left = 8 * size
+    shift = 8 * size
     for field in fields:
-        left -= field.bits
+        shift -= field.bits
         metadata = message.metadata.add()
         metadata.metadata_id = field.id
-        metadata.value = encode_unsigned(header >> left & field.all_ones)
+        metadata.value = encode_unsigned(header >> shift & field.all_ones)
     return message
 
 
 def encode_packet_out(info: P4Info, message: p4r.PacketOut) -> bytes:
-    """Return the packet that the switch is to receive at the CPU port.
+    """Return the packet, with its header, to send into the CPU port of the switch.
 
     Raises:
-        P4Error: The message's metadata are not those of the P4Info.
+        P4Error: The metadata of the message differ from the fields of the header in the P4Info.
     """
     fields = info.packet_out or ()
     values = {metadata.metadata_id: metadata.value for metadata in message.metadata}
     header = 0
-    left = 8 * _header_bytes(fields)
+    shift = 8 * _header_bytes(fields)
     for field in fields:
         value = values.pop(field.id, None)
         if value is None:
             raise InvalidArgument(f"packet_out: no value for {field.name}; give one")
-        left -= field.bits
-        header |= decode_unsigned(value, field.bits, f"packet_out: {field.name}") << left
+        shift -= field.bits
+        header |= decode_unsigned(value, field.bits, f"packet_out: {field.name}") << shift
     if values:
         raise InvalidArgument(
             f"packet_out: there is no metadata with id {min(values)}; give ids of the P4Info"

@@ -20,11 +20,12 @@ UPDATE_TYPES: dict[int, str] = {INSERT: "INSERT", MODIFY: "MODIFY", DELETE: "DEL
 
 @dataclass
 class Plan:
-    """The operations of an update.
+    """The operations that perform an update.
 
     Attributes:
         operations: The operations, in order.
-        expected: Numbers that answers must have: index of the operation, key of the answer, number.
+        expected: Numbers that the answers must contain: the index of an operation, a key of its
+            answer, and the number under that key.
     """
 
     operations: list[Operation] = field(default_factory=list)
@@ -40,15 +41,15 @@ class Plan:
 
 
 class UpdateContext:
-    """The context in which the updates of a Write are planned.
+    """The data that planning the updates of a Write needs.
 
     Attributes:
         info: The P4Info of the pipeline.
-        memory: State that the server keeps. Planning changes it as if the operations succeeded;
+        memory: State that the server keeps. Planning changes it as if the operations had succeeded;
             the caller commits the changes or rolls them back.
         switch: The switch. Planning only reads from it.
-        member_actions: "action" and "data" of the members that this Write adds or modifies, by
-            action profile id and the switch's number.
+        member_actions: "action" and "data" of the members that this Write adds or modifies, by id
+            of the action profile and the switch's number of the member.
     """
 
     def __init__(self, info: P4Info, memory: Memory, switch: Switch) -> None:

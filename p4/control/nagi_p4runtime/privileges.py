@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Giving up capabilities, because root may start the server, and networks reach it.
+"""Gives up capabilities: root may start the server, and clients in a network can reach it.
 
-See capabilities(7). Python has no library of its own for them, and this is two system calls.
+See capabilities(7). Python's standard library cannot do this, but two system calls suffice.
 """
 
 from __future__ import annotations
@@ -20,12 +20,15 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def give_up_capabilities(exempt: Collection[int] = ()) -> None:
-    """Give up all capabilities of this process and its future children, for good, except `exempt`.
+    """Give up the capabilities of this process and its future children permanently.
 
-    Call it before there are threads.
+    Call this function before the process starts threads.
+
+    Args:
+        exempt: Numbers of the capabilities to retain, if the process has them.
 
     Raises:
-        OSError: the kernel refused it.
+        OSError: The kernel refused a system call.
     """
     permitted = _permitted()
     _require(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
@@ -33,12 +36,12 @@ def give_up_capabilities(exempt: Collection[int] = ()) -> None:
         return
     for capability in range(_HIGHEST + 1):
         refused = _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0) != 0
-        if refused and ctypes.get_errno() == _EINVAL:  # beyond the kernel's last
+        if refused and ctypes.get_errno() == _EINVAL:  # beyond the last capability of the kernel
             break
-    left = sum(1 << capability for capability in exempt) & permitted
+    retained = sum(1 << capability for capability in exempt) & permitted
     header = (ctypes.c_uint32 * 2)(_VERSION_3, 0)
-    # Effective, permitted and inheritable of the lower 32, then of the upper.
-    low, high = left & 0xFFFFFFFF, left >> 32
+    # Effective, permitted and inheritable sets: the lower 32 capabilities, then the upper 32.
+    low, high = retained & 0xFFFFFFFF, retained >> 32
     _require(_libc.capset(header, (ctypes.c_uint32 * 6)(low, low, 0, high, high, 0)))
 
 

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Answers the requests of a Read (P4Runtime specification, "Read RPC").
 
-State of the pipeline is read from the switch; the server's memory adds what only clients know.
+The state of the pipeline is read from the switch. The server's memory adds data of clients that
+switches do not store (memory.py).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from nagi_p4runtime.errors import Code, InvalidArgument, P4Error
 from nagi_p4runtime.protos import p4r
 from nagi_p4runtime.responses import ReadContext
 
-# The function that reads an entity, by the entity's name in p4.v1.Entity.
+# The function that reads each kind of entity, by the name of the kind in p4.v1.Entity.
 _READERS: dict[str, Callable[[ReadContext, Any], None]] = {
     "table_entry": tables.read_entries,
     "action_profile_member": profiles.read_members,
@@ -40,16 +41,18 @@ _READERS: dict[str, Callable[[ReadContext, Any], None]] = {
 
 
 def read_entities(context: ReadContext, request: p4r.Entity) -> None:
-    """Write the entities that a request asks for into the responses.
+    """Add the requested entities to the responses of `context`.
+
+    Entities that the role may not read are left out.
 
     Raises:
         P4Error: The request is wrong, or names an object that does not exist.
-        Refused: The switch refused to read.
+        Refused: The switch refused a read.
     """
     kind = request.WhichOneof("entity")
     if kind is None:
-        raise InvalidArgument("a request without an entity; give one")
+        raise InvalidArgument("the request has no entity; give one")
     reader = _READERS.get(kind)
     if reader is None:
-        raise P4Error(Code.UNIMPLEMENTED, f"{kind}: v1model has no such externs")
+        raise P4Error(Code.UNIMPLEMENTED, f"{kind}: programs for v1model have no such entities")
     reader(context, getattr(request, kind))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The responses of a Read, and the context in which its requests are answered."""
+"""The responses to a Read, and the data that answering its requests needs."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from nagi_p4runtime.p4info import P4Info, find_by_id
 from nagi_p4runtime.protos import p4r
 from nagi_p4runtime.roles import EVERYTHING, Rights
 
-_MAX_ENTITIES = 500  # per response: far below the 4 MB that gRPC's clients accept
+_MAX_ENTITIES = 500  # per response, which is then far below gRPC's default limit of 4 MB
 
 Item = TypeVar("Item")
 
 
 class Responses:
-    """ReadResponses of limited size, as bytes."""
+    """ReadResponses to which entities are added. Each response has a limited number of entities."""
 
     def __init__(self) -> None:
         self._complete: list[bytes] = []
@@ -26,7 +26,7 @@ class Responses:
         self._room = _MAX_ENTITIES
 
     def add_entity(self) -> p4r.Entity:
-        """Add an entity and return it, for the caller to fill."""
+        """Add an empty entity, which the caller must fill, and return it."""
         if self._room == 0:
             self._flush()
         self._room -= 1
@@ -34,7 +34,7 @@ class Responses:
         return entity
 
     def finish(self) -> list[bytes]:
-        """Return all responses."""
+        """Return all responses, encoded; [] if no entity was added."""
         if self._room < _MAX_ENTITIES:
             self._flush()
         return self._complete
@@ -46,14 +46,14 @@ class Responses:
 
 
 class ReadContext:
-    """The context in which the requests of a Read are answered.
+    """The data that answering the requests of a Read needs.
 
     Attributes:
         info: The P4Info of the pipeline.
         memory: State that the server keeps.
         switch: The switch.
-        responses: The responses, which reading fills.
-        rights: The rights of the role that reads.
+        responses: The responses, to which the read functions add entities.
+        rights: The rights of the client's role.
     """
 
     def __init__(
@@ -71,12 +71,14 @@ class ReadContext:
         self.rights = rights
 
     def select(self, by_id: dict[int, Item], id: int, kind: str) -> list[Item]:
-        """Return the object with an id, or all if the id is 0, as far as the role may read them.
+        """Return the object with an id, or all objects if `id` is 0.
+
+        Objects that the role may not read are left out.
 
         Args:
-            by_id: The objects of a kind.
-            id: The id.
-            kind: How error messages name the kind, such as "table".
+            by_id: All objects of one kind, by id.
+            id: The id in a request.
+            kind: Name of the kind for error messages, such as "table".
 
         Raises:
             P4Error: There is no object with this id.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rights of a role.
 
-A role without a config may do everything. Otherwise its config is Stratum's P4RoleConfig
-(p4_role_config.proto), the scheme that P4Runtime's clients use.
+A role without a config may do everything. P4Runtime does not define the format of a config. This
+server accepts Stratum's P4RoleConfig (p4_role_config.proto), which clients of P4Runtime use.
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ class Rights:
     """The rights of a role.
 
     Attributes:
-        ids: Ids of the tables, action profiles and so on that it may read and write; None for all.
-        exclusive: Ids that no other role may write.
-        receives_packets: Whether packets of the CPU port go to it.
-        can_set_pipelines: Whether it may set the forwarding pipeline.
-        packet_filter: Id and value of a metadata field that packets to the role must have, or None.
+        ids: Ids of the objects (tables, action profiles and so on) that the role may read and
+            write; None if it may access all objects.
+        exclusive: Ids of objects that no other role may write.
+        receives_packets: Whether the primary client of the role receives packets of the CPU port.
+        can_set_pipelines: Whether the role may set the forwarding pipeline.
+        packet_filter: Id and value of a metadata field; the role receives only packets with this
+            value. None if there is no filter.
     """
 
     ids: frozenset[int] | None = None
@@ -41,7 +43,7 @@ class Rights:
         """Make the rights of a role from its config.
 
         Raises:
-            P4Error: The config is of another scheme.
+            P4Error: The config is not a valid stratum.P4RoleConfig.
         """
         if not role.HasField("config"):
             return EVERYTHING
@@ -49,7 +51,7 @@ class Rights:
         if not _unpack(role.config, config):
             raise InvalidArgument(
                 f"a role config of type {role.config.type_url or 'none'}; give a "
-                "stratum.P4RoleConfig, or none: the role may do everything then"
+                "stratum.P4RoleConfig, or no config if the role may do everything"
             )
         packets = config.packet_in_filter
         value = encode_unsigned(int.from_bytes(packets.value, "big"))
@@ -63,15 +65,15 @@ class Rights:
         )
 
     def can_access(self, id: int) -> bool:
-        """Return whether the role may read and write entities of the object with this id.
+        """Return whether the role may read and write the entities of the object with this id.
 
-        Multicast groups and clone sessions have no id, hence 0: only roles that may do everything
-        may access them.
+        Multicast groups and clone sessions belong to no object. Their id is 0, so that only roles
+        without a restriction can access them.
         """
         return self.ids is None or id in self.ids
 
     def can_receive(self, message: p4r.StreamMessageResponse) -> bool:
-        """Return whether the role gets a packet, a list of digests or idle entries of a table."""
+        """Return whether the role receives a message with a packet, digests or idle entries."""
         kind = message.WhichOneof("update")
         if kind == "packet":
             return self.receives_packets and self._passes_filter(message.packet)
@@ -91,7 +93,7 @@ EVERYTHING = Rights()
 
 
 def _unpack(config: any_pb2.Any, into: stratum.P4RoleConfig) -> bool:
-    """Decode a config, and return whether it is of this type and valid."""
+    """Decode `config` to `into`; return False if it has another type or is invalid."""
     try:
         return bool(config.Unpack(into))
     except Exception:  # protobuf's DecodeError, which has no public name
@@ -99,7 +101,10 @@ def _unpack(config: any_pb2.Any, into: stratum.P4RoleConfig) -> bool:
 
 
 def find_object_id(entity: p4r.Entity) -> int:
-    """Return the id of the table, action profile and so on that an entity belongs to, or 0."""
+    """Return the id of the object (table, action profile and so on) to which an entity belongs.
+
+    Return 0 for an extern, a multicast group, a clone session or an empty entity.
+    """
     kind = entity.WhichOneof("entity")
     if kind is None or kind in ("extern_entry", "packet_replication_engine_entry"):
         return 0

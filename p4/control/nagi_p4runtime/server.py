@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The P4Runtime service over gRPC.
 
-The handlers check which client sends a request; Device and Streams perform it.
+The handlers check whether the client may send a request. Device and Streams perform requests.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ from nagi_p4runtime.stream import MAX_STREAMS, Stream, Streams
 
 _log = logging.getLogger(__name__)
 
-# A stream occupies a thread. Reads use the switch one at a time: few threads are enough for them.
+# A stream occupies a thread. Other requests need few threads, because they use the switch one at a
+# time.
 _THREADS = MAX_STREAMS + 8
-_MAX_MESSAGE = 64 << 20  # bytes: a pipeline, a batch
+_MAX_MESSAGE = 64 << 20  # bytes, enough for large pipelines and batches
 _OPTIONS = (
     ("grpc.max_receive_message_length", _MAX_MESSAGE),
     ("grpc.max_send_message_length", _MAX_MESSAGE),
@@ -46,8 +47,9 @@ class Service:
         device_id: The id by which clients address the device.
         device: The device.
         switch: The connection to the switch that requests use.
-        events: Another connection to the switch, for its events.
-        on_gone: Called when the switch is gone: the server can only end then.
+        events: A second connection to the same switch, from which events are read.
+        on_gone: A function that is called with the error when the connection to the switch is lost.
+            It should end the server.
     """
 
     def __init__(
@@ -65,7 +67,7 @@ class Service:
         self.streams = Streams(device, self._arbitration, switch, events, on_gone)
 
     def write(self, request: p4r.WriteRequest, context: Context) -> bytes:
-        """Perform a Write, and return an empty WriteResponse."""
+        """Perform a Write, and return an encoded, empty WriteResponse."""
         with _ErrorSender(self, context), self._device.lock:
             rights, reserved_ids = self._check_writer(
                 request.device_id, request.role, request.election_id
@@ -74,7 +76,10 @@ class Service:
         return b""
 
     def read(self, request: p4r.ReadRequest, context: Context) -> Iterator[bytes]:
-        """Perform a Read, and yield its ReadResponses."""
+        """Perform a Read, and yield its encoded ReadResponses.
+
+        If a request of the Read failed, the call ends with an error after the responses.
+        """
         with _ErrorSender(self, context):
             self._check_device(request.device_id)
             rights = self.streams.find_rights(request.role)
@@ -87,7 +92,7 @@ class Service:
     def set_pipeline(
         self, request: p4r.SetForwardingPipelineConfigRequest, context: Context
     ) -> bytes:
-        """Perform a SetForwardingPipelineConfig, and return an empty response."""
+        """Perform a SetForwardingPipelineConfig, and return an encoded, empty response."""
         with _ErrorSender(self, context), self._device.lock:
             rights, _ = self._check_writer(request.device_id, request.role, request.election_id)
             if not rights.can_set_pipelines:
@@ -98,18 +103,18 @@ class Service:
         return b""
 
     def _set_pipeline(self, request: p4r.SetForwardingPipelineConfigRequest) -> None:
-        """Perform the action of a SetForwardingPipelineConfig."""
+        """Perform the action that a SetForwardingPipelineConfig requests."""
         actions = p4r.SetForwardingPipelineConfigRequest
         has_config = request.HasField("config")
         if request.action == actions.COMMIT:
             if has_config:
                 raise InvalidArgument(
-                    "COMMIT with a config; leave it out: COMMIT runs the saved one"
+                    "COMMIT with a config; leave the config out, because COMMIT runs the saved one"
                 )
             self._device.commit_saved()
             return
         if request.action == actions.UNSPECIFIED:
-            raise InvalidArgument("no action; give VERIFY_AND_COMMIT or another")
+            raise InvalidArgument("the action is missing; give one, such as VERIFY_AND_COMMIT")
         if not has_config:
             raise InvalidArgument(
                 f"{actions.Action.Name(request.action)} without a config; give one"
@@ -128,7 +133,10 @@ class Service:
     def get_pipeline(
         self, request: p4r.GetForwardingPipelineConfigRequest, context: Context
     ) -> p4r.GetForwardingPipelineConfigResponse:
-        """Return the config of the pipeline, as far as the request asks for it."""
+        """Return the parts of the running pipeline's config that the request asks for.
+
+        The response is empty if there is no pipeline.
+        """
         response = p4r.GetForwardingPipelineConfigResponse()
         with _ErrorSender(self, context):
             self._check_device(request.device_id)
@@ -149,7 +157,7 @@ class Service:
     def get_capabilities(
         self, request: p4r.CapabilitiesRequest, context: Context
     ) -> p4r.CapabilitiesResponse:
-        """Return the version of P4Runtime."""
+        """Return the version of P4Runtime that the server supports."""
         with _ErrorSender(self, context):
             if request.device_id:
                 self._check_device(request.device_id)
@@ -175,7 +183,7 @@ class Service:
             self.streams.close(stream)
 
     def _handle_all(self, stream: Stream, requests: Iterator[p4r.StreamMessageRequest]) -> None:
-        """Handle the messages of a client until its stream ends: the function of its thread."""
+        """Handle the messages of a client until its stream ends. A thread per stream runs this."""
         try:
             for request in requests:
                 self.streams.handle(stream, request)
@@ -184,7 +192,7 @@ class Service:
         except OSError as error:
             self._on_gone(error)
         except Exception as error:
-            # When a client is gone, gRPC ends the iterator by an exception without a message.
+            # When a client disconnects, the iterator of gRPC raises an exception without a message.
             if not isinstance(error, grpc.RpcError) and str(error):
                 _log.exception("cannot handle a message of a client")
                 stream.finish(P4Error(Code.INTERNAL, f"{type(error).__name__}: {error}"))
@@ -202,22 +210,31 @@ class Service:
     def _check_writer(
         self, device_id: int, role: str, election_id: p4r.Uint128
     ) -> tuple[Rights, frozenset[int]]:
-        """Return the rights of a primary client's role and the ids reserved for other roles."""
+        """Check that a request is for this device and comes from the primary client of `role`.
+
+        Returns:
+            The rights of the role, and the ids of objects that only other roles may write.
+        """
         self._check_device(device_id)
         return self.streams.check_primary(role, parse_election_id(election_id))
 
     def end_streams(self, error: OSError | None) -> None:
-        """End all streams; `error` says why the switch is gone, and is None if it is not."""
+        """End all streams.
+
+        Args:
+            error: Why the connection to the switch was lost; None if the server ends for another
+                reason.
+        """
         reason = "the server ends" if error is None else f"the switch is gone: {error}"
         self.streams.end_all(P4Error(Code.UNAVAILABLE, reason))
 
     def report_gone(self, error: OSError) -> None:
-        """Report that the switch is gone."""
+        """Call `on_gone`, because the connection to the switch is lost."""
         self._on_gone(error)
 
 
 class _ErrorSender:
-    """A context manager that sends errors of a call to its client."""
+    """A context manager that sends P4Error, BatchError and OSError to the client of a call."""
 
     def __init__(self, service: Service, context: Context) -> None:
         self._service = service
@@ -246,11 +263,11 @@ def _abort_batch(context: Context, error: BatchError) -> NoReturn:
 def _run_on_two_threads(
     method: Callable[[Any, Context], bytes],
 ) -> Callable[[Any, Context], bytes]:
-    """Give a handler a thread pool of two threads.
+    """Return `method` as a handler that runs on its own pool of two threads.
 
-    Writes use the switch one at a time: one thread parses a request while the other waits for the
-    switch. With the server's many threads, each Write would wake another thread, and Writes would
-    take half as long again.
+    Because Writes use the switch one at a time, two threads suffice: one parses a request while the
+    other waits for the switch. In the large pool of the server, each Write would wake another
+    thread, and Writes would take 1.5 times as long.
     """
 
     def handler(request: Any, context: Context) -> bytes:
@@ -261,9 +278,9 @@ def _run_on_two_threads(
 
 
 def _make_handlers(service: Service) -> grpc.GenericRpcHandler:
-    """Register the service's handlers as gRPC's generated code does.
+    """Return the service's handlers for gRPC, in place of gRPC's generated code.
 
-    Unlike there, responses that are bytes already are not encoded.
+    Responses that the handlers return as bytes are not encoded again.
     """
     return grpc.method_handlers_generic_handler(
         _NAME,
@@ -299,7 +316,11 @@ def _make_handlers(service: Service) -> grpc.GenericRpcHandler:
 class Certificates(NamedTuple):
     """The PEM texts for TLS.
 
-    `authority` signs the certificates of clients; if it is None, clients need none.
+    Attributes:
+        key: The private key of the server.
+        certificate: The certificate of the server.
+        authority: The certificate of the CA that signs certificates of clients; None if clients
+            need no certificate.
     """
 
     key: bytes
@@ -312,12 +333,15 @@ class Server:
 
     Args:
         service: The service.
-        listen: Where it listens: "unix:PATH", where only the socket's owner may connect, or
+        listen: The address: "unix:PATH", to which only the owner of the socket may connect, or
             "HOST:PORT".
-        certificates: For TLS; None for connections without TLS.
+        certificates: Key and certificates for TLS; None for connections without TLS.
+
+    Attributes:
+        port: The TCP port.
 
     Raises:
-        OSError: The server cannot listen there.
+        OSError: The server cannot listen at this address.
     """
 
     def __init__(
@@ -342,7 +366,7 @@ class Server:
         finally:
             os.umask(umask)
         if self.port == 0:
-            raise OSError(f"{listen}: cannot listen here; is it in use?")
+            raise OSError(f"{listen}: cannot listen at this address; is the address in use?")
 
     def start(self) -> None:
         self._server.start()

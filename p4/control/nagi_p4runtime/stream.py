@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The messages of StreamChannels: arbitration, packets, digests, idle timeouts, errors.
 
-While there is a primary client, a thread polls the switch for events every few milliseconds.
-Events from before are discarded. A client that does not keep up loses packets and digests, but no
-notices of arbitration.
+While there is a primary client, a thread polls the switch for events every few milliseconds. Events
+that occurred without a primary client are discarded. A client that reads its stream too slowly
+loses packets and digests, but no arbitration messages.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ _log = logging.getLogger(__name__)
 
 _POLL_INTERVAL_S = 0.004
 _MAX_QUEUED = 10_000  # messages that may wait for a client
-# How long a new primary waits until old events are discarded, before it gets its notice anyway.
+# A new primary client gets its notice after old events were discarded, but at the latest after this
+# time.
 _DISCARD_TIMEOUT_S = 10.0
-MAX_STREAMS = 32  # each occupies a thread of the server
+MAX_STREAMS = 32  # each stream occupies a thread of the server
 
 
 class Stream(Client):
@@ -49,21 +50,25 @@ class Stream(Client):
         self._queue.put(message)
 
     def send_if_room(self, message: p4r.StreamMessageResponse) -> bool:
-        """Queue a message unless too many are queued, and return whether it was queued."""
+        """Queue a message unless too many messages are queued.
+
+        Returns:
+            Whether the message was queued.
+        """
         if self._queue.qsize() >= _MAX_QUEUED:
             return False
         self._queue.put(message)
         return True
 
     def finish(self, error: P4Error | None = None) -> None:
-        """End the stream after the queued messages, by an error if one is given."""
+        """End the stream after the queued messages, with `error` unless it is None."""
         self._queue.put(error)
 
     def iterate_messages(self) -> Iterator[p4r.StreamMessageResponse]:
         """Yield the messages for the client until the stream ends.
 
         Raises:
-            P4Error: The stream ended by this error.
+            P4Error: The stream ended with this error.
         """
         while True:
             message = self._queue.get()
@@ -79,10 +84,10 @@ class Streams:
 
     Args:
         device: The device.
-        arbitration: Its roles and their clients.
+        arbitration: The roles of the device and their clients.
         switch: The connection to the switch that requests use, under the device's lock.
-        events: Another connection to the switch, which only the polling thread uses.
-        on_gone: Called when the switch is gone.
+        events: A second connection to the same switch, which only the polling thread uses.
+        on_gone: A function that is called with the error when the connection to the switch is lost.
     """
 
     def __init__(
@@ -102,9 +107,9 @@ class Streams:
         self._lists: tuple[Pipeline, DigestLists] | None = None
         self._open: set[Stream] = set()
         self._wake_up = threading.Event()
-        # Set once the events from before there was a primary are discarded.
+        # Set once the events that occurred without a primary client are discarded.
         self._old_events_discarded = threading.Event()
-        self._absences = 0  # how often the last primary client has left
+        self._absences = 0  # grows whenever an update or a closed stream leaves no primary client
         self._ended = False
         self._thread = threading.Thread(target=self._poll, name="events", daemon=True)
         self._thread.start()
@@ -113,7 +118,7 @@ class Streams:
         """Open a stream.
 
         Raises:
-            P4Error: There are too many.
+            P4Error: MAX_STREAMS streams are open.
         """
         stream = Stream()
         with self._lock:
@@ -125,7 +130,7 @@ class Streams:
         return stream
 
     def close(self, stream: Stream) -> None:
-        """Close a stream, and notify the other clients of its role if it was the primary's."""
+        """Close a stream. If its client was primary, notify the other clients of the role."""
         with self._lock:
             self._open.discard(stream)
             notices = self._arbitration.remove(stream)
@@ -133,7 +138,7 @@ class Streams:
             self._send_notices(notices)
 
     def end_all(self, error: P4Error) -> None:
-        """End all streams by an error."""
+        """End all streams with an error, and end the polling thread."""
         self._ended = True
         self._wake_up.set()
         with self._lock:
@@ -141,17 +146,24 @@ class Streams:
                 stream.finish(error)
 
     def check_primary(self, role: str, election_id: int) -> tuple[Rights, frozenset[int]]:
-        """Return the rights of a role and the ids that only other roles may write.
+        """Check that a request comes from the primary client of a role.
+
+        Args:
+            role: The role in the request.
+            election_id: The election id in the request.
+
+        Returns:
+            The rights of the role, and the ids of objects that only other roles may write.
 
         Raises:
-            P4Error: The request is not from the role's primary client.
+            P4Error: The role has no primary client, or its primary client has another election id.
         """
         with self._lock:
             rights = self._arbitration.check_primary(role, election_id)
             return rights, self._arbitration.find_reserved_ids(role)
 
     def find_rights(self, role: str) -> Rights:
-        """Return the rights of a role, whichever client asks."""
+        """Return the rights of a role; all rights if there is no such role."""
         with self._lock:
             return self._arbitration.find_rights(role)
 
@@ -159,7 +171,7 @@ class Streams:
         """Handle a message of a client.
 
         Raises:
-            P4Error: The stream has to end.
+            P4Error: The message is wrong. The caller must end the stream with this error.
         """
         kind = request.WhichOneof("update")
         if kind == "arbitration":
@@ -169,16 +181,17 @@ class Streams:
         elif kind == "digest_ack":
             self._acknowledge(stream, request.digest_ack)
         elif kind == "other":
-            response = _make_error(Code.UNIMPLEMENTED, "there are no other messages")
+            response = _make_error(Code.UNIMPLEMENTED, "messages of type `other` are not supported")
             response.error.other.other.CopyFrom(request.other)
             stream.send(response)
         else:
-            raise InvalidArgument("an empty message; give arbitration, packet or digest_ack")
+            raise InvalidArgument("the message is empty; give arbitration, packet or digest_ack")
 
     def _arbitrate(self, stream: Stream, message: p4r.MasterArbitrationUpdate) -> None:
         """Handle an arbitration update.
 
-        A new primary gets its notice last: after the others, and after Writes that have begun.
+        A new primary client gets its notice last: after the notices to other clients, after old
+        events were discarded, and after all Writes that have begun.
         """
         with self._lock:
             was_primary = self._arbitration.is_primary(stream)
@@ -198,7 +211,7 @@ class Streams:
             self._send_notices(notices[-1:])
 
     def _count_absence(self) -> None:
-        """Have the polling thread discard events if there is no primary client any more."""
+        """Make the polling thread discard old events if there is no primary client any more."""
         if not self._arbitration.list_primaries():
             self._absences += 1
             self._old_events_discarded.clear()
@@ -216,7 +229,7 @@ class Streams:
             stream.send(response)
 
     def _send_packet_out(self, stream: Stream, message: p4r.PacketOut) -> P4Error | None:
-        """Send a packet into the switch, and return the error if that fails, or None."""
+        """Send a packet into the switch. Return the error if that fails, otherwise None."""
         with self._lock:
             is_primary = self._arbitration.is_primary(stream)
         if not is_primary:
@@ -254,7 +267,7 @@ class Streams:
     # Events of the switch.
 
     def _poll(self) -> None:
-        """Poll the switch for events until the streams end: the thread's function."""
+        """Poll the switch for events until end_all() is called. The polling thread runs this."""
         while not self._ended:
             pipeline = self._device.pipeline
             with self._lock:
@@ -279,7 +292,7 @@ class Streams:
                 return
             with self._lock:
                 if absences != self._absences:
-                    continue  # the events may be from before the present primary client
+                    continue  # the events may have occurred without a primary client
                 are_new = self._old_events_discarded.is_set()
                 self._old_events_discarded.set()
                 primaries = self._arbitration.list_primaries()
@@ -290,7 +303,13 @@ class Streams:
     def _forward(
         self, pipeline: Pipeline, events: dict[str, Any], primaries: list[tuple[Client, Rights]]
     ) -> None:
-        """Send the events of the switch to the primary clients, as their rights permit."""
+        """Send the events of the switch to all primary clients whose rights permit it.
+
+        Args:
+            pipeline: The running pipeline.
+            events: The events, as Switch.read_events() returns them.
+            primaries: The primary clients and their rights.
+        """
         messages: list[p4r.StreamMessageResponse] = []
         for packet in events.get("packets", ()):
             try:
@@ -308,18 +327,18 @@ class Streams:
             return
         for client, rights in primaries:
             assert isinstance(client, Stream)
-            lost = sum(
+            lost_messages = sum(
                 not client.send_if_room(message)
                 for message in messages
                 if rights.can_receive(message)
             )
-            if lost:
-                _log.warning("a client does not keep up: %d messages lost", lost)
+            if lost_messages:
+                _log.warning("a client reads too slowly: %d messages lost", lost_messages)
 
     def _collect_digest_lists(
         self, pipeline: Pipeline, digests: Any
     ) -> list[p4r.StreamMessageResponse]:
-        """Add the switch's digests to their lists, and return those that are full or due."""
+        """Add digests of the switch to their lists, and return the lists that are full or due."""
         if self._lists is None or self._lists[0] is not pipeline:
             self._lists = pipeline, DigestLists(pipeline.info, pipeline.memory.digests)
         lists = self._lists[1]
@@ -336,7 +355,10 @@ class Streams:
 
 
 def _make_timeout_messages(pipeline: Pipeline, timeouts: Any) -> list[p4r.StreamMessageResponse]:
-    """Make one message per table for the entries whose idle timeout has expired."""
+    """Return one message per table with the entries whose idle timeout has expired.
+
+    Tables that the P4Info does not have are left out.
+    """
     messages: dict[int, p4r.StreamMessageResponse] = {}
     for timeout in timeouts:
         table = pipeline.info.table_by_name.get(timeout["table"])

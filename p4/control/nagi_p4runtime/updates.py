@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Converts an update of a Write to a switch's operations."""
+"""Converts an update of a Write to operations of a switch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from nagi_p4runtime.errors import Code, InvalidArgument, P4Error
 from nagi_p4runtime.plan import UPDATE_TYPES, Plan, UpdateContext
 from nagi_p4runtime.protos import p4r
 
-# The function that plans an update of an entity, by the entity's name in p4.v1.Entity.
+# The function that plans an update of each kind of entity, by the name of the kind in p4.v1.Entity.
 _PLANNERS: dict[str, Callable[[UpdateContext, Plan, int, Any], None]] = {
     "table_entry": tables.plan_entry,
     "action_profile_member": profiles.plan_member,
@@ -39,21 +39,22 @@ _PLANNERS: dict[str, Callable[[UpdateContext, Plan, int, Any], None]] = {
 def plan_update(context: UpdateContext, update: p4r.Update) -> Plan:
     """Plan the operations of an update.
 
-    The memory changes as if they succeeded; the caller commits the changes or rolls them back.
+    The memory of `context` changes as if the operations had succeeded; the caller commits the
+    changes or rolls them back.
 
     Raises:
-        P4Error: The update is wrong, as far as P4Info and memory tell. What only the switch knows,
-            such as whether an entry exists, makes the switch refuse an operation later.
+        P4Error: The update contradicts the P4Info or the memory. Errors that only the switch can
+            find, such as an entry that does not exist, occur when the operations are performed.
         Refused: The switch refused a read that planning needs.
     """
     if update.type not in UPDATE_TYPES:
-        raise InvalidArgument("an update without a type; give INSERT, MODIFY or DELETE")
+        raise InvalidArgument("the update has no type; give INSERT, MODIFY or DELETE")
     kind = update.entity.WhichOneof("entity")
     if kind is None:
-        raise InvalidArgument("an update without an entity; give one")
+        raise InvalidArgument("the update has no entity; give one")
     planner = _PLANNERS.get(kind)
     if planner is None:
-        raise P4Error(Code.UNIMPLEMENTED, f"{kind}: v1model has no such externs")
+        raise P4Error(Code.UNIMPLEMENTED, f"{kind}: programs for v1model have no such entities")
     plan = Plan()
     planner(context, plan, update.type, getattr(update.entity, kind))
     return plan

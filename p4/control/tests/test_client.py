@@ -127,7 +127,7 @@ def test_meters_have_rates_per_second(served, switch):
     assert served.switch.perform(read)["rates"] == rates
     switch.perform({"op": "meter_rates", "meter": "ingress.limits", "index": 1, "rates": []})
     assert served.switch.perform(read)["rates"] == []
-    with pytest.raises(Refused, match="1 rates of a meter; give two, or none"):
+    with pytest.raises(Refused, match="1 rates for a meter; give two rates, or none"):
         what = {"op": "meter_rates", "meter": "ingress.limits", "index": 1}
         switch.perform({**what, "rates": rates[:1]})
 
@@ -169,7 +169,7 @@ def test_copies_and_value_sets_are_made(served, switch):
     switch.add_mirror(7, port=2)
     assert served.switch.perform({"op": "mirror_read"})["sessions"] == [{"session": 7, "port": 2}]
     switch.delete_mirror(7)
-    with pytest.raises(Refused, match="clone sessions have ports, not multicast groups"):
+    with pytest.raises(Refused, match="to ports, not to a multicast group"):
         switch.add_mirror(7, group=1)
     switch.create_group(3, [(0, [1, 2]), (5, [2])])
     (group,) = served.switch.perform({"op": "multicast_read"})["groups"]
@@ -214,9 +214,9 @@ REFUSED = [
     ({"op": "table_add", "table": "ingress.routes", "match": ["10.0.0.0/8"],
       "action": "ingress.send", "data": [512]}, INVALID, "512"),
     ({"op": "table_add", "table": "ingress.stations", "match": [None],
-      "action": "ingress.counted_send", "data": [1]}, INVALID, "is exact; give a value"),
+      "action": "ingress.counted_send", "data": [1]}, INVALID, "kind exact; give a value"),
     ({"op": "queue_set", "port": 1, "rate_bps": 1}, UNSUPPORTED,
-     "P4Runtime has no operation queue_set; its queues are set on the switch itself"),
+     "P4Runtime has no operation queue_set; set the queues on the switch itself"),
     ({"op": "register_read", "register": "none"}, NOT_FOUND, "there is no register none"),
     ({"op": "counter_read", "wrong": 1}, INVALID, "counter_read: "),
 ]  # fmt: skip
@@ -250,7 +250,7 @@ def test_one_client_is_primary(served, switch):
     with pytest.raises(Refused) as refused:
         P4RuntimeSwitch(served.address, p4info=EVERYTHING_INFO)
     assert refused.value.code == FAILED_PRECONDITION
-    assert "another controller is primary there" in str(refused.value)
+    assert "another controller is the primary client" in str(refused.value)
     with P4RuntimeSwitch(served.address, is_primary=False) as reader:  # with what runs
         assert reader.read_counter("ingress.by_port", 1) == (0, 0)
         with pytest.raises(Refused):
@@ -270,7 +270,7 @@ def test_a_switch_that_runs_already_is_cleared(served, switch):
 
 
 def test_who_is_not_there_and_what_is_no_pipeline_is_said(served, tmp_path):
-    with pytest.raises(OSError, match=r"unix:.*/nobody: no P4Runtime server answers there"):
+    with pytest.raises(OSError, match=r"unix:.*/nobody: no P4Runtime server answers at"):
         P4RuntimeSwitch(f"unix:{tmp_path}/nobody")
     with pytest.raises(Refused, match="pipeline"):
         P4RuntimeSwitch(served.address)  # it was given none by P4Runtime
@@ -279,14 +279,14 @@ def test_who_is_not_there_and_what_is_no_pipeline_is_said(served, tmp_path):
     with pytest.raises(Refused):
         P4RuntimeSwitch(served.address, program=broken, p4info=EVERYTHING_INFO)
     (tmp_path / "p4info.txtpb").write_text("nonsense")
-    with pytest.raises(Refused, match=r"p4info.txtpb: it is no P4Info"):
+    with pytest.raises(Refused, match=r"p4info.txtpb: not a P4Info"):
         P4RuntimeSwitch(served.address, program=EVERYTHING, p4info=tmp_path / "p4info.txtpb")
 
 
 def test_a_closed_client_is_gone(switch):
     switch.close()
     switch.close()
-    with pytest.raises(OSError, match="it has been closed"):
+    with pytest.raises(OSError, match="the connection has been closed"):
         switch.read_counter("ingress.by_port", 1)
 
 

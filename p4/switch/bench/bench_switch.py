@@ -1,23 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures what nagi-switch achieves on this machine, compared with others: `make bench-switch`.
+"""Measures nagi-switch on this machine, compared with other programs: `make bench-switch`.
 
     bench_switch.py [throughput|timing|entries|tables|experiment ...] [--quick] [--json FILE]
                     [--seconds N]
 
-throughput  the highest offered rate without loss, and the rate delivered under overload, through
-            edge.p4 with 1,000 routes: nagi-switch, compared with the bare AF_XDP forwarder and
-            with simple_switch, if installed. Each runs on one core.
+throughput  the highest offered rate without loss, and the rate delivered under overload, with
+            edge.p4 and 1,000 routes. nagi-switch is compared with a program that only forwards
+            frames by AF_XDP (forwarder), and with simple_switch, if it is installed. Each program
+            runs on one core.
 timing      one-way delay at 25,000 packets/s, compared with the forwarder and the kernel's bridge
-entries     how long 100,000 entries take to load: at the start, by a controller one by one, and
-            in one batch; and how long packets are delayed meanwhile
-tables      the cost of finding an entry among a million exact ones, 500,000 prefixes, and 10,000
-            ternary ones with up to 1,000 masks
-experiment  whether the achievement topology with both links at 200 Mb/s (switch-200.yaml) gets a
-            valid certificate in real time, in as many attempts as `nagi run` makes
+entries     how long it takes to add 100,000 entries: at the start, by a controller one by one, and
+            by a controller in one batch; and the delay of packets meanwhile
+tables      how long it takes to find an entry in tables of up to a million exact entries, 500,000
+            prefixes, or 10,000 ternary entries with 1,000 masks
+experiment  whether the topology of the achievement paper with both links at 200 Mb/s
+            (switch-200.yaml) gets a valid certificate in real time, in the attempts of `nagi run`
 
-Rows that were not measured, or that have nothing to be compared with, say so and get no verdict.
+Rows without a measurement or without a comparison give the reason and get no verdict.
 
-Exit status: 0 all targets met, 1 some missed, 2 the benchmark cannot run here.
+Exit status: 0 all targets met, 1 some targets missed, 2 the benchmark cannot run here.
 """
 
 from __future__ import annotations
@@ -46,29 +47,30 @@ from bench_throughput import Throughput, find_throughput, print_progress  # noqa
 from switch_subjects import ROUTES, Bench, NagiSwitch, SimpleSwitch  # noqa: E402
 
 ENTRIES = 100_000
-ENTRIES_S = 2.0
-MIN_OF_FORWARDER = 0.7
-MIN_OF_SIMPLE_SWITCH = 8.0
-# How long finding an entry may take. An exact or longest match takes a few hash look-ups, so only
-# cache misses make it slower; a ternary match takes one look-up per mask.
+MAX_LOADING_S = 2.0  # for ENTRIES entries
+MIN_RATIO_TO_FORWARDER = 0.7  # of throughputs
+MIN_RATIO_TO_SIMPLE_SWITCH = 8.0
+# Maximum time to find an entry. An exact or longest match needs a few hash look-ups, so its time
+# depends on cache misses only. A ternary match needs one look-up per mask.
 MAX_LOOKUP_NS = {"exact": 500.0, "lpm": 1000.0}
 MAX_NS_PER_MASK = 50.0
 TIMING_RATE = 25_000  # packets/s
-MEDIAN_DELAY_NS = 100_000
-MIN_OFFERED = 0.99  # of the requested rate: below this the generator is the limit
+MAX_MEDIAN_DELAY_NS = 100_000
+MIN_OFFERED = 0.99  # of the requested rate; if less is offered, the source is the limit
 GET_SIMPLE_SWITCH = (
     "not measured: no simple_switch on PATH; install bmv2 (package p4lang-bmv2, see "
     "github.com/p4lang/behavioral-model), or give --simple-switch FILE"
 )
 EXPERIMENT = Path(__file__).with_name("switch-200.yaml")
-LOADING_S = 5.0  # how long packets are sent: before, while and after entries are loaded
+LOADING_S = 5.0  # duration of the packets that are sent before, while and after entries are added
 
 NOTES = """\
-The source runs on processor 0, the measured program on processor 1, with SCHED_FIFO; all threads of
-simple_switch run at ordinary priority. In throughput trials above 100 kpps the kernel makes the
-frames in the middle, as a driver would. Frames are 1,000 bytes long and all take one of the 1,000
-routes; ports have no rate. ">=": processor 0 was the limit. "generator": the source was too slow to
-tell. "-": no target, or nothing to compare the figure with."""
+The source runs on processor 0, the measured program on processor 1, with SCHED_FIFO, except for
+simple_switch, whose threads run at ordinary priority. In throughput trials above 100 kpps, the
+kernel generates the frames in the namespace of the measured program, as a driver would. Frames are
+1,000 bytes long and all take the same of 1,000 routes; ports have no rate. ">=": processor 0 was
+the limit. "generator": the source was too slow for a verdict. "-": no target, or no figure to
+compare with."""
 
 
 # --- throughput ---------------------------------------------------------------------------------
@@ -80,7 +82,10 @@ def compute_median(rounds: list[Throughput], name: str) -> float:
 
 
 def is_source_limited(rounds: list[Throughput], name: str) -> bool:
-    """Return whether the source was the limit in most rounds: then the figure is a lower bound."""
+    """Return whether the source was the limit in at least half of the rounds.
+
+    If so, the median of the field `name` is only a lower bound.
+    """
 
     def is_limited(once: Throughput) -> bool:
         if name == "overload_delivered":
@@ -102,15 +107,15 @@ def measure_throughput(bench: Bench) -> None:
         makers[SimpleSwitch.name] = lambda: SimpleSwitch(bench, other)
     rounds_of: dict[str, list[Throughput]] = {}
     for _ in range(2 if bench.quick else 3):
-        # The subjects take turns, so that a slow minute of the machine affects all of them.
+        # Measure all subjects in each round, so that a slow minute of the machine affects all.
         for name, make in makers.items():
             with make() as subject:
                 once = find_throughput(bench.lab, subject, bench.choose_length(2, 1))
             rounds_of.setdefault(name, []).append(once)
     nagi_rounds = rounds_of[nagi_switch.name]
     for name, min_ratio in (
-        (Forwarder.name, MIN_OF_FORWARDER),
-        (SimpleSwitch.name, MIN_OF_SIMPLE_SWITCH),
+        (Forwarder.name, MIN_RATIO_TO_FORWARDER),
+        (SimpleSwitch.name, MIN_RATIO_TO_SIMPLE_SWITCH),
     ):
         if name not in rounds_of:
             target = f"ratio >= {min_ratio:g}"
@@ -128,7 +133,7 @@ def measure_throughput(bench: Bench) -> None:
     cost = "; ".join(
         f"{compute_median(nagi_rounds, field):.2f}" for field in ("process_us", "core_us")
     )
-    bench.rows.append(Row("its processor time per packet: process; core", f"{cost} us"))
+    bench.rows.append(Row("nagi-switch's processor time per packet: process; core", f"{cost} us"))
     bench.details["throughput"] = {
         name: [once.to_json() for once in rounds] for name, rounds in rounds_of.items()
     }
@@ -151,7 +156,7 @@ def _make_throughput_row(
     reference_rate = compute_median(reference, field)
     target = f"ratio >= {min_ratio:g}"
     if reference_rate == 0:
-        reason = f"{format_rate(reference)}: it lost frames at every rate tried"
+        reason = f"{format_rate(reference)}: frames were lost at every rate tried"
         return Row(label, format_rate(nagi_rounds), reason, target=target)
     ratio = compute_median(nagi_rounds, field) / reference_rate
     is_good = ratio >= min_ratio
@@ -180,23 +185,23 @@ def measure_timing(bench: Bench) -> None:
         print_progress(f"timing: {subject.name}: {TIMING_RATE} packets/s for {seconds:g} s")
         for _ in range(3):
             with subject:
-                done = run_trial(bench.lab, subject.pid, TIMING_RATE, 1, seconds, drain=0.2)
-            if kept_up := done.offered_rate >= MIN_OFFERED * TIMING_RATE:
+                trial = run_trial(bench.lab, subject.pid, TIMING_RATE, 1, seconds, drain=0.2)
+            if is_rate_reached := trial.offered_rate >= MIN_OFFERED * TIMING_RATE:
                 break
-        details[subject.name] = {**done.to_json(), "account": subject.account}
-        times = done.sink["delay_ns"]
+        details[subject.name] = {**trial.to_json(), "account": subject.account}
+        times = trial.sink["delay_ns"]
         delays = "; ".join(f"{times[q] / 1e3:.1f}" for q in ("p50", "p99", "max")) + " us"
-        lost = f", {done.lost} lost" if done.lost else ""
+        losses = f", {trial.lost} lost" if trial.lost else ""
         has_target = subject is nagi_switch
         bench.rows.append(
             Row(
                 f"one-way delay, p50; p99; max: {subject.name}",
-                delays + lost,
+                delays + losses,
                 baseline,
-                target=f"p50 < {MEDIAN_DELAY_NS / 1e3:.0f} us" if has_target else "",
-                verdict=judge(times["p50"] < MEDIAN_DELAY_NS, kept_up)
+                target=f"p50 < {MAX_MEDIAN_DELAY_NS / 1e3:.0f} us" if has_target else "",
+                verdict=judge(times["p50"] < MAX_MEDIAN_DELAY_NS, is_rate_reached)
                 if has_target
-                else ("-" if kept_up else GENERATOR),
+                else ("-" if is_rate_reached else GENERATOR),
             )
         )
         baseline = baseline or delays
@@ -207,41 +212,45 @@ def measure_timing(bench: Bench) -> None:
 
 
 def measure_entries(bench: Bench) -> None:
-    """Measure how long entries take to load, and the delay of packets meanwhile."""
+    """Measure how long it takes to add entries, and the delay of packets meanwhile."""
     print_progress(f"entries: {ENTRIES} at the start")
-    with NagiSwitch(bench, 1, "af_xdp") as one:
+    with NagiSwitch(bench, 1, "af_xdp") as switch_with_one:
         pass
-    with NagiSwitch(bench, ENTRIES, "af_xdp") as many:
+    with NagiSwitch(bench, ENTRIES, "af_xdp") as switch_with_all:
         pass
-    details: dict[str, Any] = {"at_start_s": many.ready_s - one.ready_s}
+    details: dict[str, Any] = {"at_start_s": switch_with_all.ready_s - switch_with_one.ready_s}
     _report_loading(bench, "at the start", details["at_start_s"])
     # The switch has the first entry from the start, so that packets pass.
     entries = NagiSwitch(bench, 1, "af_xdp").build_operations(ENTRIES + 1)[1:]
     batch = f'{{"op": "batch", "operations": [{", ".join(entries)}]}}'
     for method, requests in (("one by one", entries), ("in one batch", [batch])):
         print_progress(f"entries: {ENTRIES} {method}")
-        with NagiSwitch(bench, 1, "af_xdp") as quiet:
-            duration_s = quiet.load(requests)
+        with NagiSwitch(bench, 1, "af_xdp") as idle_switch:
+            duration_s = idle_switch.load(requests)
         _report_loading(bench, f"by a controller, {method}", duration_s)
         with (
-            NagiSwitch(bench, 1, "af_xdp") as busy,
+            NagiSwitch(bench, 1, "af_xdp") as busy_switch,
             ThreadPoolExecutor() as pool,
         ):
-            pid, rate = busy.pid, TIMING_RATE
-            sent = pool.submit(run_trial, bench.lab, pid, rate, 1, LOADING_S, drain=0.5)
+            pid, rate = busy_switch.pid, TIMING_RATE
+            pending_trial = pool.submit(run_trial, bench.lab, pid, rate, 1, LOADING_S, drain=0.5)
             time.sleep(1)
-            busy_s = busy.load(requests)
-            done = sent.result()
-        times = done.sink["delay_ns"]
+            busy_s = busy_switch.load(requests)
+            trial = pending_trial.result()
+        times = trial.sink["delay_ns"]
         delays = "; ".join(f"{times[q] / 1e3:.1f}" for q in ("p50", "p99", "max")) + " us"
         bench.rows.append(
             Row(
                 f"  one-way delay meanwhile, p50; p99; max ({busy_s:.2f} s)",
-                f"{delays}, {done.lost} of {done.source['frames']} lost",
-                verdict="-" if done.offered_rate >= MIN_OFFERED * TIMING_RATE else GENERATOR,
+                f"{delays}, {trial.lost} of {trial.source['frames']} lost",
+                verdict="-" if trial.offered_rate >= MIN_OFFERED * TIMING_RATE else GENERATOR,
             )
         )
-        details[method] = {"took_s": duration_s, "took_busy_s": busy_s, "meanwhile": done.to_json()}
+        details[method] = {
+            "took_s": duration_s,
+            "took_busy_s": busy_s,
+            "meanwhile": trial.to_json(),
+        }
     bench.details["entries"] = details
 
 
@@ -250,8 +259,8 @@ def _report_loading(bench: Bench, method: str, duration_s: float) -> None:
         Row(
             f"{ENTRIES} entries, {method}",
             f"{duration_s:.2f} s",
-            target=f"< {ENTRIES_S:g} s",
-            verdict=judge(duration_s < ENTRIES_S),
+            target=f"< {MAX_LOADING_S:g} s",
+            verdict=judge(duration_s < MAX_LOADING_S),
         )
     )
 
@@ -260,16 +269,19 @@ def _report_loading(bench: Bench, method: str, duration_s: float) -> None:
 
 
 def measure_tables(bench: Bench) -> None:
-    """Measure look-ups in tables of all kinds, by the program bench-tables."""
+    """Measure look-ups in exact, lpm and ternary tables with the program bench-tables.
+
+    Each row compares a table with the smallest table of its kind, which comes first.
+    """
     print_progress("tables")
-    done = subprocess.run([str(bench.tables)], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise BenchError(f"{bench.tables}: {done.stderr[-300:]}")
-    results = json.loads(done.stdout)
-    smallest: dict[str, float] = {}  # by kind, of the smallest table, which comes first
+    process = subprocess.run([str(bench.tables)], capture_output=True, text=True, check=False)
+    if process.returncode != 0:
+        raise BenchError(f"{bench.tables}: {process.stderr[-300:]}")
+    results = json.loads(process.stdout)
+    smallest_table_ns: dict[str, float] = {}  # duration of a look-up, by kind
     for result in results:
         kind, lookup_ns = result["kind"], result["lookup_ns"]
-        first_ns = smallest.setdefault(kind, lookup_ns)
+        first_ns = smallest_table_ns.setdefault(kind, lookup_ns)
         max_ns = MAX_LOOKUP_NS.get(kind) or MAX_NS_PER_MASK * result["masks"]
         masks = f", {result['masks']} masks" if kind == "ternary" else ""
         bench.rows.append(
@@ -289,16 +301,16 @@ def measure_tables(bench: Bench) -> None:
 
 
 def measure_experiment(bench: Bench) -> None:
-    """Check that an experiment at 200 Mb/s is valid in real time."""
+    """Check that an experiment at 200 Mb/s gets a valid certificate in real time."""
     print_progress("experiment: 200 Mb/s through a switch, in up to three attempts")
     nagi = bench.nagi_switch.with_name("nagi")
     with tempfile.TemporaryDirectory(prefix="nagi-bench-") as out:
         command = [str(nagi), "run", str(EXPERIMENT), "--lab", "netns", "--out", out]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        process = subprocess.run(command, capture_output=True, text=True, check=False)
         runs = sorted(Path(out, "runs").glob("*"), key=lambda run: run.stat().st_mtime)
         verdicts = [json.loads((run / "verdict.json").read_text()) for run in runs]
     if not verdicts:
-        raise BenchError(f"nagi run: {done.stderr[-300:]}")
+        raise BenchError(f"nagi run: {process.stderr[-300:]}")
     for number, certificate in enumerate(verdicts, start=1):
         checks = {check["name"]: check for check in certificate["checks"]}
         errors = "; ".join(
@@ -329,7 +341,7 @@ SUBJECTS = {
 
 
 def read_options() -> argparse.Namespace:
-    """Parse the command line; look for simple_switch on PATH by default."""
+    """Parse the command line. By default, `simple_switch` is the program on PATH, or None."""
     parser = make_parser(__doc__ or "", SUBJECTS, seconds="a trial")
     parser.add_argument(
         "--nagi-switch", type=Path, default=Path(sys.prefix) / "bin" / "nagi-switch", metavar="FILE"
@@ -344,7 +356,7 @@ def read_options() -> argparse.Namespace:
         "--simple-switch",
         type=Path,
         metavar="FILE",
-        help="in the same directory as simple_switch_CLI (default: that on PATH)",
+        help="simple_switch, with simple_switch_CLI in the same directory (default: on PATH)",
     )
     options = parse_arguments(parser, SUBJECTS)
     on_path = shutil.which("simple_switch")
@@ -358,7 +370,10 @@ def main() -> int:
     options = read_options()
     reason = find_obstacle(options.nagi_switch, options.programs)
     if reason is None and options.simple_switch is not None and not options.simple_switch.exists():
-        reason = f"no {options.simple_switch}: give simple_switch's path, or leave it out"
+        reason = (
+            f"{options.simple_switch} does not exist: give the path of simple_switch, or leave "
+            "--simple-switch out"
+        )
     if reason is not None:
         print(f"bench: {reason}", file=sys.stderr)
         return 2

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Measures the cost of finding and adding an entry by kind and size of a table, without packets.
-// Keys are looked up in random order, and all of them match, so that caches miss as they would with
-// as many flows. Prints a JSON array.
+// Measures how long a table needs to find and to add an entry, by kind and size of the table,
+// without packets. Keys are looked up in random order, so that processor caches miss as often as
+// with this many flows. All keys match. Prints a JSON array.
 //
 //   exact    48-bit addresses
-//   lpm      IPv4 prefixes, lengths as in routing tables of the Internet: most of 24 bits
-//   ternary  five-tuples under so many different masks, as access lists have them
+//   lpm      IPv4 prefixes, with lengths as in routing tables of the Internet: 24 bits for most
+//   ternary  five-tuples with a given number of different masks, as in access lists
 
 #include <algorithm>
 #include <chrono>
@@ -27,8 +27,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Words = std::vector<std::uint64_t>;
 
-constexpr std::size_t max_looked_up = 1 << 18;  // number of different keys
-constexpr double min_seconds = 0.3;             // duration of a measurement
+constexpr std::size_t max_looked_up = 1 << 18;  // maximum number of different keys to look up
+constexpr double min_seconds = 0.3;             // minimum duration of a measurement
 
 Table table_of(Kind kind, MatchKind match, const std::vector<std::uint32_t>& widths) {
   Table table;
@@ -50,7 +50,8 @@ double seconds_since(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-/// Measure adding entries and looking up matching keys.
+/// Measure how long it takes to add `entries`, and to look up keys that match them. `masks` is the
+/// number of different masks, for the output.
 nlohmann::json measure(const std::string& kind, const Table& table, std::vector<Key> entries,
                        std::size_t masks, std::mt19937_64& random) {
   std::vector<Words> keys;
@@ -75,25 +76,26 @@ nlohmann::json measure(const std::string& kind, const Table& table, std::vector<
   std::size_t lookups = 0;
   std::uint64_t sum = 0;
   const auto begin = Clock::now();
-  double took = 0;
+  double duration_s = 0;
   do {
     for (const Words& key : keys) sum += state.find(key.data());
     lookups += keys.size();
-    took = seconds_since(begin);
-  } while (took < min_seconds);
-  if (sum == 0) std::cerr << "bench-tables: nothing was found\n";
+    duration_s = seconds_since(begin);
+  } while (duration_s < min_seconds);
+  if (sum == 0) std::cerr << "bench-tables: no look-up found an entry\n";
   return {{"kind", kind},
           {"entries", count},
           {"masks", masks},
           {"add_us", 1e6 * add_s / static_cast<double>(count)},
-          {"lookup_ns", 1e9 * took / static_cast<double>(lookups)}};
+          {"lookup_ns", 1e9 * duration_s / static_cast<double>(lookups)}};
 }
 
 std::vector<Key> exact_keys(const Table& table, std::size_t count, std::mt19937_64& random) {
   std::vector<Key> keys;
   for (std::size_t i = 0; i < count; ++i) {
     KeyBuilder builder(table);
-    // The keys differ in their lower halves, whatever is drawn.
+    // The lower 32 bits make all keys different, because the factor is odd. The upper bits are
+    // random.
     builder.exact({(random() & 0xffffULL) << 32 | i * 2654435761ULL % (1ULL << 32)});
     keys.push_back(builder.finish(0));
   }
@@ -101,12 +103,11 @@ std::vector<Key> exact_keys(const Table& table, std::size_t count, std::mt19937_
 }
 
 std::vector<Key> prefixes(const Table& table, std::size_t count, std::mt19937_64& random) {
-  // Shares of prefix lengths in a full routing table, in per cent; the remaining prefixes are
-  // shorter.
+  // Percentages of prefix lengths in a full routing table. The other prefixes have 8 to 15 bits.
   constexpr std::pair<std::uint32_t, std::uint32_t> shares[] = {
       {24, 60}, {23, 10}, {22, 11}, {21, 5}, {20, 4}, {19, 3}, {18, 2}, {16, 2}};
   std::vector<Key> keys;
-  std::set<std::pair<std::uint32_t, std::uint64_t>> known;
+  std::set<std::pair<std::uint32_t, std::uint64_t>> drawn;
   while (keys.size() < count) {
     std::uint32_t draw = static_cast<std::uint32_t>(random() % 100);
     std::uint32_t length = 8 + draw % 8;
@@ -118,7 +119,7 @@ std::vector<Key> prefixes(const Table& table, std::size_t count, std::mt19937_64
       draw -= share;
     }
     const std::uint64_t value = (random() & 0xffffffffULL) >> (32 - length) << (32 - length);
-    if (!known.emplace(length, value).second) continue;
+    if (!drawn.emplace(length, value).second) continue;
     KeyBuilder builder(table);
     builder.prefix({value}, length);
     keys.push_back(builder.finish(0));
@@ -128,8 +129,8 @@ std::vector<Key> prefixes(const Table& table, std::size_t count, std::mt19937_64
 
 std::vector<Key> rules(const Table& table, std::size_t count, std::size_t masks,
                        std::mt19937_64& random) {
-  std::vector<std::pair<std::uint64_t, std::uint64_t>>
-      prefix_lengths;  // lengths of the two addresses' prefixes
+  // Prefix lengths of source and destination address.
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> prefix_lengths;
   for (std::uint64_t source = 0; source <= 32; ++source) {
     for (std::uint64_t destination = 0; destination <= 32; ++destination) {
       prefix_lengths.emplace_back(source, destination);
@@ -138,9 +139,9 @@ std::vector<Key> rules(const Table& table, std::size_t count, std::size_t masks,
   std::shuffle(prefix_lengths.begin(), prefix_lengths.end(), random);
   std::vector<Key> keys;
   for (std::size_t i = 0; i < count; ++i) {
-    const std::size_t which = i % masks;
-    const auto [source, destination] = prefix_lengths[which % prefix_lengths.size()];
-    const std::uint64_t ports = 0xffff >> which / prefix_lengths.size();
+    const std::size_t mask_number = i % masks;
+    const auto [source, destination] = prefix_lengths[mask_number % prefix_lengths.size()];
+    const std::uint64_t ports = 0xffff >> mask_number / prefix_lengths.size();
     KeyBuilder builder(table);
     const auto field = [&](std::uint32_t bits, std::uint64_t mask) {
       builder.ternary({random() & mask}, {mask & ((1ULL << bits) - 1)});

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The switches that benchmarks measure: nagi-switch and simple_switch with edge.p4."""
+"""The switches that benchmarks measure: nagi-switch and simple_switch, both with edge.p4."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from bench_subjects import Subject  # noqa: E402
 
 ROUTES = 1000
 _START_S = 20.0
-# After AF_XDP sockets are closed, the kernel takes some time until interfaces are free.
+# After AF_XDP sockets are closed, the kernel needs some time until their interfaces are free again.
 _RELEASE_S = 0.5
 _PINNED = ("taskset", "-c", str(MEASURED_CPU))
 _QUEUE_PACKETS = 1000  # simple_switch's default of 64 is shorter than a burst of the source
@@ -30,7 +30,17 @@ _QUEUE_PACKETS = 1000  # simple_switch's default of 64 is shorter than a burst o
 
 @dataclass
 class Bench(Trials):
-    """The settings of the measurements, and the results that they add."""
+    """The settings of the measurements, and the results that measurements add.
+
+    Attributes:
+        lab: The namespaces in which programs run.
+        nagi_switch: The program nagi-switch.
+        program: The pipeline, edge.json.
+        tables: The program bench-tables.
+        simple_switch: The program simple_switch; None to leave it out.
+        rows: Rows of the report so far.
+        details: Results for the JSON file so far, by measurement.
+    """
 
     lab: Lab
     nagi_switch: Path
@@ -42,9 +52,10 @@ class Bench(Trials):
 
 
 def list_prefixes(count: int) -> list[str]:
-    """Return prefixes to route.
+    """Return `count` prefixes to route.
 
-    The first two are those of the source's frames and of the kernel's, which go to 0.0.0.0.
+    The first prefix is for frames of the source, the second for frames that the kernel generates,
+    whose destination is 0.0.0.0.
     """
     first = ["10.0.0.0/24", "0.0.0.0/8"]
     others = [f"{10 + i // 65536}.{i // 256 % 256}.{i % 256}.0/24" for i in range(2, count)]
@@ -52,10 +63,15 @@ def list_prefixes(count: int) -> list[str]:
 
 
 class NagiSwitch(Subject):
-    """nagi-switch with edge.p4, from port 1 (e0) to port 2 (e1).
+    """nagi-switch with edge.p4, which forwards from port 1 (e0) to port 2 (e1).
+
+    Args:
+        bench: The settings of the measurements.
+        routes: Number of routes.
+        io: How frames are received and sent: "af_xdp" or "af_packet".
 
     Attributes:
-        ready_s: How long its last start took, in seconds.
+        ready_s: Duration of the last start, in seconds.
     """
 
     def __init__(self, bench: Bench, routes: int, io: str) -> None:
@@ -83,15 +99,15 @@ class NagiSwitch(Subject):
         ]
 
     def load(self, requests: list[str]) -> float:
-        """Perform requests by the control socket, and return how long that took, in seconds."""
+        """Send requests to the control socket, and return the time until the last answer in s."""
         with tempfile.NamedTemporaryFile("w") as file:
             file.write("".join(request + "\n" for request in requests))
             file.flush()
             command = [str(self._bench.nagi_switch), "control", str(self.socket), file.name]
             started = time.monotonic()
-            done = subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
+            result = subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
             duration_s = time.monotonic() - started
-        if done.returncode != 0:
+        if result.returncode != 0:
             raise BenchError("nagi-switch refused an entry")
         return duration_s
 
@@ -139,7 +155,7 @@ class NagiSwitch(Subject):
 
 
 class SimpleSwitch(Subject):
-    """bmv2's simple_switch with the same pipeline and routes, which its own command line adds."""
+    """bmv2's simple_switch with edge.p4 and ROUTES routes, which simple_switch_CLI adds."""
 
     name = "simple_switch"
 
@@ -160,8 +176,8 @@ class SimpleSwitch(Subject):
             + f"set_queue_depth {_QUEUE_PACKETS}\n"
         )
         ports = ["-i", "1@e0", "-i", "2@e1"]
-        # It runs at ordinary priority: at a real-time one, a thread of it that never sleeps would
-        # keep its other threads from running.
+        # simple_switch runs at ordinary priority. At a real-time priority, one of its threads,
+        # which never sleeps, would prevent its other threads from running.
         self._running = lab.start(
             "middle", *_PINNED, str(self._program), *ports, str(self._bench.program)
         )
@@ -169,10 +185,10 @@ class SimpleSwitch(Subject):
         cli = self._program.with_name("simple_switch_CLI")
         deadline = time.monotonic() + _START_S
         while True:
-            loaded = lab.start("middle", "sh", "-c", f"{cli} <{commands}")
+            client = lab.start("middle", "sh", "-c", f"{cli} <{commands}")
             try:
-                output = loaded.finish(_START_S)
-            except BenchError as error:  # it does not listen yet
+                output = client.finish(_START_S)
+            except BenchError as error:  # simple_switch does not listen yet
                 output = str(error)
             if output.count("handle") >= ROUTES:
                 return self

@@ -23,7 +23,7 @@ bool is_given(const ObjectReader& reader, const std::string& key) {
   return reader.has(key) && !reader.any(key).is_null();
 }
 
-/// Replace `value` if the key exists; null clears it.
+/// Read a limit into `value` if the key exists; null removes the limit. `make` converts the number.
 template <class Value, class Make>
 void read_limit(const ObjectReader& reader, const std::string& key, Bound<std::uint64_t> bound,
                 std::optional<Value>& value, Make make) {
@@ -33,7 +33,7 @@ void read_limit(const ObjectReader& reader, const std::string& key, Bound<std::u
     return;
   }
   if (reader.any(key) == 0) {
-    throw ConfigError(reader.at(key), "zero: nothing would ever leave or wait",
+    throw ConfigError(reader.at(key), "zero: no packet could be sent or queued",
                       "give a whole number from 1 on, or null for no limit");
   }
   value = make(reader.whole(key, bound));
@@ -43,18 +43,19 @@ std::string optional_text(const ObjectReader& reader, const std::string& key) {
   return is_given(reader, key) ? reader.text(key) : std::string();
 }
 
-/// Return the text of `key`, which no other port may have, and add it to `taken`.
-std::string unshared(const ObjectReader& reader, const std::string& key,
-                     std::set<std::string>& taken) {
+/// Read the name of an interface or file that only one port may have. `used_names` has the names of
+/// the ports so far.
+std::string read_unique_name(const ObjectReader& reader, const std::string& key,
+                             std::set<std::string>& used_names) {
   std::string name = reader.text(key);
-  if (!taken.insert(name).second) {
+  if (!used_names.insert(name).second) {
     throw ConfigError(reader.at(key), shortened(name) + " is used twice",
-                      "give every port its own");
+                      "give every port another one");
   }
   return name;
 }
 
-PortConfig read_port(ObjectReader reader, Medium medium, std::set<std::string>& taken) {
+PortConfig read_port(ObjectReader reader, Medium medium, std::set<std::string>& used_names) {
   PortConfig port;
   std::vector<std::string_view> keys = queue_keys();
   keys.insert(keys.end(), {"number", "interface", "in", "out", "priorities"});
@@ -63,7 +64,8 @@ PortConfig read_port(ObjectReader reader, Medium medium, std::set<std::string>& 
   if (medium == Medium::requests) {
     for (const char* key : {"in", "out", "interface"}) {
       if (is_given(reader, key)) {
-        throw ConfigError(reader.at(key), "simulate has packets by requests", "leave it out");
+        throw ConfigError(reader.at(key), "simulate takes packets from requests",
+                          "leave this key out");
       }
     }
   } else if (medium == Medium::interfaces) {
@@ -73,14 +75,14 @@ PortConfig read_port(ObjectReader reader, Medium medium, std::set<std::string>& 
                           "give \"interface\", or run replay");
       }
     }
-    port.interface = unshared(reader, "interface", taken);
+    port.interface = read_unique_name(reader, "interface", used_names);
   } else {
     if (is_given(reader, "interface")) {
-      throw ConfigError(reader.at("interface"), "replay works on captures",
+      throw ConfigError(reader.at("interface"), "replay takes packets from captures",
                         "give \"in\" and \"out\", or run `nagi-switch run`");
     }
     if (is_given(reader, "in")) port.in = reader.text("in");
-    if (is_given(reader, "out")) port.out = unshared(reader, "out", taken);
+    if (is_given(reader, "out")) port.out = read_unique_name(reader, "out", used_names);
     if (port.in.empty() && port.out.empty()) {
       throw ConfigError(reader.here(), "a port without captures", "give \"in\", \"out\", or both");
     }
@@ -99,7 +101,7 @@ SwitchConfig read(ObjectReader reader, Medium medium) {
   keys.insert(keys.end(), {"pipeline", "entries", "digests", "queues", "queue_interval_ns",
                            "cpu_port", "ports"});
   if (reader.has("program")) {
-    throw ConfigError(reader.at("program"), "an unknown key", "it is called pipeline now");
+    throw ConfigError(reader.at("program"), "an unknown key", "write \"pipeline\" instead");
   }
   reader.only(keys);
   read_settings(reader, "nagi-switch", config);
@@ -112,12 +114,12 @@ SwitchConfig read(ObjectReader reader, Medium medium) {
         static_cast<std::int64_t>(reader.whole("queue_interval_ns", min_interval, max_interval))};
   }
   std::set<Port> numbers;
-  std::set<std::string> taken;
+  std::set<std::string> used_names;
   const json& ports = reader.array("ports");
   if (ports.empty()) throw ConfigError(reader.at("ports"), "no ports", "list at least one port");
   for (std::size_t i = 0; i < ports.size(); ++i) {
     const auto where = reader.at("ports") / i;
-    config.ports.push_back(read_port({ports[i], where}, medium, taken));
+    config.ports.push_back(read_port({ports[i], where}, medium, used_names));
     const Port number = config.ports.back().number;
     if (!numbers.insert(number).second) {
       throw ConfigError(where / "number", "two ports have the number " + std::to_string(number),
@@ -127,7 +129,7 @@ SwitchConfig read(ObjectReader reader, Medium medium) {
   if (is_given(reader, "cpu_port")) {
     config.cpu_port = static_cast<Port>(reader.whole("cpu_port", 0, max_ports - 1));
     if (numbers.contains(*config.cpu_port)) {
-      throw ConfigError(reader.at("cpu_port"), "a port with an interface has this number, too",
+      throw ConfigError(reader.at("cpu_port"), "a port in \"ports\" has the same number",
                         "give the controller's port a number of its own");
     }
   }

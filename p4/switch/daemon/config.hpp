@@ -3,22 +3,23 @@
 // The configuration file of nagi-switch.
 //
 //   {"schema_version": 1,
-//    ...                                keys of every program that moves frames: runtime's
-//                                       service/settings.hpp
+//    ...                                keys that all programs with interfaces have:
+//                                       runtime/service/settings.hpp
 //    "pipeline": "edge.json",           the P4 program for v1model, compiled by p4c
-//    "entries": "entries.jsonl",        initial operations, one per line: operations.hpp
-//    "digests": "digests.jsonl",        digests, which packets send to the controller: logs.hpp
-//    "queues": "queues.jsonl",          queue depth over time: logs.hpp
-//    "queue_interval_ns": 10000000,     interval of the queues' log
-//    "cpu_port": 255,                   the controller's port, which has no interface: "events"
-//    returns
-//                                       the packets that leave by it, "packet_out" sends packets
-//                                       into it
+//    "entries": "entries.jsonl",        operations to perform at the start, one per line:
+//                                       operations.hpp
+//    "digests": "digests.jsonl",        log of digests, which packets send to the controller:
+//                                       logs.hpp
+//    "queues": "queues.jsonl",          log of queue depths over time: logs.hpp
+//    "queue_interval_ns": 10000000,     interval of the log of queue depths
+//    "cpu_port": 255,                   the controller's port, which has no interface. The request
+//                                       "events" returns the packets that leave by this port,
+//                                       "packet_out" sends packets into it
 //    "ports": [{"number": 1,            number in the program: 0 to 510
-//               "interface": "p1",      for replay captures instead: "in": "1.pcap" for arrivals
-//               and
-//                                       "out": "1.out.pcapng" for departures; one may be missing;
-//                                       for simulate neither
+//               "interface": "p1",      only for `run`
+//               "in": "1.pcap",         only for `replay`: capture of the arriving packets
+//               "out": "1.out.pcapng",  only for `replay`: file for the departing packets. "in" or
+//                                       "out" may be missing
 //               "rate_bps": 10000000,   bits of IP per second (frames without Ethernet's 14 bytes)
 //               "rate_pps": 1000,       packets per second; with both rates, the slower one applies
 //               "overhead_bytes": 0,    bytes that rate_bps counts in addition to a packet
@@ -26,8 +27,8 @@
 //               "depth_bytes": 100000,
 //               "priorities": 1}]}      number of queues; the higher number is served first
 //
-// Only "pipeline" and "ports" are required, and in a port "number" and where packets come from or
-// go to. Other keys may be missing or null.
+// Required keys are "pipeline" and "ports", and in each port "number" and the keys for `run` or
+// `replay`. Other keys may be missing or null.
 #pragma once
 
 #include <cstdint>
@@ -47,13 +48,14 @@ constexpr Port max_ports = 511;  // port 511 drops packets
 
 struct PortConfig {
   Port number = 0;
-  std::string interface;
-  std::string in;
+  std::string interface;  // empty for replay and simulate
+  std::string in;         // paths of captures; empty without one
   std::string out;
   QueueConfig queue;
 };
 
 struct SwitchConfig : runtime::ServiceSettings {
+  // Paths of files. All except `pipeline` are empty if the file is not configured.
   std::string pipeline;
   std::string entries;
   std::string digests;
@@ -63,16 +65,16 @@ struct SwitchConfig : runtime::ServiceSettings {
   std::vector<PortConfig> ports;
 };
 
-/// Sources and destinations of packets.
+/// Sources and destinations of packets: for run, replay and simulate.
 enum class Medium { interfaces, captures, requests };
 
-/// Read a configuration. Throws InputError with file, line and key.
+/// Read the configuration for a command. Throws InputError with file, line and key.
 SwitchConfig read_config(const runtime::JsonSource& source, Medium medium);
 
-/// Return the keys of rates, overhead and depths.
+/// Return the keys for rates, overhead and depths of a port.
 std::vector<std::string_view> queue_keys();
-/// Read rates, overhead and depths into `queue`, of which other values stay; null removes one.
-/// Throws ConfigError.
+/// Read the rates, overhead and depths that an object has into `queue`; null removes a limit. Keys
+/// that are missing leave their values in `queue` unchanged. Throws ConfigError.
 void read_queue(const ObjectReader& reader, QueueConfig& queue);
 /// Return rates, overhead and depths as JSON.
 nlohmann::json to_json(const QueueConfig& queue);

@@ -21,21 +21,21 @@ namespace {
 
 using nlohmann::json;
 
-/// Return whether an operation is not permitted in a batch.
-bool is_alone(const std::string& op) {
+/// Return whether an operation must be a request of its own, outside batches and files of entries.
+bool must_be_alone(const std::string& op) {
   static const std::set<std::string> all = {"batch",        "digests",        "events",
                                             "packet_out",   "pipeline_check", "pipeline_read",
                                             "pipeline_set", "show",           "stop"};
   return all.contains(op);
 }
 
-/// Load the program of a request.
-Program program_in(const ObjectReader& reader) {
+/// Load the program that a request contains.
+Program load_requested_program(const ObjectReader& reader) {
   const std::string name = reader.has("name") ? reader.text("name") : "the program";
   const json& text = reader.any("program");
   if (!text.is_string()) {
-    throw ConfigError(reader.at("program"), "not the text of a program",
-                      "give what p4c-bm2-ss made (JSON) as a string");
+    throw ConfigError(reader.at("program"), "not a string",
+                      "give the JSON that p4c-bm2-ss made, as a string");
   }
   return load_program(text.get_ref<const std::string&>(), name);
 }
@@ -47,22 +47,22 @@ Controller::Batch::Batch(Controller& controller) : controller_(controller) {
 }
 
 Controller::Batch::~Batch() {
-  if (!stands_) controller_.switch_.machine().control().roll_back();
+  if (!committed_) controller_.switch_.machine().control().roll_back();
 }
 
 json Controller::Batch::perform(const json& operation, const json::json_pointer& where) {
   ObjectReader reader(operation, where);
   const std::string op = reader.text("op");
-  if (is_alone(op)) {
-    throw ConfigError(reader.at("op"), op + " in a batch or a file of entries",
-                      "ask for it by itself");
+  if (must_be_alone(op)) {
+    throw ConfigError(reader.at("op"), op + " is not possible in a batch or a file of entries",
+                      "send it as a request of its own");
   }
   return controller_.perform_one(reader, op, changes_);
 }
 
 void Controller::Batch::commit() {
   controller_.switch_.machine().control().commit();
-  stands_ = true;
+  committed_ = true;
   controller_.change_queues(changes_);
 }
 
@@ -79,11 +79,11 @@ json Controller::answer(const json& request) {
   if (op == "packet_out") return packet_out(reader);
   if (op == "pipeline_set" || op == "pipeline_check") {
     reader.only({"op", "program", "name"});
-    Program program = program_in(reader);
+    Program program = load_requested_program(reader);
     if (op == "pipeline_set") switch_.replace(std::move(program));
     return {{"ok", true}};
   }
-  if (is_alone(op)) {
+  if (must_be_alone(op)) {
     reader.only({"op"});
     if (op == "digests") return {{"ok", true}, {"digests", driver_.digests()}};
     if (op == "events") return events();
@@ -159,7 +159,7 @@ json Controller::queue_set(ObjectReader& reader, std::vector<Change>& changes) {
     throw ConfigError(reader.at("port"), "there is no port " + std::to_string(number),
                       "give a port of the configuration");
   }
-  // Several changes of a port in a batch are combined.
+  // A later change of the same port in a batch starts from the settings of the earlier change.
   const auto earlier = std::ranges::find(changes.rbegin(), changes.rend(), *port, &Change::port);
   Change change{*port, earlier != changes.rend() ? earlier->queue : switch_.queue(*port)};
   read_queue(reader, change.queue);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Keeps the headers with which packets arrived, for the log of drops, until the packets' outcome is
-// known. Copies of a packet share their headers.
+// Stores the headers with which packets arrived, for the log of drops, until the outcome of the
+// packets is known. All copies of a packet share one slot of the store.
 #pragma once
 
 #include <algorithm>
@@ -25,7 +25,8 @@ class HeaderStore {
   using Slot = std::uint32_t;
   static constexpr Slot none = std::numeric_limits<Slot>::max();
 
-  /// Store the headers of a frame until they have been released once more than they were shared.
+  /// Store the headers of a frame, and return their slot, which has one owner. share() adds an
+  /// owner and release() removes one. Without owners, the slot is free.
   Slot keep(const std::uint8_t* frame, std::uint32_t length) {
     if (free_.empty()) {
       free_.push_back(static_cast<Slot>(all_.size()));
@@ -33,11 +34,11 @@ class HeaderStore {
     }
     const Slot slot = free_.back();
     free_.pop_back();
-    Kept& kept = all_[slot];
-    std::copy_n(frame, std::min<std::size_t>(length, kept.headers.bytes.size()),
-                kept.headers.bytes.begin());
-    kept.headers.length = length;
-    kept.owners = 1;
+    Stored& stored = all_[slot];
+    std::copy_n(frame, std::min<std::size_t>(length, stored.headers.bytes.size()),
+                stored.headers.bytes.begin());
+    stored.headers.length = length;
+    stored.owners = 1;
     return slot;
   }
   void share(Slot slot) {
@@ -49,12 +50,12 @@ class HeaderStore {
   [[nodiscard]] const Headers& at(Slot slot) const { return all_[slot].headers; }
 
  private:
-  struct Kept {
+  struct Stored {
     Headers headers;
     std::uint32_t owners = 0;
   };
 
-  std::deque<Kept> all_;
+  std::deque<Stored> all_;
   std::vector<Slot> free_;
 };
 

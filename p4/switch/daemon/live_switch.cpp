@@ -19,7 +19,8 @@ std::vector<std::string> interfaces_of(const SwitchConfig& config) {
   return all;
 }
 
-/// Return the expected load as far as the configuration determines it. Arrivals may have any rate.
+/// Return the expected load: the number of frames that fit into the queues. Rates of arrivals are
+/// unknown.
 runtime::Expected expected_of(const SwitchConfig& config) {
   runtime::Expected expected;
   expected.rates.resize(config.ports.size());
@@ -55,7 +56,7 @@ LiveSwitch::LiveSwitch(const SwitchConfig& config)
                             [this] { return logs_.digests_for_controller(); },
                             [this] { return account(false); }}),
       live_(config.ports.size()) {
-  // The program's state comes first: if it is invalid, no interface has been changed.
+  // Load the entries first, so that invalid entries are found before an interface is changed.
   if (!config.entries.empty()) controller_.load(config.entries);
   for (std::size_t i = 0; i < live_.size(); ++i) {
     live_[i].port = &ports_.open(config.ports[i].interface);
@@ -67,8 +68,8 @@ LiveSwitch::LiveSwitch(const SwitchConfig& config)
 }
 
 runtime::Served LiveSwitch::serve(const std::vector<int>& readable) {
-  // The clock is read before the ports: earlier arrivals are then in their queues, and the switch
-  // may advance to this time.
+  // Read the clock before the ports. All earlier arrivals are then in the ports' queues, so that
+  // the switch may advance to this time after receive().
   const Instant now = time_.now();
   runtime::Served served;
   served.now_ns = time_.monotonic_ns(now);
@@ -113,7 +114,8 @@ bool LiveSwitch::receive(const std::vector<int>& readable) {
 
 void LiveSwitch::take_in() {
   for (const Arrival& each : arrivals_) {
-    // The kernel timestamps a frame before it queues it; the frame may become visible only later.
+    // The kernel timestamps a frame before it queues the frame, so the switch may already have
+    // passed the timestamp when the frame becomes visible.
     const Instant stamped = time_.from_monotonic(each.arrival.monotonic_ns);
     const Instant at = std::max(stamped, switch_.now());
     live_[each.port].account.came(at - stamped);
@@ -122,7 +124,7 @@ void LiveSwitch::take_in() {
 }
 
 void LiveSwitch::bring_up_to_date() {
-  // Frames that have arrived by now saw the queues before the change.
+  // Frames that have arrived by now must be processed before the controller's change.
   std::vector<int> all = ports_.descriptors();
   const Instant now = time_.now();
   receive(all);
@@ -142,16 +144,16 @@ void LiveSwitch::hand_over(LivePort& port) {
   if (port.due.empty()) return;
   frames_.clear();
   for (const Departure& departure : port.due) frames_.push_back(departure.frame);
-  // A frame is handed over when the kernel has finished the frames before it. The subsequent work
-  // of the kernel, including reception at the far end, does not count.
+  // The delay of a frame ends when the kernel has finished the frames before it. Work of the kernel
+  // after that, including reception at the far end, does not count.
   const Instant begun = time_.now();
   port.port->send(frames_);
-  const auto all = static_cast<double>((time_.now() - begun).count());
-  const double each = all / static_cast<double>(frames_.size());
-  double waited = 0;
+  const auto total_ns = static_cast<double>((time_.now() - begun).count());
+  const double ns_per_frame = total_ns / static_cast<double>(frames_.size());
+  double waited_ns = 0;
   for (const Departure& departure : port.due) {
-    port.account.handed_over(departure, begun + Duration{static_cast<std::int64_t>(waited)});
-    waited += each;
+    port.account.handed_over(departure, begun + Duration{static_cast<std::int64_t>(waited_ns)});
+    waited_ns += ns_per_frame;
   }
   port.due.clear();
 }

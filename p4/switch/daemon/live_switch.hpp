@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The switch in real time, between network interfaces. Frames enter it at the time of their kernel
-// timestamps; departures are passed to the kernel as soon as they are due.
+// The switch in real time, between network interfaces. Frames enter the switch at the times of
+// their kernel timestamps. Departing frames are passed to the kernel as soon as they are due.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ namespace nagi::p4 {
 
 class LiveSwitch final : public runtime::Service {
  public:
-  /// Load the program and its entries, and open all interfaces and files of `config` except account
-  /// and control socket. Throws InputError, or std::system_error if the kernel refuses.
+  /// Load the program and its entries, and open all interfaces and files of `config`, except the
+  /// account and the control socket. Throws InputError, or std::system_error if the kernel refuses.
   explicit LiveSwitch(const SwitchConfig& config);
 
   [[nodiscard]] std::vector<int> descriptors() const override { return ports_.descriptors(); }
@@ -56,17 +56,21 @@ class LiveSwitch final : public runtime::Service {
   struct LivePort {
     io::Port* port = nullptr;
     PortAccount account;
-    std::vector<Departure> due;
+    std::vector<Departure> due;  // departures to pass to the kernel now
   };
   struct Arrival {
     std::size_t port;
     io::Arrival arrival;
   };
 
-  /// Receive a batch from each readable port. Return false if no frames are left.
+  /// Receive a batch of frames from each readable port into `arrivals_`, in the order of arrival.
+  /// Return whether more frames may wait.
   bool receive(const std::vector<int>& readable);
+  /// Pass `arrivals_` to the switch.
   void take_in();
+  /// Process all frames that have arrived, and advance the switch to the present.
   void bring_up_to_date();
+  /// Pass the departures of the switch to the kernel.
   void hand_over();
   void hand_over(LivePort& port);
 

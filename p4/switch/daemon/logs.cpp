@@ -13,11 +13,13 @@ namespace nagi::p4 {
 using nlohmann::json;
 
 namespace {
-constexpr std::size_t max_for_controller = 65'536;
+constexpr std::size_t max_for_controller = 65'536;  // digests
 }  // namespace
 
 Logs::Logs(const SwitchConfig& config, std::int64_t epoch_realtime_ns, io::WhenBehind when_behind)
-    : config_(config), epoch_realtime_ns_(epoch_realtime_ns), seen_(config.ports.size()) {
+    : config_(config),
+      epoch_realtime_ns_(epoch_realtime_ns),
+      previous_counts_(config.ports.size()) {
   if (!config.digests.empty()) {
     digests_ = runtime::make_file<io::BackgroundFile>(config.digests, when_behind);
   }
@@ -52,18 +54,18 @@ void Logs::add(const Drop& drop) {
               drop.headers.bytes.data(), drop.headers.length, drop.cause);
 }
 
-void Logs::sample(Switch& whole) {
-  for (std::size_t port = 0; port < whole.ports(); ++port) {
-    const OutputCounters& out = whole.output(port);
-    const QueueStatistics::Stretch depth = whole.take_depth(port);
-    const Depth waiting = whole.depth(port).now();
-    const Seen before =
-        std::exchange(seen_[port], Seen{out.sent, out.sent_bytes.count, out.queue_full});
+void Logs::sample(Switch& p4_switch) {
+  for (std::size_t port = 0; port < p4_switch.ports(); ++port) {
+    const OutputCounters& out = p4_switch.output(port);
+    const QueueStatistics::Stretch depth = p4_switch.take_depth(port);
+    const Depth waiting = p4_switch.depth(port).now();
+    const PreviousCounts before = std::exchange(
+        previous_counts_[port], PreviousCounts{out.sent, out.sent_bytes.count, out.queue_full});
     if (depth.maximum.packets == 0 && out.sent == before.sent &&
         out.queue_full == before.overflows) {
       continue;
     }
-    append(*queues_, {{"at_ns", whole.now().time_since_epoch().count()},
+    append(*queues_, {{"at_ns", p4_switch.now().time_since_epoch().count()},
                       {"port", config_.ports[port].number},
                       {"packets", waiting.packets},
                       {"bytes", waiting.bytes.count},
@@ -76,8 +78,8 @@ void Logs::sample(Switch& whole) {
   }
 }
 
-void Logs::take_digests(Switch& whole) {
-  for (const Digest& digest : whole.take_digests()) {
+void Logs::take_digests(Switch& p4_switch) {
+  for (const Digest& digest : p4_switch.take_digests()) {
     json values = json::array();
     for (const Bytes& value : digest.values) values.push_back(number_to_json(value));
     json line = {

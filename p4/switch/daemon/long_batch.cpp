@@ -13,16 +13,16 @@ using nlohmann::json;
 bool BatchText::next(std::string_view& text) {
   if (std::exchange(at_end_, false)) element_.clear();
   while (!text.empty() && !at_end_) {
-    look_at(text.front());
+    read_letter(text.front());
     text.remove_prefix(1);
   }
   return at_end_;
 }
 
-void BatchText::look_at(char letter) {
+void BatchText::read_letter(char letter) {
   constexpr std::size_t key_depth = 1;
-  constexpr std::size_t of_elements = 2;
-  if (in_list_ && !in_text_ && depth_ == of_elements && (letter == ',' || letter == ']')) {
+  constexpr std::size_t element_depth = 2;
+  if (in_list_ && !in_text_ && depth_ == element_depth && (letter == ',' || letter == ']')) {
     const bool empty = element_.find_first_not_of(" \t\r") == std::string::npos;
     in_list_ = letter == ',';
     // "[]" has no element; "[,]" and "[1,]" have an element that is not valid JSON.
@@ -96,15 +96,15 @@ std::optional<std::string> LongBatch::take(std::string_view piece) {
 }
 
 std::string LongBatch::finish() {
-  if (!batch_) {  // a short request, which is performed at once
+  if (!batch_) {  // the request has no operations: it is another request, or an empty batch
     return runtime::answer(text_.rest(),
                            [&](const json& request) { return controller_.answer(request); });
   }
   const std::string checked = runtime::answer(text_.rest(), [](const json& request) {
     ObjectReader reader(request, json::json_pointer());
     if (const std::string op = reader.text("op"); op != "batch") {
-      throw ConfigError(reader.at("operations"), "unknown key operations of " + shown(op),
-                        "give it to a batch");
+      throw ConfigError(reader.at("operations"), "operation " + shown(op) + " has no such key",
+                        "leave it out, or set \"op\" to \"batch\"");
     }
     reader.only({"op", "operations"});
     (void)reader.array("operations");

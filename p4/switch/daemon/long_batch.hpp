@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A very long batch of operations, which is performed in pieces while packets pass, as its JSON
-// takes about as long to read as to perform. Its effects become visible only at its end.
+// A very long batch of operations. Each operation is parsed and performed as soon as its text has
+// arrived, while packets pass, because parsing the whole text at once would delay packets. Packets
+// see the effects of the operations only at the end of the batch.
 #pragma once
 
 #include <cstddef>
@@ -14,27 +15,29 @@
 
 namespace nagi::p4 {
 
-/// Extracts the elements of "operations" from the text of a request as it is read. The remaining
-/// text is the request with an empty list. The request is valid JSON exactly if the remaining text
-/// and all elements are.
+/// Splits the text of a request "batch", piece by piece, into the elements of "operations" and the
+/// remaining text, which is the request with an empty list. The request is valid JSON if and only
+/// if the remaining text and all elements are valid JSON.
 class BatchText {
  public:
-  /// Read up to the end of the next element. Return true at its end. `text` keeps the unread part.
+  /// Read `text` up to the end of the next element, and remove what was read from `text`. Return
+  /// whether an element is complete.
   bool next(std::string_view& text);
-  /// Return the element after next() returned true.
+  /// Return the element that is complete after next() returned true.
   [[nodiscard]] const std::string& element() const { return element_; }
+  /// Return the remaining text, without elements.
   [[nodiscard]] const std::string& rest() const { return rest_; }
   /// Return whether the request has a list of operations.
   [[nodiscard]] bool has_operations() const { return has_operations_; }
 
  private:
-  void look_at(char letter);
+  void read_letter(char letter);
 
   std::string rest_;
   std::string element_;
-  std::string key_;  // last string at the depth of the request's keys
+  std::string key_;  // the last string at the depth of the request's keys
   std::size_t depth_ = 0;
-  std::size_t count_ = 0;  // number of elements
+  std::size_t count_ = 0;  // number of complete elements
   bool in_text_ = false;
   bool escaped_ = false;
   bool in_list_ = false;

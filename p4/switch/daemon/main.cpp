@@ -3,7 +3,7 @@
 // nagi-switch runs a P4 program (v1model, compiled by p4c-bm2-ss) between network interfaces,
 // between captures, or by requests.
 //
-// Exit status: 0 regular end, 1 the kernel refused something, 2 the input was refused.
+// Exit status: 0 regular end, 1 an error of the system, 2 an error in the input.
 
 #include <cerrno>
 #include <cstring>
@@ -71,22 +71,22 @@ int stop(const Arguments& arguments) {
   return 0;
 }
 
-/// Send a file's operations, one per line, and print the answers. Continue after one that is
-/// refused; the exit status says whether there were any.
+/// Send the operations in a file, one per line, and print the answers. Continue after a refused
+/// operation. Return 2 if an operation was refused.
 int control(const Arguments& arguments) {
   std::ifstream file(arguments.operations);
   if (!file) {
     throw InputError(arguments.operations + ": cannot read it: " + std::strerror(errno) +
                      "; give the path of a file of operations");
   }
-  std::vector<int> lines;  // line of each request
-  int at = 0;
+  std::vector<int> lines;  // line number of each request
+  int line_number = 0;
   std::size_t refused = 0;
   const auto next = [&](std::string& line) {
     while (std::getline(file, line)) {
-      ++at;
+      ++line_number;
       if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
-      lines.push_back(at);
+      lines.push_back(line_number);
       return true;
     }
     return false;
@@ -112,17 +112,17 @@ int main(int argc, char** argv) {
     added->add_option("config", arguments.config, "configuration (JSON)")->required();
   };
   const auto with_socket = [&](CLI::App* added) {
-    added->add_option("socket", arguments.socket, "its control socket")->required();
+    added->add_option("socket", arguments.socket, "control socket of nagi-switch")->required();
     return added;
   };
-  with_config(command("run", "switch until SIGTERM, SIGINT, SIGHUP or a stop operation", run));
-  with_config(command("replay", "switch the packets of captures, without a clock", replay));
-  with_config(
-      command("simulate", "switch by requests on standard input, without a clock", simulate));
+  with_config(command("run", "forward packets until SIGTERM, SIGINT, SIGHUP or `stop`", run));
+  with_config(command("replay", "forward the packets of captures, without a clock", replay));
+  with_config(command(
+      "simulate", "forward the packets of requests on standard input, without a clock", simulate));
   command("check", "check a program, and describe it or its errors", check)
       ->add_option("pipeline", arguments.pipeline, "program compiled by p4c-bm2-ss (JSON)")
       ->required();
-  with_socket(command("show", "print the account of a running nagi-switch", show));
+  with_socket(command("show", "print the counters of a running nagi-switch", show));
   with_socket(command("stop", "end a running nagi-switch", stop));
   with_socket(command("control", "perform operations on a running nagi-switch", control))
       ->add_option("operations", arguments.operations, "file of operations, one per line (JSON)")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lists the operations of a controller by the objects that they change. operations.hpp has their
-// JSON.
+// The tables of a controller's operations, by kind of the objects that operations change or read.
+// operations.hpp has the JSON of operations.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -16,8 +16,8 @@
 namespace nagi::p4 {
 
 struct ControllerOperation {
-  nlohmann::json (*perform)(Control&, ObjectReader&);
-  std::vector<std::string_view> keys;  // keys that the request may have
+  nlohmann::json (*perform)(Control&, ObjectReader&);  // reads the request, returns the answer
+  std::vector<std::string_view> keys;                  // keys that the request may have
 };
 using OperationTable = std::unordered_map<std::string, ControllerOperation>;
 

@@ -99,7 +99,7 @@ Bytes big_endian_bytes(std::uint64_t number) {
 std::optional<Bytes> parse_hexadecimal(std::string_view digits, std::size_t max_length) {
   if (digits.empty() || digits.size() > max_length) return std::nullopt;
   Bytes bytes;
-  // If the number of digits is odd, the first one is a byte of its own.
+  // If the number of digits is odd, the first digit alone makes a byte.
   for (std::size_t at = 0; at < digits.size();) {
     const std::size_t length = (digits.size() - at) % 2 == 0 ? 2 : 1;
     std::uint8_t byte = 0;
@@ -165,14 +165,14 @@ ActionCall read_call(ObjectReader& reader) {
 }
 
 Target read_target(ObjectReader& reader) {
-  const int given =
+  const int target_count =
       int{reader.has("action")} + int{reader.has("member")} + int{reader.has("group")};
-  if (given > 1) {
+  if (target_count > 1) {
     throw ConfigError(reader.here(), "more than one of \"action\", \"member\" and \"group\"",
                       "give one of them");
   }
   if (reader.has("data") && !reader.has("action")) {
-    throw ConfigError(reader.at("data"), "data without an action", "give \"action\" too");
+    throw ConfigError(reader.at("data"), "data without an action", "also give \"action\"");
   }
   if (reader.has("member")) return Member{read_32_bits(reader, "member")};
   if (reader.has("group")) return Group{read_32_bits(reader, "group")};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The operations of a controller as JSON, performed by the machine's Control. Each object is one
-// operation; the answer is {"ok": true, ...} with the keys on the right.
+// The operations of a controller as JSON. Each JSON object is one operation. The answer is
+// {"ok": true, ...} with the keys on the right.
 //
 // Numbers are JSON integers, "0x..." of any width, or addresses: "10.0.0.1", "2001:db8::1",
 // "02:00:00:00:00:01".
@@ -16,8 +16,9 @@
 //       An entry has "handle", "match", "priority" and TARGET as above; "hits", "idle_us" (since
 //       the last hit), "timeout_us"; "packets" and "bytes" of a direct counter, "rates" of a direct
 //       meter.
-//   {"op": "table_default", "table": T, TARGET}; without TARGET the program's own default
-//   {"op": "default_read", "table": T}  TARGET, "is_initial": the program's own, "hits", "misses"
+//   {"op": "table_default", "table": T, TARGET}; without TARGET it restores the program's default
+//   {"op": "default_read", "table": T}                      TARGET, "is_initial" (whether it is the
+//                                                           program's default), "hits", "misses"
 //       ENTRY: "handle": 0, or "match": [M, ...] with "priority" if the table has priorities.
 //       "timeout_us": "events" returns the entry after this time without a hit; only in tables with
 //       support_timeout.
@@ -61,8 +62,9 @@
 
 namespace nagi::p4 {
 
-/// Perform an operation and return its answer. Throws ConfigError if the request is invalid,
-/// InputError if the machine refuses it; then nothing has changed.
+/// Perform operation `op`, whose other keys `reader` reads, and return the answer. Throws
+/// ConfigError if the request is invalid, or InputError if `control` refuses it; in both cases
+/// nothing has changed.
 nlohmann::json perform_operation(Control& control, ObjectReader& reader, const std::string& op);
 
 }  // namespace nagi::p4

@@ -29,12 +29,12 @@ void PortAccount::changed(const QueueConfig& queue, Instant at) {
   changes_.push_back({{"at_ns", at.time_since_epoch().count()}, {"queue", p4::to_json(queue)}});
 }
 
-json PortAccount::to_json(const Switch& whole, std::size_t port) const {
-  const InputCounters& in = whole.input(port);
-  const OutputCounters& out = whole.output(port);
-  const Depth waiting = whole.depth(port).now();
-  const QueueStatistics::Stretch depth = whole.depth(port).until(whole.now());
-  return {{"queue", p4::to_json(whole.queue(port))},
+json PortAccount::to_json(const Switch& p4_switch, std::size_t port) const {
+  const InputCounters& in = p4_switch.input(port);
+  const OutputCounters& out = p4_switch.output(port);
+  const Depth waiting = p4_switch.depth(port).now();
+  const QueueStatistics::Stretch depth = p4_switch.depth(port).until(p4_switch.now());
+  return {{"queue", p4::to_json(p4_switch.queue(port))},
           {"changes", changes_},
           {"in",
            {{"packets", in.received},
@@ -43,8 +43,8 @@ json PortAccount::to_json(const Switch& whole, std::size_t port) const {
             {"no_such_port", in.no_such_port}}},
           {"out",
            {{"queued", out.queued},
-            {"packets", out.sent - (whole.is_sending(port) ? 1U : 0U)},
-            {"sending", whole.is_sending(port)},
+            {"packets", out.sent - (p4_switch.is_sending(port) ? 1U : 0U)},
+            {"sending", p4_switch.is_sending(port)},
             {"waiting", waiting.packets},
             {"queue_overflows", out.queue_full},
             {"no_such_priority", out.no_such_priority},
@@ -65,20 +65,20 @@ json PortAccount::to_json(const Switch& whole, std::size_t port) const {
           {"late_events", late_events_}};
 }
 
-json controller_account(const Switch& whole) {
-  if (!whole.has_cpu_port()) return nullptr;
-  const std::size_t cpu_port = whole.ports();
-  return {{"packets_out", whole.input(cpu_port).received},
-          {"packets_in", whole.output(cpu_port).sent},
-          {"packets_in_lost", whole.packets_in_lost()}};
+json controller_account(const Switch& p4_switch) {
+  if (!p4_switch.has_cpu_port()) return nullptr;
+  const std::size_t cpu_port = p4_switch.ports();
+  return {{"packets_out", p4_switch.input(cpu_port).received},
+          {"packets_in", p4_switch.output(cpu_port).sent},
+          {"packets_in_lost", p4_switch.packets_in_lost()}};
 }
 
-json program_account(const Switch& whole) {
-  const Counters count = whole.counters();
-  return {{"file", whole.machine().file()},
-          {"replaced", whole.replaced()},
-          {"controller", controller_account(whole)},
-          {"notices", whole.machine().describe().notices},
+json program_account(const Switch& p4_switch) {
+  const Counters count = p4_switch.counters();
+  return {{"file", p4_switch.machine().file()},
+          {"replaced", p4_switch.replaced()},
+          {"controller", controller_account(p4_switch)},
+          {"notices", p4_switch.machine().describe().notices},
           {"received", count.received},
           {"copies", count.copies},
           {"resubmitted", count.resubmitted},
@@ -96,7 +96,7 @@ json program_account(const Switch& whole) {
             {"assertion", count.dropped_for(DropCause::assertion)},
             {"rounds", count.dropped_for(DropCause::rounds)},
             {"too_long", count.dropped_for(DropCause::too_long)},
-            {"endless_copies", whole.endless_copies()}}},
+            {"endless_copies", p4_switch.endless_copies()}}},
           {"parser_errors", count.parser_errors},
           {"checksum_errors", count.checksum_errors},
           {"clones_without_session", count.clones_without_session},

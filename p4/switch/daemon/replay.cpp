@@ -32,7 +32,8 @@ using nlohmann::json;
 
 constexpr std::uint32_t ethernet = 1;  // LINKTYPE_ETHERNET
 
-/// Reads the packets of one capture.
+/// The packets of one capture. Throws InputError if the capture is damaged, or if a packet is cut,
+/// too long or no Ethernet frame.
 class Source {
  public:
   explicit Source(const std::string& path) : path_(path), file_(open(path)) { advance(); }
@@ -42,7 +43,7 @@ class Source {
   void advance() {
     more_ = file_->next(record_);
     if (!more_ && !file_->damage().empty()) {
-      throw InputError(path_ + ": " + file_->damage() + "; give a capture that is whole");
+      throw InputError(path_ + ": " + file_->damage() + "; give a complete capture");
     }
     if (more_) check();
   }
@@ -132,7 +133,7 @@ class Replay {
       const PortConfig& port = config.ports[i];
       if (!port.in.empty()) ports[i].in = std::make_unique<Source>(port.in);
     }
-    // Nothing is written before all inputs are known to exist.
+    // Create the outputs only now, after all inputs were opened.
     for (std::size_t i = 0; i < ports.size(); ++i) {
       const PortConfig& port = config.ports[i];
       if (port.out.empty()) continue;
@@ -149,8 +150,8 @@ class Replay {
     if (config.epoch_realtime_ns == 0) return begins;
     if (config.epoch_realtime_ns > begins) {
       throw InputError(
-          "epoch_realtime_ns: packets come before it; give an instant that is not "
-          "after the first packet, or leave it out");
+          "epoch_realtime_ns: this time is after the first packet; give an earlier time, or leave "
+          "epoch_realtime_ns out");
     }
     return config.epoch_realtime_ns;
   }
@@ -194,8 +195,7 @@ class Replay {
     if (!config_.account.empty()) runtime::write_account(config_.account, account());
   }
 
-  /// Return the account without the values that differ between runs: processor time, the machine's
-  /// clock.
+  /// Return the account, without values that differ between executions (processor time, clock).
   [[nodiscard]] json account() const {
     json ports = json::array();
     for (std::size_t i = 0; i < ports_.size(); ++i) {

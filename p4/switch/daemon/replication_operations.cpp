@@ -39,7 +39,7 @@ json mirror_add(Control& control, ObjectReader& reader) {
   mirror.group = read_optional_32_bits(reader, "group");
   mirror.max_bytes = read_optional_32_bits(reader, "max_bytes");
   if (!mirror.port && !mirror.group) {
-    throw ConfigError(reader.here(), "a mirror session that goes nowhere",
+    throw ConfigError(reader.here(), "a mirror session without a destination",
                       "give \"port\", \"group\", or both");
   }
   control.mirror_add(session, mirror);

@@ -12,7 +12,8 @@
 namespace nagi::p4 {
 
 namespace {
-// Larger than any multicast group; a program that clones each clone would never end.
+// Maximum number of packets that one event may queue. It is larger than usual multicast groups.
+// Without a maximum, a program that clones each clone would never end.
 constexpr std::size_t max_at_one_instant = 16'384;
 constexpr std::size_t max_packets_in = 65'536;
 
@@ -27,7 +28,7 @@ constexpr std::string_view cause_names[drop_causes] = {
     "resubmitted or recirculated too often",
     "too long",
 };
-std::unique_ptr<Machine> made_of(Program program, io::FramePool& pool, std::uint64_t seed) {
+std::unique_ptr<Machine> make_machine(Program program, io::FramePool& pool, std::uint64_t seed) {
   Settings settings;
   settings.seed = seed;
   return std::make_unique<Machine>(std::move(program), pool, settings);
@@ -39,7 +40,7 @@ Switch::Switch(const SwitchConfig& config, Program program, io::FramePool& pool,
     : dropped_(std::move(dropped)),
       pool_(pool),
       seed_(config.seed),
-      machine_(made_of(std::move(program), pool, config.seed)),
+      machine_(make_machine(std::move(program), pool, config.seed)),
       configured_(config.ports.size()) {
   port_indexes_.fill(-1);
   const auto add = [this](const PortConfig& port) {
@@ -55,9 +56,10 @@ Switch::Switch(const SwitchConfig& config, Program program, io::FramePool& pool,
 }
 
 void Switch::replace(Program program) {
-  replaced_machines_.push_back(std::exchange(machine_, made_of(std::move(program), pool_, seed_)));
+  replaced_machines_.push_back(
+      std::exchange(machine_, make_machine(std::move(program), pool_, seed_)));
   ++replaced_;
-  forget_replaced();
+  remove_idle_machines();
 }
 
 Machine& Switch::machine_of(const Packet& packet) {
@@ -67,17 +69,17 @@ Machine& Switch::machine_of(const Packet& packet) {
   return *machine_;
 }
 
-void Switch::forget_replaced() {
+void Switch::remove_idle_machines() {
   std::erase_if(replaced_machines_, [this](const std::unique_ptr<Machine>& machine) {
     if (!machine->is_idle()) return false;
     take_digests_of(*machine);
-    earlier_ += machine->counters();
+    removed_counters_ += machine->counters();
     return true;
   });
 }
 
 Counters Switch::counters() const {
-  Counters all = earlier_;
+  Counters all = removed_counters_;
   for (const auto& machine : replaced_machines_) all += machine->counters();
   all += machine_->counters();
   return all;
@@ -105,8 +107,8 @@ void Switch::arrive(std::size_t index, const std::vector<std::uint8_t>& bytes) {
 void Switch::arrive_from_controller(const std::vector<std::uint8_t>& bytes) {
   if (!has_cpu_port()) {
     throw InputError(
-        "packet_out: there is no port of the controller; give the configuration a "
-        "cpu_port",
+        "packet_out: the switch has no port for the controller; add cpu_port to the "
+        "configuration",
         failed_precondition);
   }
   if (bytes.empty() || bytes.size() > pool_.slot_bytes()) {
@@ -151,7 +153,7 @@ void Switch::arrive(std::size_t index, const io::Frame& frame, Instant at) {
     headers_.share(origin.headers);
     origins_.push_back(origin);
   }
-  settle();
+  queue_returned_packets();
   headers_.release(origin.headers);
 }
 
@@ -166,10 +168,10 @@ void Switch::advance(Instant to) {
     departures_.push_back(*next->sending);
     next->sending.reset();
     serve(static_cast<std::size_t>(next - ports_.begin()));
-    settle();
+    queue_returned_packets();
   }
   move_to(to);
-  if (!replaced_machines_.empty()) forget_replaced();
+  if (!replaced_machines_.empty()) remove_idle_machines();
 }
 
 void Switch::move_to(Instant at) {
@@ -194,8 +196,8 @@ void Switch::change(std::size_t index, const QueueConfig& queue) {
   advance(now_);  // without a rate, all waiting packets leave at once
 }
 
-/// Queue the packets that the machine has returned, and those that egress returns meanwhile.
-void Switch::settle() {
+// Queueing a packet may run egress, which appends further packets to `queued_`.
+void Switch::queue_returned_packets() {
   for (std::size_t i = 0; i < queued_.size(); ++i) {
     Queued queued = std::move(queued_[i]);
     const Origin origin = origins_[i];
@@ -214,7 +216,7 @@ void Switch::settle() {
 void Switch::offer(Queued& queued, const Origin& origin) {
   const auto index = port_index(queued.port);
   if (!index) {
-    run_egress_of_no_port(queued, origin);
+    run_egress_without_port(queued, origin);
     return;
   }
   const nagi::Bytes size = ip_bytes(queued.packet->size());
@@ -278,7 +280,7 @@ void Switch::hand_to_controller(const io::Frame& frame) {
   pool_.give_back(frame.slot);
 }
 
-void Switch::run_egress_of_no_port(Queued& queued, const Origin& origin) {
+void Switch::run_egress_without_port(Queued& queued, const Origin& origin) {
   const QueueTimes times{now_us(), 0, 0, 0, 0};
   const Machine& machine = machine_of(*queued.packet);
   const auto frame = egress(std::move(queued.packet), queued.port, times, origin);

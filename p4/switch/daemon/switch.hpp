@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A whole switch in event time: the machine that runs the program, and the traffic manager of its
-// ports. Frames and times go in and come out; there is no clock and no network. nagi-switch drives
-// it by the machine's clock, replay by the timestamps of captures.
+// A switch as a discrete-event simulation: the machine that executes the P4 program, and the queues
+// of its ports. It has neither a clock nor a network: callers pass frames with their times of
+// arrival, and fetch frames with their times of departure. `nagi-switch run` advances it by the
+// system's clock, `replay` by the timestamps of captures.
 //
-// The controller's port, if there is one, has neither interface nor queue: its departures are kept
-// until the controller fetches them.
+// The controller's port, if there is one, has neither an interface nor a queue. Packets that leave
+// by this port are stored until the controller fetches them.
 //
-// At equal times, ends of transmission come before arrivals, and ports are processed in the order
-// of the configuration. This file names ports by their index in the configuration.
+// At equal times, ends of transmissions are processed before arrivals, and ports in the order of
+// the configuration. In this file, a port is identified by its index in the configuration.
 //
-// As in bmv2, egress runs for packets to any port, even one that is not in the configuration:
-// programs send clones that they recirculate to such a port. These packets do not wait, and only
-// packets that would be sent are dropped.
+// As in bmv2, egress also runs for packets to a port that is not in the configuration, because
+// programs use such a port for clones that they recirculate. These packets do not wait in a queue.
+// Those that egress would send are dropped.
 #pragma once
 
 #include <array>
@@ -34,9 +35,10 @@
 
 namespace nagi::p4 {
 
-// The slots of frames that come from no interface have room for jumbo frames and headers that
-// programs add; in front of a frame they have the same room for headers as those of a network card.
+// Length of slots for frames that do not come from an interface: enough for jumbo frames and for
+// headers that programs add.
 constexpr std::size_t slot_bytes = 16 * 1024;
+// Room for headers in front of a frame, as in the slots of a network card.
 constexpr std::uint16_t headroom = io::FramePool::registered_headroom;
 
 /// Return the bytes of a frame that rates and limits count: without the Ethernet header.
@@ -45,13 +47,13 @@ inline nagi::Bytes ip_bytes(std::size_t frame_bytes) {
   return {frame_bytes - std::min(frame_bytes, ethernet_header)};
 }
 
-/// A frame that has left. Its slot belongs to the caller.
+/// A frame that has left the switch. The caller must give back its slot.
 struct Departure {
   std::size_t port = 0;
   io::Frame frame;
   Instant at;           // time at which its last bit was sent
-  nagi::Bytes counted;  // bytes that the port's server counts
-  // its transmission began at the end of the previous one: the port was backlogged
+  nagi::Bytes counted;  // bytes that count for the rate of the port: with overhead
+  // whether its transmission began at the end of the previous one, so that the port was backlogged
   bool follows = false;
 };
 
@@ -59,22 +61,22 @@ struct Departure {
 struct Drop {
   enum class Side { in, out };
 
-  std::size_t port = 0;  // port of its arrival, or of its intended departure
+  std::size_t port = 0;  // side in: port of its arrival; side out: port of its intended departure
   Side side = Side::in;
   Instant at;
-  std::string_view cause;
-  const Headers& headers;  // headers at its arrival
+  std::string_view cause;  // see logs.hpp
+  const Headers& headers;  // the packet's headers at its arrival
 };
 
 /// Counts of packets that arrived at a port.
 struct InputCounters {
   std::uint64_t received = 0;
   nagi::Bytes received_bytes;
-  std::uint64_t dropped_by_program = 0;  // dropped before a queue
-  std::uint64_t no_such_port = 0;        // left egress for a port outside the configuration
+  std::uint64_t dropped_by_program = 0;  // dropped in ingress, before a queue
+  std::uint64_t no_such_port = 0;        // dropped because their output port is not configured
 };
 
-/// A packet for the controller.
+/// A packet that left by the controller's port.
 struct PacketIn {
   std::vector<std::uint8_t> bytes;
   Instant at;
@@ -90,21 +92,22 @@ class Switch {
   /// Release the slots of the frames in the switch.
   ~Switch();
 
-  /// Process a frame that arrives at a port. The frame's slot becomes the switch's. `at` must not
+  /// Process a frame that arrives at a port. The switch takes over the frame's slot. `at` must not
   /// be before now().
   void arrive(std::size_t port, const io::Frame& frame, Instant at);
-  /// Process a frame without a slot that arrives now. It must fit a slot.
+  /// Copy a frame to a slot, and process it as an arrival at now(). The frame must fit a slot.
   void arrive(std::size_t port, const std::vector<std::uint8_t>& bytes);
   /// Process a frame that the controller sends into its port now. Throws InputError if there is no
   /// such port, or if the frame is too long.
   void arrive_from_controller(const std::vector<std::uint8_t>& bytes);
   /// Return the packets for the controller since the last call.
   [[nodiscard]] std::vector<PacketIn> take_packets_in() { return std::exchange(packets_in_, {}); }
-  /// Return the number of packets for the controller that were lost for lack of room.
+  /// Return the number of packets for the controller that were lost because too many were stored.
   [[nodiscard]] std::uint64_t packets_in_lost() const { return packets_in_lost_; }
-  /// Replace the program and all its state. Packets in queues leave by the program by which they
-  /// entered.
+  /// Replace the program, and delete the state of the old one. Packets that wait in queues are
+  /// still processed by the old program.
   void replace(Program program);
+  /// Return how often the program was replaced.
   [[nodiscard]] std::uint64_t replaced() const { return replaced_; }
 
   /// Process all events up to and including `to`, which must not be before now().
@@ -113,20 +116,22 @@ class Switch {
   [[nodiscard]] std::uint64_t now_us() const {
     return static_cast<std::uint64_t>(now_.time_since_epoch().count()) / 1000;
   }
-  /// Return the time of the next known departure, or nothing if the switch holds no frame.
+  /// Return the earliest end of a transmission in progress, or nothing if no port is sending.
   [[nodiscard]] std::optional<Instant> next_departure() const;
-  /// Return the departures in the order of their times. The caller must clear them.
+  /// Return the departures in the order of their times. The caller must give back their slots and
+  /// clear the vector.
   [[nodiscard]] std::vector<Departure>& departures() { return departures_; }
 
-  /// Change the rates and limits of a port from now() on: see OutputPort::change.
+  /// Change the rates and depths of a port from now() on: see OutputPort::change.
   void change(std::size_t port, const QueueConfig& queue);
-  /// Call `sample` every `interval` with the time, once all earlier events have been processed.
+  /// Call `sample` with the time every `interval`, after all earlier events have been processed.
   void sample_every(Duration interval, std::function<void(Instant)> sample);
 
-  /// Return the number of ports without the controller's.
+  /// Return the number of ports, except the controller's port.
   [[nodiscard]] std::size_t ports() const { return configured_; }
-  /// Return whether there is a controller's port. Its index follows those of the others.
+  /// Return whether there is a controller's port. If so, its index is ports().
   [[nodiscard]] bool has_cpu_port() const { return ports_.size() > configured_; }
+  /// Return the index of the port with a number, or nothing if it is not in the configuration.
   [[nodiscard]] std::optional<std::size_t> port_index(Port number) const;
   [[nodiscard]] const QueueConfig& queue(std::size_t port) const {
     return ports_[port].out.config();
@@ -138,22 +143,22 @@ class Switch {
   [[nodiscard]] const QueueStatistics& depth(std::size_t port) const {
     return ports_[port].out.depth();
   }
+  /// Return the statistics of a port's queues since the last call.
   QueueStatistics::Stretch take_depth(std::size_t port) {
     return ports_[port].out.take_depth(now_);
   }
   [[nodiscard]] bool is_sending(std::size_t port) const { return ports_[port].sending.has_value(); }
-  /// Return the number of packets dropped because egress programs made too many of them at one
-  /// time.
+  /// Return the number of packets dropped because a program made too many copies at one time.
   [[nodiscard]] std::uint64_t endless_copies() const { return endless_copies_; }
   [[nodiscard]] Machine& machine() { return *machine_; }
   [[nodiscard]] const Machine& machine() const { return *machine_; }
-  /// Return the counters of all programs so far.
+  /// Return the counters of the present program and of all replaced programs together.
   [[nodiscard]] Counters counters() const;
   /// Return the digests since the last call, in order.
   [[nodiscard]] std::vector<Digest> take_digests();
 
  private:
-  /// The origin of a packet.
+  /// The arrival from which a packet, or the original of a copy, comes.
   struct Origin {
     std::size_t port = 0;
     HeaderStore::Slot headers = HeaderStore::none;
@@ -169,20 +174,26 @@ class Switch {
     std::optional<Departure> sending;
     InputCounters in;
   };
+  /// Set now(), and call `sample_` for each sample that is due.
   void move_to(Instant at);
-  void settle();
+  /// Queue the packets that the machine has returned in `queued_`.
+  void queue_returned_packets();
   void offer(Queued& queued, const Origin& origin);
+  /// Take packets from the queues of a port while the port is free.
   void serve(std::size_t index);
   void run_egress(std::size_t index, OutputPort<Item>::Taken& taken);
-  void run_egress_of_no_port(Queued& queued, const Origin& origin);
+  /// Run egress for a packet to a port that is not in the configuration.
+  void run_egress_without_port(Queued& queued, const Origin& origin);
   void hand_to_controller(const io::Frame& frame);
   std::optional<io::Frame> egress(PacketPtr packet, Port number, const QueueTimes& times,
                                   const Origin& origin);
-  /// Return the machine of the program by which a packet entered.
+  /// Return the machine whose ingress processed a packet.
   [[nodiscard]] Machine& machine_of(const Packet& packet);
-  void forget_replaced();
+  /// Delete replaced machines of which no packet waits any more.
+  void remove_idle_machines();
   void take_digests_of(Machine& machine);
-  /// Report the packets that a program dropped in its last call. Return their number.
+  /// Report the packets that a machine dropped in its last ingress() or egress(). Return their
+  /// number.
   std::size_t report_drops(const Machine& machine, std::size_t port, Drop::Side side,
                            const Origin& origin);
   void report_drop(std::size_t port, Drop::Side side, std::string_view cause, const Origin& origin);
@@ -192,7 +203,7 @@ class Switch {
   std::uint64_t seed_;
   std::unique_ptr<Machine> machine_;
   std::vector<std::unique_ptr<Machine>> replaced_machines_;  // machines with packets in queues
-  Counters earlier_;             // counters of machines that were removed
+  Counters removed_counters_;    // counters of machines that were removed
   std::vector<Digest> digests_;  // digests fetched from machines
   std::uint64_t replaced_ = 0;
   HeaderStore headers_;

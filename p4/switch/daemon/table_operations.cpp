@@ -10,7 +10,8 @@ using nlohmann::json;
 
 namespace {
 
-/// Every operation reads and checks its whole request before it changes anything.
+// Every operation reads and checks its whole request before it changes anything.
+
 json table_add(Control& control, ObjectReader& reader) {
   const std::string table = reader.text("table");
   const std::vector<Match> match = read_match(reader);

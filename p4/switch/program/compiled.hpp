@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A compiled P4 program: names are indices, and JSON is arrays through which a packet runs. Nothing
-// here changes once the program is loaded; state.hpp has the state that changes.
+// A compiled P4 program. It has arrays instead of the JSON, and indices into arrays instead of
+// names. A compiled program does not change after loading; state.hpp has the state that changes.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +22,15 @@ namespace nagi::p4 {
 
 class TableState;
 
-/// Fields that the switch itself reads and writes. A field that the program lacks has 0 bits.
+/// The fields that the switch itself reads and writes. Fields that the program does not have, have
+/// 0 bits.
 struct StandardFields {
   Field ingress_port, egress_spec, egress_port, instance_type, packet_length, enqueued,
       enqueue_depth, queue_time, dequeue_depth, queue_id, ingress_time, egress_time,
       multicast_group, egress_rid, checksum_error, parser_error, priority;
 };
 
+/// The numbers of the parser's errors in the program.
 struct Errors {
   std::uint64_t none = 0, too_short = 1, no_match = 2, stack_bounds = 3, header_too_short = 4,
                 timeout = 5, invalid_argument = 6;
@@ -40,7 +42,7 @@ struct Compiled {
   Compiled(const Compiled&) = delete;
   Compiled& operator=(const Compiled&) = delete;
 
-  std::string file;
+  std::string file;  // name of the program in error messages
   std::string text;  // the compiler's JSON
   std::vector<HeaderType> types;
   std::vector<Header> headers;
@@ -48,7 +50,7 @@ struct Compiled {
   std::vector<Stack> stacks;                      // stacks of headers, then stacks of unions
   std::uint32_t words = 1;                        // words of a packet; word 0 is unused
   std::vector<std::uint64_t> blank;               // the words of a packet before it is parsed
-  std::vector<std::pair<Index, Index>> metadata;  // ranges of words: first, count
+  std::vector<std::pair<Index, Index>> metadata;  // words of metadata: first word, number of words
   std::vector<Node> nodes;
   std::vector<std::vector<std::uint64_t>> wide_constants;  // lowest word first, two's complement
   std::vector<Action> actions;
@@ -75,10 +77,11 @@ struct Compiled {
   std::vector<std::uint64_t> learn_order;
   StandardFields standard;
   Errors errors;
-  // with the program's own entries; the machine takes them over
+  // tables with the entries that the program declares; the machine takes them over
   std::vector<TableState> table_states;
 };
 
+/// Return a description of the program for people, and for clients that write entries.
 Description description_of(const Compiled& program);
 
 }  // namespace nagi::p4

@@ -24,16 +24,18 @@ bool outside(const Words& value, const Words& mask) {
   return false;
 }
 
-/// Append one field of an entry's key.
+/// Check the match of the next field of an entry's key, and add it to the builder. `table` is for
+/// error messages.
 void put(KeyBuilder& builder, const std::string& table, const Match& match) {
   const KeyField& field = builder.next();
   const std::uint32_t bits = field.field.bits;
   const std::string where = table + ": " + field.name;
   const auto words = [&](const Bytes& bytes) { return words_for(where, bytes, bits); };
-  const auto only = [&](bool fits, const char* given) {
+  const auto only = [&](bool fits, const char* match_name) {
     if (!fits) {
-      refuse(where, std::string(given) + " for a field that is matched " + kind_name(field.match),
-             field.match == MatchKind::exact ? "give a value" : "give what it takes, or a value");
+      refuse(where, std::string(match_name) + " for a field of kind " + kind_name(field.match),
+             field.match == MatchKind::exact ? "give a value"
+                                             : "give a match of this kind, or a value");
     }
   };
   if (const auto* exact = std::get_if<Exact>(&match)) {
@@ -50,7 +52,7 @@ void put(KeyBuilder& builder, const std::string& table, const Match& match) {
     }
     const Words value = words(prefix->value);
     if (outside(value, KeyBuilder::high_ones(bits, prefix->length))) {
-      refuse(where, "bits are set behind the prefix", "set them to 0");
+      refuse(where, "bits are set after the prefix", "set them to 0");
     }
     builder.prefix(value, prefix->length);
   } else if (const auto* ternary = std::get_if<Ternary>(&match)) {
@@ -75,7 +77,7 @@ void put(KeyBuilder& builder, const std::string& table, const Match& match) {
 
 void Control::begin() {
   if (state_.transaction.is_open()) {
-    refuse("begin", "operations are being collected already", "end them");
+    refuse("begin", "a transaction is open already", "commit it or roll it back");
   }
   state_.transaction.begin();
 }
@@ -101,7 +103,8 @@ Key key_of(const Table& table, const std::vector<Match>& match,
   }
   const bool ranked = table.kind == Kind::ternary || table.kind == Kind::range;
   if (ranked && !priority) {
-    refuse(table.name, "no priority", "give one: of entries that match the smallest wins");
+    refuse(table.name, "no priority",
+           "give one; the entry with the smallest number wins among those that match");
   }
   KeyBuilder builder(table);
   for (const Match& one : match) put(builder, table.name, one);
@@ -120,7 +123,7 @@ Handle Control::table_add(const std::string& name, const std::vector<Match>& mat
   operation.not_constant(index);
   Key key = key_of(table, match, priority);
   if (entries.find_same(key) != none) {
-    refuse(name, "there is an entry with this key already", "modify or delete that one",
+    refuse(name, "there is an entry with this key already", "modify or delete that entry",
            already_exists);
   }
   if (entries.used() >= table.size) {
@@ -144,8 +147,8 @@ Handle Control::table_find(const std::string& name, const std::vector<Match>& ma
   const TableState& entries = state_.tables[index].now();
   const Index entry = entries.find_same(key_of(state_.program->tables[index], match, priority));
   if (entry == none) {
-    refuse(name, "there is no entry with this key", "give that of an entry, priority included",
-           not_found);
+    refuse(name, "there is no entry with this key",
+           "give the key of an entry, with its priority if it has one", not_found);
   }
   return entries.handle(entry);
 }
@@ -159,7 +162,7 @@ std::vector<Expired> Control::expired() {
     handles.clear();
     state_.tables[i].live.expire(now_us_, handles);
     for (const Handle handle : handles) {
-      // A transaction may have deleted the entry.
+      // The open transaction may have deleted the entry.
       if (state_.tables[i].now().find_entry(handle)) {
         all.push_back({table.name, table_entry(table.name, handle)});
       }
@@ -210,7 +213,7 @@ void Control::table_default(const std::string& name, const Target& target) {
   const Index index = operation.table(name);
   const Table& table = state_.program->tables[index];
   if (table.default_is_constant) {
-    refuse(name, "its default action is constant", "it stands in the P4 program",
+    refuse(name, "its default action is constant", "change it in the P4 program",
            failed_precondition);
   }
   Words data;

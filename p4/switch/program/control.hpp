@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The operations of a controller on a running program. Every operation either succeeds or throws
-// InputError and changes nothing. The error's code is one of those below, or empty if the request
-// itself is invalid. Numbers of any width are byte strings, big endian; leading zeros are ignored
-// and may be missing, but a number that does not fit its width is refused.
+// The operations of a controller on a running program. Every operation either succeeds, or throws
+// InputError and changes nothing. The code of the error is one of the codes below, or empty if the
+// request itself is invalid. Numbers are big-endian bytes of any length. Leading zeros are ignored;
+// a number that does not fit the width of its field is refused.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ struct Exact {
   Bytes value;
 };
 struct Prefix {
-  Bytes value;  // bits beyond the prefix must be 0
+  Bytes value;  // bits after the prefix must be 0
   std::uint32_t length = 0;
 };
 struct Ternary {
@@ -58,7 +58,7 @@ struct Member {
 struct Group {
   std::uint32_t number = 0;
 };
-/// The target of an entry: an action, or, if the table has an action profile, a member or a group.
+/// The target of an entry: an action; or a member or group if the table has an action profile.
 using Target = std::variant<ActionCall, Member, Group>;
 
 struct Count {
@@ -79,16 +79,16 @@ struct Entry {
   Target target;
   std::optional<std::int32_t> priority;
   std::uint64_t hits = 0;
-  std::uint64_t idle_us = 0;                    // since the last hit, or since it was added
+  std::uint64_t idle_us = 0;                    // time since the last hit, or since the addition
   std::optional<std::uint64_t> timeout_us;      // only in tables with idle timeouts
   std::optional<Count> count;                   // only with a direct counter
   std::optional<std::vector<MeterRate>> rates;  // only with a direct meter
 };
 
-/// The default entry of a table and its counts.
+/// The default entry of a table, and the counts of the table.
 struct Default {
-  std::optional<Target> target;
-  bool is_initial = false;  // whether the program set it
+  std::optional<Target> target;  // nothing if the table has no default action
+  bool is_initial = false;       // whether it is the default entry that the program declares
   std::uint64_t hits = 0, misses = 0;
 };
 
@@ -101,7 +101,7 @@ struct ProfileGroup {
   std::vector<std::uint32_t> members;
 };
 
-/// An entry that has expired.
+/// An entry whose idle timeout has expired.
 struct Expired {
   std::string table;
   Entry entry;
@@ -113,7 +113,7 @@ struct Copies {
   std::vector<Port> ports;
 };
 
-/// The destination of clones of a session.
+/// A clone session: where its clones go.
 struct Mirror {
   std::optional<Port> port;
   std::optional<std::uint32_t> group;
@@ -126,42 +126,42 @@ class Control {
   Control(const Control&) = delete;
   Control& operator=(const Control&) = delete;
 
-  // begin() opens a transaction: packets see none of its operations until commit(), and roll_back()
-  // restores the former state. Packets may pass in between.
+  // begin() opens a transaction. Packets, which may pass in the meantime, do not see the changes of
+  // the following operations before commit(). roll_back() undoes the operations.
   void begin();
   void commit();
   void roll_back();
 
-  /// Set the time of the operations that follow, from which idle times count.
+  /// Set the present time for the following operations, which need it for idle times.
   void set_time(std::uint64_t now_us) { now_us_ = now_us; }
 
-  // Operations on tables. Tables with ternary or range keys need `priority`: the smaller number
-  // wins, and among equal ones the entry that was added first. In tables with support_timeout,
-  // expired() returns an entry that has not been hit for `timeout_us`; 0 disables the timeout.
-  // Without `timeout_us` a new entry has no timeout, and a modified entry keeps its own. The
-  // timeout restarts.
+  // Operations on tables. Tables with ternary or range fields need `priority`: the entry with the
+  // smaller number wins; among equal numbers, the entry that was added first. `timeout_us` is only
+  // for tables with support_timeout: expired() returns an entry that no packet has hit for this
+  // time; 0 disables the timeout. Without `timeout_us`, a new entry has no timeout, and
+  // table_modify() does not change the timeout. Setting a timeout restarts it.
   Handle table_add(const std::string& table, const std::vector<Match>& match, const Target& target,
                    std::optional<std::int32_t> priority = std::nullopt,
                    std::optional<std::uint64_t> timeout_us = std::nullopt);
-  /// Return the entry with a key.
+  /// Return the handle of the entry with a key.
   [[nodiscard]] Handle table_find(const std::string& table, const std::vector<Match>& match,
                                   std::optional<std::int32_t> priority) const;
-  /// Return the entries that have expired, each once after its last hit.
+  /// Return the entries that have expired and were not returned since their last hit.
   [[nodiscard]] std::vector<Expired> expired();
   void table_modify(const std::string& table, Handle handle, const Target& target,
                     std::optional<std::uint64_t> timeout_us = std::nullopt);
   void table_delete(const std::string& table, Handle handle);
-  /// Delete all entries except the default one.
+  /// Delete all entries, but not the default entry.
   void table_clear(const std::string& table);
   void table_default(const std::string& table, const Target& target);
-  /// Restore the default action of the program.
+  /// Restore the default entry that the program declares.
   void table_default_reset(const std::string& table);
-  /// A page of at most `limit` entries, from position `from`. `next` is the position of the next
-  /// page, if there is one.
+  /// A part of the entries of a table. `next` is the position of the next entry, if there are more.
   struct Page {
     std::vector<Entry> entries;
     std::optional<std::uint64_t> next;
   };
+  /// Return at most `limit` entries, beginning at position `from`.
   [[nodiscard]] Page table_entries(const std::string& table, std::uint64_t from = 0,
                                    std::size_t limit = SIZE_MAX) const;
   [[nodiscard]] Entry table_entry(const std::string& table, Handle handle) const;
@@ -176,7 +176,7 @@ class Control {
   void group_add_member(const std::string& profile, std::uint32_t group, std::uint32_t member);
   void group_remove_member(const std::string& profile, std::uint32_t group, std::uint32_t member);
   void group_delete(const std::string& profile, std::uint32_t group);
-  /// Return one member, or all.
+  /// Return the member with a number, or all members if no number is given. groups() likewise.
   [[nodiscard]] std::vector<ProfileMember> members(
       const std::string& profile, std::optional<std::uint32_t> member = std::nullopt) const;
   [[nodiscard]] std::vector<ProfileGroup> groups(
@@ -189,7 +189,7 @@ class Control {
   /// Set all cells to 0.
   void register_reset(const std::string& name);
 
-  // Operations on counters: array counters by index, direct counters by the table's entry.
+  // Operations on counters. Cells of arrays are named by index, direct counters by table and entry.
   [[nodiscard]] Count counter_read(const std::string& name, std::uint64_t index) const;
   [[nodiscard]] std::vector<Count> counter_read_all(const std::string& name) const;
   [[nodiscard]] Count direct_counter_read(const std::string& table, Handle handle) const;
@@ -198,8 +198,8 @@ class Control {
   /// Set all cells to 0. `name` is a counter array or a direct counter.
   void counter_reset(const std::string& name);
 
-  // Operations on meters (RFC 2698): two rates, the committed one first. Without rates every packet
-  // is green, which is the initial state.
+  // Operations on meters (RFC 2698). There are two rates, the committed rate first. Without rates,
+  // as at the start, every packet is green.
   void meter_rates(const std::string& name, std::uint64_t index,
                    const std::vector<MeterRate>& rates);
   /// Set the rates of all cells of an array.

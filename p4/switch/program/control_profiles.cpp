@@ -86,7 +86,7 @@ void Control::group_add_member(const std::string& name, std::uint32_t group, std
   const auto& members = state.groups[group].members;
   const auto at = std::lower_bound(members.begin(), members.end(), member);
   if (at != members.end() && *at == member) {
-    refuse(name, "member " + std::to_string(member) + " is in the group", "add another",
+    refuse(name, "member " + std::to_string(member) + " is in the group already", "add another",
            already_exists);
   }
   const auto offset = at - members.begin();
@@ -105,7 +105,7 @@ void Control::group_remove_member(const std::string& name, std::uint32_t group,
   const auto at = std::find(members.begin(), members.end(), member);
   if (at == members.end()) {
     refuse(name, "member " + std::to_string(member) + " is not in the group",
-           "give one of the group's", not_found);
+           "give a member of the group", not_found);
   }
   const auto offset = at - members.begin();
   auto& changed = state.groups[group].members;

@@ -23,7 +23,7 @@ void Control::mirror_add(std::uint32_t session, const Mirror& mirror) {
     refuse(where, "not a session", "give a number up to " + std::to_string(max_session));
   }
   if (!mirror.port && !mirror.group) {
-    refuse(where, "it leads nowhere", "give a port, a multicast group, or both");
+    refuse(where, "it has no destination", "give a port, a multicast group, or both");
   }
   if (mirror.port && *mirror.port >= max_ports) {
     refuse(where, "there is no port " + std::to_string(*mirror.port),
@@ -62,7 +62,7 @@ void Control::multicast_create(std::uint32_t group, const std::vector<Copies>& c
     refuse(where, std::to_string(count) + " copies", "give at most " + std::to_string(max_copies));
   }
   if (state_.groups.now().contains(group)) {
-    refuse(where, "it is there already", "delete it first", already_exists);
+    refuse(where, "it exists already", "delete it first", already_exists);
   }
   Operation(state_).change(state_.groups)[group] = copies;
 }
@@ -83,14 +83,14 @@ void Control::value_set_add(const std::string& name, const Bytes& value) {
   Bytes tidy = bytes_of_words(words.data(), set.bits);
   const auto& values = state_.value_sets[index].now();
   if (std::find(values.begin(), values.end(), tidy) != values.end()) {
-    refuse(name, "the value is in it already", "add another", already_exists);
+    refuse(name, "the value is in the set already", "add another", already_exists);
   }
   if (set.size != 0 && values.size() >= set.size) {
     refuse(name, "it is full: " + std::to_string(set.size) + " values", "clear it",
            resource_exhausted);
   }
   operation.change(state_.value_sets[index]).push_back(tidy);
-  // Each state that uses the set has its own parts of the value in its key.
+  // For each parser state that uses the set, convert the value to the layout of the state's key.
   for (std::size_t i = 0; i < state_.program->value_set_uses.size(); ++i) {
     const ValueSetUse& use = state_.program->value_set_uses[i];
     if (use.set != index) continue;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Converts fields to bytes: for hashes and checksums, and for the frame to send. A header that was
-// not changed and is at its place in the frame is not written.
+// Converts fields to bytes, for hashes and checksums, and for the frame to send. A header is not
+// written if it was not changed and is already at the right position in the frame.
 #include <algorithm>
 #include <cstring>
 
@@ -152,7 +152,7 @@ std::size_t State::size_of(const Packet& packet) const {
 
 bool State::deparse(Packet& packet) {
   update_checksums(packet);
-  if (program->deparser_action != none) act(program->deparser_action, nullptr, packet);
+  if (program->deparser_action != none) run_action(program->deparser_action, nullptr, packet);
   const std::uint64_t* words = packet.words_.get();
   std::size_t front = 0;
   for (const EmittedHeader& header : program->deparser) {
@@ -160,12 +160,13 @@ bool State::deparse(Packet& packet) {
   }
   io::Frame& frame = packet.frame_;
   const std::size_t payload = frame.length - packet.parsed_;
-  std::size_t shift = 0;  // bytes formerly at 0 are now at -shift
+  std::size_t shift = 0;  // bytes by which the start of the frame moved towards the payload
   if (front <= packet.parsed_) {
     shift = packet.parsed_ - front;
     frame.offset = static_cast<std::uint16_t>(frame.offset + shift);
   } else {
-    // The front of the slot belongs to the kernel, so the following bytes move back.
+    // Headers cannot grow to the front, because the front of the slot is for the kernel. So move
+    // the payload back.
     const std::size_t room = frames.is_registered(frame.slot) ? io::FramePool::registered_slot_bytes
                                                               : frames.slot_bytes();
     const std::size_t length = front + payload;
@@ -175,7 +176,7 @@ bool State::deparse(Packet& packet) {
     } else if (length <= frames.slot_bytes()) {
       const io::Slot slot = frames.take();
       std::uint8_t* to = frames.data(slot);
-      // taking a slot may have moved the pool's list
+      // frames.take() may have moved the memory of the pool's slots
       from = frames.data(frame.slot) + frame.offset;
       std::memcpy(to, from, packet.parsed_);
       std::memcpy(to + front, from + packet.parsed_, payload);

@@ -13,7 +13,7 @@ namespace {
 template <typename Number>
 constexpr bool is_big = std::is_same_v<Number, Big>;
 
-// Fixed widths wrap around. Bits above those that matter are ignored.
+// Arithmetic of fixed width wraps around, because its upper bits are not needed.
 std::int64_t unwrapped(std::uint64_t value) { return static_cast<std::int64_t>(value); }
 Twice unwrapped(unsigned __int128 value) { return static_cast<Twice>(value); }
 std::uint64_t wrapped(std::int64_t value) { return static_cast<std::uint64_t>(value); }
@@ -69,7 +69,7 @@ Number operand(const Scope& scope, Index index) {
   }
 }
 
-/// Return the amount of a shift. A negative or excessive amount equals 2^32.
+/// Return the amount of a shift. If it is negative or larger than 2^32, return 2^32.
 std::uint64_t amount_of(const Scope& scope, Index index) {
   constexpr std::uint64_t maximum = 1ULL << 32;
   const Width width = scope.program.nodes[index].width;

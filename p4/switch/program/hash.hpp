@@ -12,8 +12,8 @@ namespace nagi::p4 {
 
 using HashFunction = std::uint64_t (*)(const std::uint8_t* bytes, std::size_t length);
 
-/// Return the hash function with a name of the compiler's JSON: csum16, crc16, crc32, crc16_custom,
-/// crc32_custom, xor16, identity, ... Return null for other names.
+/// Return the hash function that the compiler's JSON calls `name`: csum16, crc16, crc32,
+/// crc16_custom, crc32_custom, xor16, identity, ... Return null for unknown names.
 HashFunction hash_function(const std::string& name);
 
 /// Return the internet checksum (RFC 1071).

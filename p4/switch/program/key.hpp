@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Builds the key of a table entry field by field, in the layout of a packet's key.
+// Builds the key of a table entry, in the layout of a packet's key. Call one of the functions
+// exact(), ternary(), prefix(), range() and any() for each field, in the order of the table's
+// fields, and then finish().
 #pragma once
 
 #include <algorithm>
@@ -20,6 +22,7 @@ class KeyBuilder {
     key_.mask.assign(table.words, 0);
   }
 
+  /// Return the field to which the next call applies.
   [[nodiscard]] const KeyField& next() const { return table_->key[at_]; }
   void exact(const Words& value) { ternary(value, ones(next().field.bits)); }
   /// Add a ternary field. Bits outside the mask are ignored.
@@ -56,7 +59,7 @@ class KeyBuilder {
     }
   }
   Key finish(std::int32_t priority) {
-    // Bits that the program masks out of every packet's key are not compared.
+    // Ignore bits that the program masks out of the key of every packet.
     for (std::uint32_t i = 0; i < table_->key_mask.size(); ++i) {
       key_.value[i] &= table_->key_mask[i];
     }
@@ -64,9 +67,9 @@ class KeyBuilder {
     return std::move(key_);
   }
 
-  /// Return `bits` ones.
+  /// Return the words of a number of `bits` bits that are all 1.
   static Words ones(std::uint32_t bits) { return high_ones(bits, bits); }
-  /// Return a number of `bits` bits of which the highest `count` are 1.
+  /// Return the words of a number of `bits` bits of which only the highest `count` bits are 1.
   static Words high_ones(std::uint32_t bits, std::uint32_t count) {
     Words words((bits + 63) / 64, 0);
     for (std::uint32_t i = 0; i < words.size(); ++i) {

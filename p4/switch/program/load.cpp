@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The whole program, its arrays, errors, standard fields and deparser.
+// Loads the whole program, and its arrays, errors, standard fields and deparser.
 #include <algorithm>
 
 #include "base/json_text.hpp"
@@ -12,7 +12,8 @@ namespace nagi::p4 {
 
 namespace {
 
-constexpr std::size_t max_nesting = 1024;  // Loader::deepest expressions of several levels each
+// Maximum nesting of the JSON. An expression has several levels of JSON: see Loader::deepest.
+constexpr std::size_t max_nesting = 1024;
 constexpr std::uint64_t max_array_bytes = 1ULL << 30;
 constexpr std::uint64_t max_elements = 1ULL << 32;
 
@@ -171,7 +172,7 @@ void Loader::load_standard_fields() {
 
 void Loader::load_deparser() {
   const JsonAt deparsers = root_["deparsers"];
-  if (deparsers.size() != 1) deparsers.unsupported("anything but one deparser");
+  if (deparsers.size() != 1) deparsers.unsupported("no deparser, or more than one");
   const JsonAt deparser = deparsers.element(0);
   deparser["order"].each([&](const JsonAt& at) {
     const Index header = find(headers_, at, "header");

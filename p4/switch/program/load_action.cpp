@@ -23,8 +23,8 @@ constexpr Shorthand shorthands[] = {{"add", "+"},         {"subtract", "-"}, {"b
 }  // namespace
 
 /// Find the parameters to which the program itself assigns negative values, in default or constant
-/// entries: expressions treat these as signed. A controller's values are never negative, whatever
-/// the parameter's type.
+/// entries. Expressions treat these parameters as signed. Values from a controller are never
+/// negative, because controllers write all types as unsigned numbers.
 void Loader::find_negative_data() {
   const auto look = [&](const JsonAt& entry) {
     const std::uint64_t id = entry["action_id"].whole(0, 0x7fffffff);
@@ -100,7 +100,7 @@ Index Loader::object(const Names& names, const JsonAt& at, const char* type,
 /// Return the field that a primitive writes.
 Field Loader::target(const JsonAt& at) const {
   if (at["type"].text() != "field") {
-    at.unsupported("storing the result in anything but a field");
+    at.unsupported("a result that is not stored in a field");
   }
   const Field to = field(at["value"]);
   if (to.is_variable) at.refuse("a field of variable length");
@@ -156,14 +156,14 @@ Step Loader::assignment(const JsonAt& at, const JsonAt& to, const JsonAt& from) 
   if (node.op == Op::access) {
     step.target = node.a;
   } else if (node.op == Op::stack_last) {
-    // The last element is the one before the next.
+    // Select the element `last` by its index.
     Node element;
     element.op = Op::stack_element;
     element.a = node.a;
     element.b = last_index(node.a).node;
     step.target = put_truth(element).node;
   } else {
-    to.refuse("nothing can be assigned to it");
+    to.refuse("an expression to which no value can be assigned");
   }
   if (step.to.written == 0) to.refuse("a field that cannot be written to");
   step.code = Do::set_dynamic;
@@ -180,7 +180,7 @@ Step Loader::assignment_of_variable(const JsonAt& to, const JsonAt& from) {
   step.to = field(to["value"]);
   step.from = field(from["value"]);
   if (!step.to.is_variable || !step.from.is_variable) to.refuse("not a field of variable length");
-  if (step.from.bits > step.to.bits) to.refuse("shorter than what is assigned to it");
+  if (step.from.bits > step.to.bits) to.refuse("shorter than the field that is assigned to it");
   return step;
 }
 
@@ -195,7 +195,7 @@ Step Loader::log_message(const JsonAt& format, const JsonAt& values) {
       piece += text[++i];
     } else if (text[i] == '{') {
       const std::size_t end = text.find('}', i);
-      if (end == std::string::npos) format.refuse("a brace without its fellow", "close it");
+      if (end == std::string::npos) format.refuse("a brace that is not closed", "close it");
       message.pieces.push_back(std::move(piece));
       piece.clear();
       i = end;
@@ -209,7 +209,7 @@ Step Loader::log_message(const JsonAt& format, const JsonAt& values) {
     list.each([&](const JsonAt& one) { message.values.push_back(value(one, exact).node); });
   }
   if (message.pieces.size() != message.values.size() + 1) {
-    format.refuse(std::to_string(message.pieces.size() - 1) + " places for " +
+    format.refuse(std::to_string(message.pieces.size() - 1) + " {} for " +
                       std::to_string(message.values.size()) + " values",
                   "write as many {} as there are values");
   }
@@ -223,11 +223,11 @@ Step Loader::log_message(const JsonAt& format, const JsonAt& values) {
 Step Loader::primitive(const JsonAt& at, Action& action) {
   const std::string& name = at["op"].text();
   const JsonAt parameters = at["parameters"];
-  const std::size_t given = parameters.size();
+  const std::size_t parameter_count = parameters.size();
   const auto need = [&](std::size_t count) {
-    if (given != count) {
+    if (parameter_count != count) {
       parameters.refuse(name + " takes " + std::to_string(count) + " parameters, not " +
-                        std::to_string(given));
+                        std::to_string(parameter_count));
     }
   };
   const auto parameter = [&](std::size_t index) { return parameters.element(index); };
@@ -309,8 +309,8 @@ Step Loader::primitive(const JsonAt& at, Action& action) {
     need(name == "_jump" ? 1 : 2);
     step.code = name == "_jump" ? Do::jump : Do::jump_if_zero;
     if (step.code == Do::jump_if_zero) step.a = truth(parameter(0)).node;
-    const Value to = value(parameter(given - 1), exact);
-    if (!to.number) parameter(given - 1).unsupported("jump to a place that is calculated");
+    const Value to = value(parameter(parameter_count - 1), exact);
+    if (!to.number) parameter(parameter_count - 1).unsupported("jump to a calculated position");
     step.value = *to.number;
     return step;
   }

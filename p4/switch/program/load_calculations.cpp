@@ -8,9 +8,10 @@
 
 namespace nagi::p4 {
 
-/// Precompute an internet checksum. Sums do not depend on the order of 16-bit words, so only the
-/// position of a field within its word matters. The position is constant if every range of a
-/// header's fields, which is absent while the header is invalid, takes whole words.
+/// Prepare the fast calculation of an internet checksum (Calculation::sum) if that is possible. The
+/// checksum does not depend on the order of 16-bit words, so only the position of a field within
+/// its word matters. These positions are constant if the fields of each header together take whole
+/// words, because all fields of a header are left out while the header is invalid.
 void Loader::make_sum(Calculation& calculation) const {
   std::vector<SumRun> runs;
   std::uint64_t constants = 0;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compiles expressions. Types are checked, and for each value the number of bits that it can need
-// is determined. If only the low bits of a result matter (for example a sum that is masked to 16
-// bits), the operands' low bits suffice too: sums, products, shifts to the left and bitwise
-// operations are then calculated modulo a power of two, as the fixed widths of Width do.
+// Compiles expressions, checks types, and determines how many bits each value can have. If only the
+// low bits of a result are needed (`demand`; for example a sum that is masked to 16 bits), sums,
+// products, shifts to the left and bitwise operations need only the low bits of their operands.
+// They can then be calculated modulo a power of two, which the fixed widths of Width do.
 #include <algorithm>
 #include <bit>
 
@@ -146,7 +146,7 @@ Loader::Value Loader::expression(const JsonAt& at, std::uint32_t demand, unsigne
   const std::string& type = at["type"].text();
   const JsonAt content = at["value"];
   if (type == "expression") {
-    // The compiler wraps expressions once more if they are parameters of a primitive.
+    // If an expression is a parameter of a primitive, the compiler wraps it in another expression.
     return content.has("type") ? expression(content, demand, depth + 1)
                                : operation(content, demand, depth);
   }
@@ -231,8 +231,9 @@ Loader::Value Loader::expression(const JsonAt& at, std::uint32_t demand, unsigne
   at.unsupported("expression of type \"" + type + "\"");
 }
 
-/// Compile the header `last` or `next` of a stack, which the compiler writes like a field. Return
-/// nothing if the name is that of a field.
+/// Compile `last` or `next` of a stack, which is a header, although the compiler writes it like a
+/// field. Return nothing if the header type of the stack has a field with this name, or if the name
+/// is another one.
 std::optional<Loader::Value> Loader::end_of_stack(Index stack, const JsonAt& name) {
   const HeaderType& type = program_->types[program_->stacks[stack].type];
   const std::string& end = name.text();
@@ -259,7 +260,8 @@ std::optional<Loader::Value> Loader::end_of_stack(Index stack, const JsonAt& nam
   return value;
 }
 
-/// Compile a field of a stack's element that is chosen at run time: its header is an expression.
+/// Compile a field of a header that an expression selects: an element of a stack that is chosen at
+/// run time.
 Loader::Value Loader::field_of_element(const JsonAt& at, std::uint32_t demand, unsigned depth) {
   const JsonAt element = at.element(0);
   const Value header = element.has("type") ? operand(element, exact, depth, Kind::header)
@@ -281,7 +283,7 @@ Loader::Value Loader::field_of_element(const JsonAt& at, std::uint32_t demand, u
   return put_field(Op::access, from, demand, header.node);
 }
 
-/// Compile the index of the last extracted element; -1 if there is none.
+/// Compile the index of the last extracted element of a stack, which is -1 if there is none.
 Loader::Value Loader::last_index(Index stack) {
   Node last;
   last.op = Op::last_index;

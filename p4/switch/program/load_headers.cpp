@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Headers, stacks and unions that a program declares, and the look-up of their fields by name.
+// Loads the headers, header stacks and header unions of a program, and finds fields by name.
 #include <algorithm>
 
 #include "program/loader.hpp"
@@ -11,7 +11,8 @@ namespace {
 
 constexpr std::uint32_t max_words = 1 << 16;  // words of one packet's fields
 
-/// Return how to extract a header's fields from 8 bytes each, or nothing if that is impossible.
+/// Return how to extract each field of a header from 8 bytes. Return an empty vector if a field
+/// cannot be extracted that way.
 std::vector<Pick> picks_of(const HeaderType& type) {
   const std::uint32_t bytes = type.bits / 8;
   if (type.variable != none || bytes < 8) return {};
@@ -74,7 +75,7 @@ void Loader::load_header_types() {
                           type.names.back() + " of header type " + type.name);
         }
         if (at.has("length_exp")) {
-          at.unsupported("header whose type says how long its field of variable length is");
+          at.unsupported("header type that defines the length of its field of variable length");
         }
         field.is_variable = true;
         maximum = at["max_length"].whole(0, 65535);
@@ -112,7 +113,7 @@ void Loader::load_header_types() {
 }
 
 void Loader::load_headers() {
-  // p4c writes a variable of a header union's type like a header.
+  // p4c lists a variable whose type is a header union among the headers.
   std::set<std::string> union_types;
   root_.each("header_union_types",
              [&](const JsonAt& at) { union_types.insert(at["name"].text()); });
@@ -158,7 +159,7 @@ void Loader::load_stacks() {
         one.refuse("a header of another type than the stack's");
       }
       if (program_->headers[entry->second].is_metadata) {
-        // Elements of local stacks are marked as metadata, but have a validity as well.
+        // p4c marks elements of local stacks as metadata, but they have a validity like headers.
         program_->headers[entry->second].is_metadata = false;
       }
       if (std::find(stack.headers.begin(), stack.headers.end(), entry->second) !=

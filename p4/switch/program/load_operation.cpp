@@ -55,7 +55,7 @@ Loader::Value Loader::operation(const JsonAt& at, std::uint32_t demand, unsigned
   const auto check = [&](std::uint64_t bits) {
     if (bits > max_bits) {
       at.refuse("a number of " + std::to_string(bits) + " bits",
-                "mask what is calculated to the bits that are needed");
+                "mask the result to the bits that are needed");
     }
     return static_cast<std::uint32_t>(bits);
   };
@@ -103,7 +103,7 @@ Loader::Value Loader::operation(const JsonAt& at, std::uint32_t demand, unsigned
         const Value a = left(demand);
         node.a = a.node;
         node.b = by.node;
-        // Bits that are shifted beyond those that matter need not be kept.
+        // Bits that are shifted beyond the demand are not needed.
         std::uint64_t maximum =
             by.number ? *by.number : (by.bits > 31 ? ~0U : (1ULL << by.bits) - 1);
         std::uint64_t bits = std::min<std::uint64_t>(a.bits + maximum, std::uint64_t{1} << 40);
@@ -112,14 +112,14 @@ Loader::Value Loader::operation(const JsonAt& at, std::uint32_t demand, unsigned
       }
       case Op::shift_right: {
         const Value by = right(exact);
-        const bool some = demand != exact && by.number && *by.number < max_bits;
-        const Value a = left(some ? demand + static_cast<std::uint32_t>(*by.number) : exact);
+        const bool is_limited = demand != exact && by.number && *by.number < max_bits;
+        const Value a = left(is_limited ? demand + static_cast<std::uint32_t>(*by.number) : exact);
         node.a = a.node;
         node.b = by.node;
         return put(node, a.bits, a.is_signed, demand);
       }
       case Op::bit_and: {
-        // A mask limits the bits of the other operand that matter.
+        // If one operand is a constant, only its bits of the other operand are needed.
         bool all_ones = false;
         const auto mask = [&](const char* side) -> std::optional<std::uint32_t> {
           const JsonAt one = at[side];
@@ -130,7 +130,7 @@ Loader::Value Loader::operation(const JsonAt& at, std::uint32_t demand, unsigned
         };
         const auto left_mask = mask("left");
         const auto right_mask = mask("right");
-        // A mask that covers all bits that matter has no effect.
+        // A mask that covers all bits of the demand has no effect.
         if (all_ones && left_mask && !right_mask && demand <= *left_mask) return right(demand);
         if (all_ones && right_mask && !left_mask && demand <= *right_mask) return left(demand);
         const Value a = left(right_mask ? std::min(demand, *right_mask) : demand);
@@ -161,7 +161,7 @@ Loader::Value Loader::operation(const JsonAt& at, std::uint32_t demand, unsigned
         const Value a = left(node.op == Op::wrap_signed ? to : exact);
         node.a = a.node;
         if (node.op == Op::wrap_signed) return put(node, to - 1, true, exact);
-        // The bounds must fit as well.
+        // The calculation must also have room for the bounds of saturation.
         Value result = put(node, std::max(a.bits, to) + 2, node.op == Op::saturate_signed, exact);
         result.bits = node.op == Op::saturate_signed ? to - 1 : to;
         return result;

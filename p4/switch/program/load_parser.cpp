@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The parser's states, and value sets.
+// Loads the states of the parser, and value sets.
 #include "program/loader.hpp"
 
 namespace nagi::p4 {
@@ -60,7 +60,7 @@ ParserStep Loader::parser_step(const JsonAt& at) {
       if (program_->types[type_index].variable == none) at.refuse("no field of variable length");
       step.a = value(parameter(1), 32).node;
     } else if (program_->types[type_index].variable != none) {
-      // bmv2's older format, in which the header's type has the length.
+      // In an older format of bmv2, the header type has the length.
       at.unsupported("header with a field of variable length whose length is not given");
     }
     return step;
@@ -124,8 +124,8 @@ ParserStep Loader::parser_step(const JsonAt& at) {
   at.unsupported("parser operation \"" + op + "\"");
 }
 
-/// Return the words of a state's key from a hexadecimal string in which each part takes whole
-/// bytes.
+/// Convert a hexadecimal string to the words of a state's key. In the string, each part of the key
+/// takes whole bytes.
 std::vector<std::uint64_t> Loader::key_number(const JsonAt& at, const ParserState& state) const {
   std::uint32_t bytes = 0;
   for (const KeyPart& part : state.key) bytes += (part.bits + 7) / 8;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pipelines: tables, conditions, their order, and the entries that the program declares.
+// Loads pipelines: tables, conditions, their order, and the entries that the program declares.
 #include <algorithm>
 #include <tuple>
 #include <utility>
@@ -169,7 +169,7 @@ void Loader::load_table(const JsonAt& at) {
     table.with_groups = type == "indirect_ws";
     Profile& profile = program_->profiles[table.profile];
     if (table.with_groups && profile.selector == none) {
-      at["action_profile"].refuse("an action profile that selects nothing");
+      at["action_profile"].refuse("an action profile without a selector");
     }
     for (const Index action : table.actions) {
       if (std::none_of(profile.actions.begin(), profile.actions.end(),
@@ -199,8 +199,7 @@ void Loader::load_table(const JsonAt& at) {
   program_->tables.push_back(std::move(table));
 }
 
-/// Record a notice for a digest() outside ingress: as in simple_switch, digests are sent only after
-/// ingress.
+/// Add a notice if an action calls digest() in egress, where it has no effect, as in simple_switch.
 void Loader::notice_digest(const JsonAt& at, Index index) {
   const Action& action = program_->actions[index];
   if (!in_egress_ || std::none_of(action.steps.begin(), action.steps.end(),
@@ -367,8 +366,8 @@ void Loader::refuse_cycles(const JsonAt& at, const Pipeline& pipeline) const {
   }
 }
 
-/// Replace a condition that compares a word of the packet with a constant by a node without
-/// expression.
+/// Replace a condition by a node of kind `equal` if it only compares a word of the packet with a
+/// constant.
 void Loader::shorten(FlowNode& node) const {
   const auto& nodes = program_->nodes;
   const auto is_field = [&](Index index) { return is_word(index) && nodes[index].op == Op::field; };
@@ -398,8 +397,8 @@ void Loader::shorten(FlowNode& node) const {
   }
 }
 
-/// Replace tables without a key that only run an action, which the compiler makes of every
-/// statement and nobody can change, by the action.
+/// Replace hidden tables by their action. The compiler makes a hidden table of each statement. It
+/// has no key, and controllers cannot change it, so it always runs the same action.
 void Loader::unwrap_actions(Pipeline& pipeline) const {
   for (FlowNode& node : pipeline.nodes) {
     if (node.kind != FlowNode::Kind::table) continue;

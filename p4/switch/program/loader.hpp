@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Compiles the JSON of p4c. Each part of a program has a file: load.cpp (the whole, arrays, errors,
-// the deparser), load_headers.cpp, load_calculations.cpp, load_expression.cpp, load_operation.cpp,
-// load_action.cpp, load_parser.cpp, load_table.cpp. JSON that is wrong or not supported raises
-// InputError here.
+// Compiles the JSON of p4c to a Compiled. Each part of a program has a file: load.cpp (the whole
+// program, arrays, errors, the deparser), load_headers.cpp, load_calculations.cpp,
+// load_expression.cpp, load_operation.cpp, load_action.cpp, load_parser.cpp, load_table.cpp. All
+// functions throw InputError if the JSON is wrong or not supported.
 #pragma once
 
 #include <memory>
@@ -27,18 +27,19 @@ class Loader {
   std::unique_ptr<Compiled> load();
 
  private:
-  /// The number of a value's low bits that matter to its user; `exact`: all of them.
+  /// A `demand` is the number of low bits of a value that its user needs. This demand stands for
+  /// all bits.
   static constexpr std::uint32_t exact = 0xffffffff;
   /// The maximum width of a value that is calculated exactly.
   static constexpr std::uint32_t max_bits = 16384;
-  static constexpr unsigned deepest = 200;  // depth of nested expressions
+  static constexpr unsigned deepest = 200;  // maximum depth of nested expressions
 
   enum class Kind : std::uint8_t { value, truth, header, stack };
   /// A compiled expression and its type.
   struct Value {
     Index node = none;
     Kind kind = Kind::value;
-    // bits of the magnitude: 0 to 2^bits - 1, or -2^bits to 2^bits - 1 if signed
+    // The value is between 0 and 2^bits - 1, or between -2^bits and 2^bits - 1 if signed.
     std::uint32_t bits = 0;
     bool is_signed = false;
     Index type = none;                    // type of a header
@@ -51,6 +52,7 @@ class Loader {
   void load_errors();
   void load_standard_fields();
   void load_deparser();
+  /// Refuse arrays that need too much memory together.
   void take_bytes(const JsonAt& at, std::uint64_t count, std::uint64_t each);
 
   // load_calculations.cpp
@@ -59,8 +61,8 @@ class Loader {
   void make_sum(Calculation& calculation) const;
   void load_checksums();
   void load_lists();
-  /// Return the first primitive `op` with a parameter of this value, or `otherwise`. A primitive
-  /// has a line in the source, unlike the object that it uses.
+  /// Return the position of a primitive `op` that has `value` as a parameter, or `otherwise`. For
+  /// error messages: a primitive has a line of the P4 source, the object that it uses has none.
   [[nodiscard]] JsonAt use(const char* op, const JsonAt::Json& value,
                            const JsonAt& otherwise) const;
 
@@ -70,9 +72,11 @@ class Loader {
   void load_stacks();
   void load_unions();
 
-  // Objects that JSON refers to by name.
+  /// Indices of objects by the names that the JSON uses.
   using Names = std::unordered_map<std::string, Index>;
+  /// Add the object at a position. Refuses a second object with the same name.
   void name(Names& names, const JsonAt& at, Index index, const char* object_kind) const;
+  /// Return the index of the object whose name is at a position.
   [[nodiscard]] Index find(const Names& names, const JsonAt& at, const char* object_kind) const;
   /// Return the field that a pair [header, field] names.
   [[nodiscard]] Field field(const JsonAt& at) const;
@@ -80,16 +84,18 @@ class Loader {
   [[nodiscard]] Index header_of_field(const JsonAt& at) const;
   [[nodiscard]] Field field_of_type(Index type, const JsonAt& name) const;
   [[nodiscard]] static Field at_base(Field field, Index base);
-  /// Parse a hexadecimal string of at most `bits` bits, not negative, to words.
+  /// Convert a hexadecimal number of at most `bits` bits, without a sign, to words.
   [[nodiscard]] static std::vector<std::uint64_t> number(const JsonAt& at, std::uint32_t bits) {
     return number(at, at.text(), bits);
   }
   [[nodiscard]] static std::vector<std::uint64_t> number(const JsonAt& at, std::string digits,
                                                          std::uint32_t bits);
 
-  // load_expression.cpp, and operation() in load_operation.cpp. `demand`: the low bits that matter
+  // load_expression.cpp, and operation() in load_operation.cpp. `demand`: see `exact`. The
+  // functions return the compiled expression, or its part. put*() append a node.
   Value expression(const JsonAt& at, std::uint32_t demand, unsigned depth = 0);
-  /// Compile a value of the form {"type": ..., "value": ...}.
+  /// Compile a number of the form {"type": ..., "value": ...}; a truth value is converted to 0
+  /// or 1.
   Value value(const JsonAt& at, std::uint32_t demand);
   Value truth(const JsonAt& at);
   Value header(const JsonAt& at);
@@ -152,8 +158,10 @@ class Loader {
   std::unordered_map<std::uint64_t, Index> header_ids_, action_ids_;
   std::set<std::pair<std::uint64_t, std::size_t>> negative_;  // parameters: action's id, index
   std::uint64_t bytes_ = 0;                                   // bytes of all arrays
-  const Action* action_ = nullptr;  // the action whose parameters expressions may use
-  bool ahead_ = false;              // whether expressions may look ahead
+  // The state of loading: the action whose parameters expressions may use, or null; whether
+  // expressions may use lookahead; whether the pipeline is egress.
+  const Action* action_ = nullptr;
+  bool ahead_ = false;
   bool in_egress_ = false;
 };
 

@@ -12,7 +12,7 @@ namespace nagi::p4 {
 
 namespace {
 
-/// Differs from the streams of links.
+/// Number of the stream of random numbers, which no link uses.
 constexpr std::uint32_t random_stream = 0x5034;
 
 constexpr std::uint32_t unlimited = 0xffffffff;
@@ -40,10 +40,10 @@ void PacketReturn::operator()(Packet* packet) const noexcept {
 
 std::size_t Packet::size() const { return home_->size_of(*this); }
 
-State::State(std::unique_ptr<Compiled> compiled, io::FramePool& pool, Settings chosen)
+State::State(std::unique_ptr<Compiled> compiled, io::FramePool& pool, Settings machine_settings)
     : program(std::move(compiled)),
       frames(pool),
-      settings(std::move(chosen)),
+      settings(std::move(machine_settings)),
       profiles(program->profiles.size()),
       value_sets(program->value_sets.size()),
       value_set_keys(program->value_set_uses.size()),
@@ -61,7 +61,7 @@ State::State(std::unique_ptr<Compiled> compiled, io::FramePool& pool, Settings c
   }
 }
 
-PacketPtr State::fresh() {
+PacketPtr State::take_packet() {
   if (idle_.empty()) {
     all_packets_.emplace_back(new Packet(*this));
     all_packets_.back()->words_ = std::make_unique<std::uint64_t[]>(program->words);
@@ -81,12 +81,12 @@ PacketPtr State::fresh() {
 
 void State::take_back(Packet* packet) noexcept {
   frames.give_back(packet->frame_.slot);
-  idle_.push_back(packet);  // the capacity suffices: fresh() reserves it
+  idle_.push_back(packet);  // does not allocate, because take_packet() has reserved the capacity
 }
 
 PacketPtr State::copy(const Packet& packet, bool with_fields) {
-  PacketPtr other = fresh();
-  // truncate() applies to the packet, not to its copies
+  PacketPtr other = take_packet();
+  // Copy the whole frame, because truncate() does not apply to copies.
   const std::uint32_t bytes = packet.frame_.length;
   other->frame_ = {frames.take(), 0, bytes};
   std::memcpy(frames.data(other->frame_.slot),
@@ -110,8 +110,8 @@ void State::reset_metadata(std::uint64_t* words) const {
   for (const auto& [first, count] : program->metadata) std::fill_n(words + first, count, 0);
 }
 
-void State::keep_fields(const std::uint64_t* from, std::uint64_t* to, std::uint64_t list,
-                        Instance instance) const {
+void State::set_metadata(const std::uint64_t* from, std::uint64_t* to, std::uint64_t list,
+                         Instance instance) const {
   reset_metadata(to);
   const auto entry = program->field_lists.find(list);
   if (entry != program->field_lists.end()) {
@@ -143,9 +143,9 @@ std::size_t State::multicast(Packet& packet, std::uint32_t group, std::vector<Qu
   return count;
 }
 
-void State::clone(const Packet& packet, const Wishes& wishes, bool at_ingress, std::uint64_t now_us,
-                  std::vector<Queued>& queued) {
-  const auto mirror = mirrors.live.find(wishes.clone_session);
+void State::clone(const Packet& packet, const Requests& requests, bool at_ingress,
+                  std::uint64_t now_us, std::vector<Queued>& queued) {
+  const auto mirror = mirrors.live.find(requests.clone_session);
   if (mirror == mirrors.live.end()) {
     ++counts.clones_without_session;
     return;
@@ -153,16 +153,16 @@ void State::clone(const Packet& packet, const Wishes& wishes, bool at_ingress, s
   PacketPtr other = copy(packet, !at_ingress);
   std::uint64_t* words = other->words_.get();
   if (at_ingress) {
-    // A resubmitted packet starts as it arrived; besides its bytes, the parser reads only its port.
+    // The clone starts like the packet at its arrival. The parser may read only its bytes and port.
     other->length_ = packet.arrived_;
     set(words, program->standard.ingress_port, packet.ingress_port_);
     const Counters before = counts;
     parse(*other);
-    counts.parser_errors = before.parser_errors;  // the error is counted once
-    wishes_ = wishes;                             // the parser may make further requests
+    counts.parser_errors = before.parser_errors;  // the error was already counted
+    requests_ = requests;                         // ignore requests of the second parsing
   }
-  keep_fields(packet.words_.get(), words, wishes.clone_list,
-              at_ingress ? Instance::ingress_clone : Instance::egress_clone);
+  set_metadata(packet.words_.get(), words, requests.clone_list,
+               at_ingress ? Instance::ingress_clone : Instance::egress_clone);
   now_us_ = now_us;
   if (mirror->second.max_bytes) other->truncated_ = *mirror->second.max_bytes;
   if (mirror->second.group) {
@@ -180,42 +180,42 @@ void State::clone(const Packet& packet, const Wishes& wishes, bool at_ingress, s
   }
 }
 
-void State::learn(const Packet& packet, std::uint64_t list, std::uint64_t now_us) {
+void State::store_digest(const Packet& packet, std::uint64_t list, std::uint64_t now_us) {
   const auto entry = program->learn_lists.find(list);
   if (entry == program->learn_lists.end()) return;
-  if (learned_.size() >= settings.digests) {
+  if (stored_digests_.size() >= settings.digests) {
     ++counts.digests_lost;
     return;
   }
-  learned_.push_back({list, now_us, learned_words_.size()});
+  stored_digests_.push_back({list, now_us, digest_words_.size()});
   for (const Field& field : entry->second.fields) {
     const std::uint64_t* from = packet.words_.get() + field.word;
-    learned_words_.insert(learned_words_.end(), from, from + field.limbs);
+    digest_words_.insert(digest_words_.end(), from, from + field.limbs);
   }
 }
 
 std::vector<Digest> State::take_digests() {
   std::vector<Digest> digests;
-  digests.reserve(learned_.size());
-  for (const Learned& one : learned_) {
+  digests.reserve(stored_digests_.size());
+  for (const StoredDigest& one : stored_digests_) {
     const LearnList& list = program->learn_lists.at(one.list);
     Digest digest{list.name, one.at_us, {}};
     std::size_t at = one.words;
     for (const Field& field : list.fields) {
-      digest.values.push_back(bytes_of_words(learned_words_.data() + at, field.bits));
+      digest.values.push_back(bytes_of_words(digest_words_.data() + at, field.bits));
       at += field.limbs;
     }
     digests.push_back(std::move(digest));
   }
-  learned_.clear();
-  learned_words_.clear();
+  stored_digests_.clear();
+  digest_words_.clear();
   return digests;
 }
 
 void State::ingress(Port port, io::Frame frame, std::uint64_t now_us, std::vector<Queued>& queued) {
   ++counts.received;
   drops.clear();
-  PacketPtr packet = fresh();
+  PacketPtr packet = take_packet();
   packet->frame_ = frame;
   packet->ingress_port_ = port;
   packet->arrived_ = frame.length;
@@ -236,28 +236,28 @@ void State::run_ingress(PacketPtr packet, std::uint64_t now_us, std::vector<Queu
   for (;;) {
     std::uint64_t* words = packet->words_.get();
     now_us_ = now_us;
-    wishes_ = {};
+    requests_ = {};
     const bool malformed = parse(*packet) != program->errors.none;
     const bool good = verify_checksums(*packet);
     if (!good) ++counts.checksum_errors;
     set(words, standard.checksum_error, good ? 0 : 1);
-    // The program decides which packets are dropped; the most likely reason is recorded.
+    // The program decides whether to drop a packet. Record the most likely reason for that.
     if (malformed) cause = DropCause::malformed;
     if (!malformed && !good) cause = DropCause::checksum;
-    wishes_.exit = false;
+    requests_.exit = false;
     run(program->ingress, *packet);
-    const Wishes wishes = wishes_;
-    if (wishes.failed) return drop(std::move(packet), DropCause::assertion);
-    if (wishes.clone_session != none) clone(*packet, wishes, true, now_us, queued);
-    if (wishes.digest != 0) learn(*packet, wishes.digest, now_us);
-    if (wishes.resubmit_list == 0) break;
+    const Requests requests = requests_;
+    if (requests.failed) return drop(std::move(packet), DropCause::assertion);
+    if (requests.clone_session != none) clone(*packet, requests, true, now_us, queued);
+    if (requests.digest != 0) store_digest(*packet, requests.digest, now_us);
+    if (requests.resubmit_list == 0) break;
     if (packet->rounds_ >= settings.rounds) return drop(std::move(packet), DropCause::rounds);
     ++counts.resubmitted;
     PacketPtr again = copy(*packet, false);
     --counts.copies;  // the copy replaces the packet
     again->rounds_ = packet->rounds_ + 1;
     again->length_ = packet->arrived_;
-    keep_fields(words, again->words_.get(), wishes.resubmit_list, Instance::resubmitted);
+    set_metadata(words, again->words_.get(), requests.resubmit_list, Instance::resubmitted);
     set(again->words_.get(), standard.packet_length, packet->arrived_);
     take_back(packet.release());
     packet = std::move(again);
@@ -291,28 +291,29 @@ std::optional<io::Frame> State::egress(PacketPtr packet, Port port, const QueueT
   set(words, standard.dequeue_depth, times.depth_at_dequeue);
   set(words, standard.queue_id, times.queue_id);
   set(words, standard.egress_port, port);
-  // Any port other than the drop port.
+  // Set egress_spec to any value except the drop port, so that the packet is not dropped by
+  // default.
   set(words, standard.egress_spec, std::uint64_t{settings.drop_port} + 1);
   set(words, standard.packet_length, packet->length_);
   now_us_ = now_us;
-  wishes_ = {};
+  requests_ = {};
   run(program->egress, *packet);
-  const Wishes wishes = wishes_;
+  const Requests requests = requests_;
   const auto dropped = [&](DropCause cause) -> std::optional<io::Frame> {
     drop(std::move(packet), cause);
     return std::nullopt;
   };
-  if (wishes.failed) return dropped(DropCause::assertion);
-  if (wishes.clone_session != none) clone(*packet, wishes, false, now_us, queued);
+  if (requests.failed) return dropped(DropCause::assertion);
+  if (requests.clone_session != none) clone(*packet, requests, false, now_us, queued);
   if (get(words, standard.egress_spec) == settings.drop_port) return dropped(DropCause::egress);
-  wishes_ = {};
+  requests_ = {};
   const bool fits = deparse(*packet);
-  if (wishes_.failed) return dropped(DropCause::assertion);
+  if (requests_.failed) return dropped(DropCause::assertion);
   if (!fits) return dropped(DropCause::too_long);
   if (packet->recirculate_ != 0) {
     if (packet->rounds_ >= settings.rounds) return dropped(DropCause::rounds);
     ++counts.recirculated;
-    PacketPtr again = fresh();
+    PacketPtr again = take_packet();
     std::swap(again->frame_, packet->frame_);
     again->ingress_port_ = packet->ingress_port_;
     again->received_us_ = packet->received_us_;
@@ -320,7 +321,7 @@ std::optional<io::Frame> State::egress(PacketPtr packet, Port port, const QueueT
     again->arrived_ = again->frame_.length;
     again->length_ = again->frame_.length;
     std::copy_n(program->blank.data(), program->words, again->words_.get());
-    keep_fields(words, again->words_.get(), packet->recirculate_, Instance::recirculated);
+    set_metadata(words, again->words_.get(), packet->recirculate_, Instance::recirculated);
     set(again->words_.get(), standard.packet_length, again->frame_.length);
     idle_.push_back(packet.release());
     run_ingress(std::move(again), now_us, queued, DropCause::recirculated);

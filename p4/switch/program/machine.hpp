@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A running P4 program: packets are parsed, pass tables and actions, wait in queues that the caller
-// keeps, pass the egress tables and are returned. The machine has neither I/O nor a clock: the
-// caller passes the time.
+// A running P4 program. ingress() parses a packet, applies the ingress tables, and returns packets
+// to queue. The caller has the queues. egress() applies the egress tables to a packet from a queue,
+// and returns the frame to send. The machine has neither I/O nor a clock: the caller passes the
+// time.
 //
-// The program is the JSON that p4c (p4c-bm2-ss) emits for the architecture v1model. Between the
-// pipelines, packets are treated as in bmv2's simple_switch (docs/simple_switch.md of
+// The program is the JSON that p4c (p4c-bm2-ss) makes for the architecture v1model. Clones,
+// multicast, resubmission and so on work as in bmv2's simple_switch (docs/simple_switch.md of
 // p4lang/behavioral-model).
 #pragma once
 
@@ -63,7 +64,7 @@ struct DescribedArray {
   std::uint32_t bits = 0;     // bits of one cell of a register, or of one value of a value set
   bool is_direct = false;     // one cell per entry of `table`
   std::string table;          // only for direct arrays
-  bool counts_bytes = false;  // for meters: rates are bytes, not packets, per microsecond
+  bool counts_bytes = false;  // for meters: whether rates count bytes instead of packets
 };
 
 /// A digest, which packets send to the controller: its name and fields.
@@ -78,7 +79,7 @@ struct Description {
   std::vector<DescribedAction> actions;
   std::vector<DescribedArray> registers, counters, meters, value_sets, profiles;
   std::vector<DescribedDigest> digests;
-  // constructs that behave differently than their author may expect
+  // warnings: constructs of the program that have no effect
   std::vector<std::string> notices;
   std::size_t headers = 0, parser_states = 0;
 };
@@ -89,7 +90,7 @@ class Program {
   Program(Program&&) noexcept;
   Program& operator=(Program&&) noexcept;
   ~Program();
-  /// Return a description of the program for people and for clients that write entries.
+  /// Return a description of the program for people, and for clients that write entries.
   [[nodiscard]] Description describe() const;
 
  private:
@@ -99,33 +100,33 @@ class Program {
   std::unique_ptr<Compiled> compiled_;
 };
 
-/// Load the compiler's JSON. `file` is the name in error messages. Throws InputError with the
-/// position in the JSON; for a construct that is not supported, with its name and its line in the
-/// P4 source.
+/// Load the compiler's JSON. `file` is the name of the program in error messages. Throws InputError
+/// if the JSON is wrong, with the position in the JSON, or if a construct is not supported, with
+/// the name of the construct and its line in the P4 source.
 Program load_program(const std::string& text, const std::string& file);
 
 struct Settings {
   std::uint64_t seed = 0;
   Port drop_port = 511;
-  /// How often a packet may be resubmitted or recirculated.
+  /// Maximum number of resubmissions and recirculations of a packet.
   std::uint32_t rounds = 1024;
-  /// Maximum number of digests until take_digests(); further ones are lost and counted.
+  /// Maximum number of digests between calls of take_digests(). More digests are lost and counted.
   std::size_t digests = 65536;
-  /// Receives the messages of log_msg() and of a failed assert() or assume() (whose packet is
-  /// dropped).
+  /// A function that receives the messages of log_msg(), and of assert() and assume() that fail;
+  /// may be empty.
   std::function<void(const std::string&)> log;
 };
 
-/// A packet between ingress and egress: its frame and all its fields. It returns to its machine
-/// when its owner releases it, so it must not outlive the machine.
+/// A packet between ingress and egress, with its frame and all its fields. It must not outlive its
+/// machine, because the machine reuses its memory after the owner has released it.
 class Packet {
  public:
   Packet(const Packet&) = delete;
   Packet& operator=(const Packet&) = delete;
-  /// Return the length of the frame if the packet were sent now.
+  /// Return the length that the frame would have if the packet were sent now.
   [[nodiscard]] std::size_t size() const;
   [[nodiscard]] Port ingress_port() const { return ingress_port_; }
-  /// Return the time passed to ingress(); clones and copies have that of the original.
+  /// Return the time that was passed to ingress(). Clones and copies have the time of the original.
   [[nodiscard]] std::uint64_t received_us() const { return received_us_; }
 
  private:
@@ -142,25 +143,26 @@ class Packet {
   Port ingress_port_ = 0;
   std::uint32_t arrived_ = 0;  // length at arrival, which counters and meters count
   std::uint32_t length_ = 0;   // standard_metadata.packet_length
-  // the field list that is kept at recirculation; 0: no recirculation
+  // number of the field list to retain at recirculation; 0: no recirculation
   std::uint64_t recirculate_ = 0;
   std::uint32_t rounds_ = 0;  // resubmissions and recirculations so far
   std::uint64_t received_us_ = 0;
 };
 
+/// The deleter of PacketPtr: gives a packet back to its machine, which counts it as discarded.
 struct PacketReturn {
   void operator()(Packet* packet) const noexcept;
 };
 using PacketPtr = std::unique_ptr<Packet, PacketReturn>;
 
-/// A packet after ingress, in the order in which bmv2 would queue it.
+/// A packet after ingress that the caller must queue.
 struct Queued {
   Port port = 0;
   std::uint32_t priority = 0;  // intrinsic_metadata.priority, 0 to 7
   PacketPtr packet;
 };
 
-/// The queueing of a packet: standard_metadata's fields of the same names.
+/// The values of standard_metadata's queueing fields for a packet (enq_timestamp and so on).
 struct QueueTimes {
   std::uint64_t enqueued_us = 0;
   std::uint32_t depth_at_enqueue = 0;
@@ -169,8 +171,7 @@ struct QueueTimes {
   std::uint32_t queue_id = 0;
 };
 
-/// One message of digest(): the fields' values, each in as few bytes as its width needs, big
-/// endian.
+/// One digest. Each value is big endian, in as few bytes as the width of its field needs.
 struct Digest {
   std::string name;
   std::uint64_t at_us = 0;  // the time passed to ingress() or egress()
@@ -179,20 +180,20 @@ struct Digest {
 
 /// Why a packet was dropped.
 enum class DropCause : std::uint8_t {
-  ingress,       // egress_spec was the drop port after ingress
-  malformed,     // like `ingress`, after a parser error
-  checksum,      // like `ingress`, after a wrong checksum
-  recirculated,  // like `ingress`, after recirculation: programs send themselves messages by clones
+  ingress,       // the program dropped it in ingress: egress_spec was the drop port
+  malformed,     // like `ingress`, but after a parser error
+  checksum,      // like `ingress`, but after a wrong checksum
+  recirculated,  // like `ingress`, but after recirculation, such as clones that carry digests
   no_group,      // multicast to a group that does not exist or is empty
-  egress,        // egress_spec was the drop port after egress
+  egress,        // the program dropped it in egress: egress_spec was the drop port
   assertion,     // assert() or assume() failed, or a loop did not end
   rounds,        // resubmitted or recirculated more often than allowed
   too_long,      // became longer than a slot of the pool
 };
 constexpr std::size_t drop_causes = 9;
 
-/// Packets by outcome. Every packet given to ingress() and every copy ends in exactly one of `sent`
-/// and the drops, or is still in progress.
+/// Packets by outcome. Every packet that was passed to ingress(), and every copy, counts in exactly
+/// one of `sent`, `dropped`, `replicated` and `discarded`, or is still between ingress and egress.
 struct Counters {
   std::uint64_t received = 0;                        // packets passed to ingress()
   std::uint64_t copies = 0;                          // copies by clone and multicast
@@ -201,10 +202,10 @@ struct Counters {
   std::uint64_t sent = 0;                            // packets returned by egress()
   std::array<std::uint64_t, drop_causes> dropped{};  // by DropCause
   std::uint64_t replicated = 0;       // originals of multicast, which are not forwarded themselves
-  std::uint64_t discarded = 0;        // released by the owner of the queue
-  std::uint64_t parser_errors = 0;    // not drops: the program reads parser_error
-  std::uint64_t checksum_errors = 0;  // not drops
-  // clones that were not made, as the session is not configured
+  std::uint64_t discarded = 0;        // released by the caller before egress, such as queue drops
+  std::uint64_t parser_errors = 0;    // these packets are not dropped: programs read parser_error
+  std::uint64_t checksum_errors = 0;  // these packets are not dropped
+  // clones that were not made, because the session is not configured
   std::uint64_t clones_without_session = 0;
   std::uint64_t digests_lost = 0;
   std::uint64_t outside_array = 0;  // accesses outside a register, counter, meter or header stack
@@ -212,7 +213,7 @@ struct Counters {
   [[nodiscard]] std::uint64_t dropped_for(DropCause cause) const {
     return dropped[static_cast<std::size_t>(cause)];
   }
-  /// Return the number of packets that have ended, with whichever outcome.
+  /// Return the number of packets with an outcome.
   [[nodiscard]] std::uint64_t ended() const {
     return std::accumulate(dropped.begin(), dropped.end(), sent + replicated + discarded);
   }
@@ -226,28 +227,30 @@ class Machine {
   Machine& operator=(const Machine&) = delete;
   ~Machine();
 
-  /// Parse a packet and run ingress, repeatedly if it is resubmitted. Append the packets to queue,
-  /// copies included. The frame's slot becomes the machine's. `now_us` counts from the start of the
-  /// switch.
+  /// Parse a packet and run ingress, repeatedly if the packet is resubmitted. Append the packets to
+  /// queue, copies included, to `queued`. The machine takes over the slot of `frame`. `now_us`
+  /// counts from the start of the switch.
   void ingress(Port port, io::Frame frame, std::uint64_t now_us, std::vector<Queued>& queued);
 
-  /// Run egress and the deparser. Append to `queued` the clones made there and the result of
-  /// ingress for a recirculated packet. Return the frame to send, whose slot becomes the caller's,
-  /// or nothing if the packet was dropped or recirculated.
+  /// Run egress and the deparser for a packet from a queue. If the packet is recirculated, also run
+  /// ingress. Append the packets to queue (clones, the recirculated packet) to `queued`. Return the
+  /// frame to send, whose slot the caller takes over, or nothing if the packet was dropped or
+  /// recirculated.
   std::optional<io::Frame> egress(PacketPtr packet, Port port, const QueueTimes& times,
                                   std::uint64_t now_us, std::vector<Queued>& queued);
 
   [[nodiscard]] Control& control();
   [[nodiscard]] Description describe() const;
-  /// Return the compiler's JSON; name() returns its name in error messages.
+  /// Return the compiler's JSON.
   [[nodiscard]] const std::string& text() const;
+  /// Return the name of the program in error messages.
   [[nodiscard]] const std::string& file() const;
   /// Return whether a packet between ingress and egress belongs to this machine.
   [[nodiscard]] bool owns(const Packet& packet) const { return packet.home_ == state_.get(); }
   /// Return whether no packet is between ingress and egress.
   [[nodiscard]] bool is_idle() const;
   [[nodiscard]] const Counters& counters() const;
-  /// Return the causes of the drops in the last ingress() or egress(), copies included.
+  /// Return one cause for each packet, or copy, that the last ingress() or egress() dropped.
   [[nodiscard]] const std::vector<DropCause>& drops() const;
   /// Return the digests since the last call, in order.
   [[nodiscard]] std::vector<Digest> take_digests();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A meter with two rates and three colours (RFC 2698, colour-blind). As in bmv2, the number of
-// tokens since the start is rate x time, rounded down, so that rounding errors do not accumulate.
+// A meter with two rates and three colours (RFC 2698, colour-blind). As in bmv2, the total number
+// of tokens granted since the start is rate x time, rounded down, so that rounding errors do not
+// accumulate.
 #pragma once
 
 #include <array>
@@ -14,12 +15,13 @@ struct MeterCell {
     double per_us = 0;
     std::uint64_t burst = 0;
     std::uint64_t tokens = 0;
-    std::uint64_t granted = 0;  // since the start
+    std::uint64_t granted = 0;  // tokens granted since the start
   };
   std::array<Rate, 2> rates{};  // committed, peak
   std::uint32_t used = 0;       // number of rates; 0: every packet is green
 
-  /// Return the colour: 0 green, 1 yellow, 2 red.
+  /// Return the colour of a packet, 0 green, 1 yellow, 2 red, and take its tokens. `amount` is 1,
+  /// or the length of the packet in bytes if the meter counts bytes.
   std::uint64_t colour(std::uint64_t amount, std::uint64_t now_us) {
     for (std::uint32_t i = used; i-- > 0;) {
       Rate& rate = rates[i];

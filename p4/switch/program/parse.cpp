@@ -82,7 +82,7 @@ std::uint64_t State::run_parser(Packet& packet, std::size_t& at) {
   const std::uint8_t* bytes = frames.data(packet.frame_.slot) + packet.frame_.offset;
   const std::size_t length = packet.frame_.length;
   Scope scope = scope_of(packet.words_.get(), nullptr);
-  // A loop that consumes bytes ends with them; one that consumes none must end as well.
+  // Limit the steps, because a loop of states that extracts nothing would never end.
   std::size_t steps_left = 4096 + length;
   for (Index index = program->first_state; index != none;) {
     if (steps_left-- == 0) return errors.timeout;
@@ -139,7 +139,7 @@ std::uint64_t State::run_parser(Packet& packet, std::size_t& at) {
           break;
         }
         case ParserDo::act:
-          act(step.object, nullptr, packet);
+          run_action(step.object, nullptr, packet);
           break;
       }
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tables, conditions and actions.
+// Executes pipelines: tables, conditions and actions.
 #include <algorithm>
 #include <cstring>
 
@@ -13,7 +13,7 @@ Scope State::scope_of(std::uint64_t* words, const std::uint64_t* data) {
 }
 
 void State::run(const Pipeline& pipeline, Packet& packet) {
-  for (Index index = pipeline.first; index != none && !wishes_.exit && !wishes_.failed;) {
+  for (Index index = pipeline.first; index != none && !requests_.exit && !requests_.failed;) {
     const FlowNode& node = pipeline.nodes[index];
     switch (node.kind) {
       case FlowNode::Kind::table:
@@ -26,7 +26,7 @@ void State::run(const Pipeline& pipeline, Packet& packet) {
         index = packet.words_[node.index] == node.value ? node.yes : node.no;
         break;
       case FlowNode::Kind::action:
-        act(node.index, nullptr, packet);
+        run_action(node.index, nullptr, packet);
         index = node.yes;
         break;
     }
@@ -102,14 +102,14 @@ Index State::apply(Index index, Packet& packet) {
   } else if (choice < table.next.size()) {
     next = table.next[choice];
   }
-  if (action != none) act(action, data, packet);
+  if (action != none) run_action(action, data, packet);
   return next;
 }
 
-void State::act(Index index, const std::uint64_t* data, Packet& packet) {
+void State::run_action(Index index, const std::uint64_t* data, Packet& packet) {
   const Action& action = program->actions[index];
   const Scope scope = scope_of(packet.words_.get(), data);
-  for (std::size_t at = 0; at < action.steps.size() && !wishes_.failed;) {
+  for (std::size_t at = 0; at < action.steps.size() && !requests_.failed;) {
     const Step& next = action.steps[at++];
     if (next.code <= Do::set_value) {
       assign(next, scope);
@@ -231,9 +231,9 @@ void State::log(const LogMessage& message, const Scope& scope) const {
 
 void State::count_loop() {
   constexpr std::uint32_t maximum = 1 << 20;  // over all loops of a pipeline
-  if (++wishes_.jumps_back < maximum) return;
-  wishes_.failed = true;
-  if (settings.log) settings.log("a loop went round too often");
+  if (++requests_.jumps_back < maximum) return;
+  requests_.failed = true;
+  if (settings.log) settings.log("a loop has too many rounds; the packet is dropped");
 }
 
 std::size_t State::step(const Step& step, std::size_t next, const Scope& scope, Packet& packet) {
@@ -280,11 +280,11 @@ std::size_t State::step(const Step& step, std::size_t next, const Scope& scope, 
       if (step.flag) count_loop();
       return step.value;
     case Do::exit:
-      wishes_.exit = true;
+      requests_.exit = true;
       return next;
     case Do::assertion:
       if (truth_of(scope, step.a)) return next;
-      wishes_.failed = true;
+      requests_.failed = true;
       if (settings.log) settings.log(program->assertion_sources[step.b]);
       return next;
     case Do::log:
@@ -316,17 +316,17 @@ std::size_t State::step(const Step& step, std::size_t next, const Scope& scope, 
       if (step.from.bits != 0) words[step.from.word] = 0;
       return next;
     case Do::clone:
-      wishes_.clone_session = static_cast<std::uint32_t>(word_of(scope, step.a) & 0x7fff);
-      wishes_.clone_list = word_of(scope, step.b) & 0xffff;
+      requests_.clone_session = static_cast<std::uint32_t>(word_of(scope, step.a) & 0x7fff);
+      requests_.clone_list = word_of(scope, step.b) & 0xffff;
       return next;
     case Do::resubmit:
-      wishes_.resubmit_list = word_of(scope, step.a) & 0xffff;
+      requests_.resubmit_list = word_of(scope, step.a) & 0xffff;
       return next;
     case Do::recirculate:
       packet.recirculate_ = word_of(scope, step.a) & 0xffff;
       return next;
     case Do::digest:
-      wishes_.digest = word_of(scope, step.a) & 0xffff;
+      requests_.digest = word_of(scope, step.a) & 0xffff;
       return next;
     case Do::register_read: {
       const RegisterArray& array = program->registers[step.b];

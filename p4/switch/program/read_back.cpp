@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The operations of a controller that read: all values that it can write, and counts of packets.
+// The operations of a controller that read: values that a controller can write, and counts of
+// packets.
 #include <algorithm>
 #include <bit>
 #include <utility>
@@ -12,7 +13,7 @@ namespace nagi::p4 {
 
 namespace {
 
-/// Return a field's words in a key.
+/// Return the words of a field in a key.
 Words part_of(const Words& key, const KeyField& field) {
   Words part(field.field.limbs);
   for (std::uint32_t i = 0; i < field.field.limbs; ++i) part[i] = key[field.word + i];
@@ -40,7 +41,7 @@ Match match_of(const Key& key, const KeyField& field, std::size_t range_at) {
   return Exact{bytes(value)};
 }
 
-/// Return the call of an action from its data words.
+/// Convert the data words of an action to a call with values of parameters.
 ActionCall call_of(const Action& action, const std::uint64_t* data) {
   ActionCall call{action.name, {}};
   for (const Parameter& parameter : action.parameters) {
@@ -121,7 +122,7 @@ Entry Control::table_entry(const std::string& name, Handle handle) const {
 Default Control::table_default_read(const std::string& name) const {
   const Index index = Operation(state_).table(name);
   const TableState& entries = state_.tables[index].now();
-  const TableState& live = state_.tables[index].live;  // packets count in the live table
+  const TableState& live = state_.tables[index].live;  // hits and misses count only here
   Default answer;
   answer.hits = live.hits;
   answer.misses = live.misses;

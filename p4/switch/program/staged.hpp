@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Values that a controller changes while packets pass. Outside a transaction, a change takes effect
-// at once. In a transaction, it is made to a copy that packets do not see and that replaces the
-// value when the transaction commits. A transaction may therefore last, and be rolled back, without
-// a packet that sees half of it.
+// at once. In a transaction, the change is made to a copy, which packets do not see, and which
+// replaces the value when the transaction commits. A transaction may therefore take long, and may
+// be rolled back, and no packet sees only a part of its changes.
 //
-// Packets change registers, counters and meters, too. A controller's change to these is made to the
-// copy, for its own reads, and repeated on the live value at the commit.
+// Packets also change registers, counters and meters. A controller's change of such a value is made
+// to the copy, so that the controller can read it in the transaction, and is repeated on the live
+// value at the commit, so that changes by packets in the meantime are not lost.
 #pragma once
 
 #include <functional>
@@ -32,8 +33,8 @@ class Transaction {
     open_ = false;
   }
 
-  /// A value that has a copy: commit() calls `take_place`; commit() and roll_back() then call
-  /// `forget`.
+  /// A value that has a copy. `take_place` replaces the value by the copy; commit() calls it.
+  /// `forget` deletes the copy; commit() and roll_back() call it at their end.
   struct Touched {
     std::function<void()> take_place;
     std::function<void()> forget;
@@ -48,8 +49,8 @@ class Transaction {
   std::vector<std::function<void()>> changes_;
 };
 
-/// A value of which a transaction may have a copy. It must not move after a transaction has touched
-/// it.
+/// A value of which a transaction may have a copy. The Staged must not be moved while a transaction
+/// has a copy of its value.
 template <typename Value>
 class Staged {
  public:
@@ -58,15 +59,17 @@ class Staged {
 
   Value live;  // the value that packets see
 
-  /// Return the value that the controller sees.
+  /// Return the value that the controller sees: the copy if there is one.
   [[nodiscard]] const Value& now() const { return next_ ? *next_ : live; }
-  /// Return the value for a change. Only for values that packets do not change.
+  /// Return the value, or its copy in a transaction, so that the caller can change it. Only for
+  /// values that packets do not change.
   Value& change(Transaction& transaction) {
     if (!transaction.is_open()) return live;
     replaces_ = true;
     return next(transaction);
   }
-  /// Change a value that packets change as well.
+  /// Change a value that packets also change: call `change_value` on the value, or in a transaction
+  /// on the copy, and at the commit on the value.
   void change(Transaction& transaction, std::function<void(Value&)> change_value) {
     if (!transaction.is_open()) {
       change_value(live);
@@ -96,8 +99,8 @@ class Staged {
     replaces_ = false;
   }
 
-  std::optional<Value> next_;
-  bool replaces_ = false;
+  std::optional<Value> next_;  // the copy
+  bool replaces_ = false;      // whether the copy replaces the value at the commit
 };
 
 }  // namespace nagi::p4

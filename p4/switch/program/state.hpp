@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A machine's state, and the processing of packets. machine.cpp passes packets between the parts
-// parse.cpp, pipeline.cpp and deparse.cpp; control.cpp and its siblings change tables and arrays.
+// The state of a machine, and the processing of packets. parse.cpp, pipeline.cpp and deparse.cpp
+// process a packet; machine.cpp passes packets between them. control.cpp, control_*.cpp and
+// read_back.cpp change and read tables and arrays for a controller.
 #pragma once
 
 #include <bit>
@@ -24,11 +25,12 @@
 
 namespace nagi::p4 {
 
+/// Members and groups of an action profile. Their numbers are the indices.
 struct ProfileState {
   struct Member {
     bool used = false;
-    Index choice = none;  // index in the profile's actions
-    Index action = none;
+    Index choice = none;  // position in Profile::actions
+    Index action = none;  // index in Compiled::actions
     std::vector<std::uint64_t> data;
     std::size_t references = 0;  // entries and groups that refer to it
   };
@@ -41,18 +43,20 @@ struct ProfileState {
   std::vector<Group> groups;
 };
 
-/// Requests of an action that are carried out after the pipeline.
-struct Wishes {
-  std::uint32_t clone_session = none;
+/// What the actions of a pipeline have requested for its end: clones, resubmission, digests and so
+/// on. The lists are numbers of field lists; 0 stands for no request.
+struct Requests {
+  std::uint32_t clone_session = none;  // `none`: no clone
   std::uint64_t clone_list = 0;
   std::uint64_t resubmit_list = 0;
   std::uint64_t recirculate_list = 0;
   std::uint64_t digest = 0;
-  bool exit = false;
-  bool failed = false;  // an assertion failed, or a loop did not end
-  std::uint32_t jumps_back = 0;
+  bool exit = false;             // the rest of the pipeline is skipped
+  bool failed = false;           // an assertion failed, or a loop did not end
+  std::uint32_t jumps_back = 0;  // number of backward jumps so far
 };
 
+/// Values of standard_metadata.instance_type, as in simple_switch.
 enum class Instance : std::uint8_t {
   normal = 0,
   ingress_clone = 1,
@@ -72,9 +76,10 @@ class State {
   std::optional<io::Frame> egress(PacketPtr packet, Port port, const QueueTimes& times,
                                   std::uint64_t now_us, std::vector<Queued>& queued);
   std::vector<Digest> take_digests();
-  /// Release the packet's memory and its frame's slot.
+  /// Make a packet available for reuse, and give back the slot of its frame.
   void take_back(Packet* packet) noexcept;
   [[nodiscard]] std::size_t size_of(const Packet& packet) const;
+  /// Return whether no packet is in use.
   [[nodiscard]] bool is_idle() const { return idle_.size() == all_packets_.size(); }
 
   std::unique_ptr<Compiled> program;
@@ -82,6 +87,7 @@ class State {
   Settings settings;
   Counters counts;
   std::vector<DropCause> drops;  // see Machine::drops()
+  // By index of the table, profile, register, counter or meter in `program`.
   std::vector<Staged<TableState>> tables;
   std::vector<Staged<ProfileState>> profiles;
   std::vector<Staged<std::vector<std::uint64_t>>> registers;
@@ -90,33 +96,39 @@ class State {
   Staged<std::map<std::uint32_t, Mirror>> mirrors;
   Staged<std::map<std::uint32_t, std::vector<Copies>>> groups;
   std::vector<Staged<std::vector<Bytes>>> value_sets;
-  /// The value sets in the layout of the states' keys, by use.
+  /// By use of a value set in a parser state: the values in the layout of the state's key.
   std::vector<Staged<std::vector<std::uint64_t>>> value_set_keys;
   Control control{*this};
   Transaction transaction;
 
  private:
-  PacketPtr fresh();
+  /// Return an unused packet without a frame. Its fields are not initialized.
+  PacketPtr take_packet();
+  /// Return a copy of a packet with its frame. Without `with_fields`, its fields are as before
+  /// parsing.
   PacketPtr copy(const Packet& packet, bool with_fields);
-  /// Run ingress. `cause` is the cause of drops by the program if nothing is wrong with the packet.
+  /// Run ingress. `cause` is the cause to record if the program drops the packet without a parser
+  /// error or wrong checksum.
   void run_ingress(PacketPtr packet, std::uint64_t now_us, std::vector<Queued>& queued,
                    DropCause cause);
-  /// Queue copies for a multicast group. Return their number.
+  /// Append the copies for a multicast group to `queued`. Return their number, 0 without a group.
   std::size_t multicast(Packet& packet, std::uint32_t group, std::vector<Queued>& queued);
-  void clone(const Packet& packet, const Wishes& wishes, bool at_ingress, std::uint64_t now_us,
+  void clone(const Packet& packet, const Requests& requests, bool at_ingress, std::uint64_t now_us,
              std::vector<Queued>& queued);
   void enqueue(PacketPtr packet, Port port, std::vector<Queued>& queued) const;
-  void keep_fields(const std::uint64_t* from, std::uint64_t* to, std::uint64_t list,
-                   Instance instance) const;
+  /// Set the metadata of a new packet: the fields of a field list are copied, others are 0.
+  void set_metadata(const std::uint64_t* from, std::uint64_t* to, std::uint64_t list,
+                    Instance instance) const;
   void reset_metadata(std::uint64_t* words) const;
   void drop(PacketPtr packet, DropCause cause) {
     ++counts.dropped[static_cast<std::size_t>(cause)];
     drops.push_back(cause);
     take_back(packet.release());
   }
-  void learn(const Packet& packet, std::uint64_t list, std::uint64_t now_us);
-  /// Set a field of at most 64 bits. A field that the program lacks has 0 bits and lies in word 0,
-  /// which is unused.
+  /// Store a digest of a packet.
+  void store_digest(const Packet& packet, std::uint64_t list, std::uint64_t now_us);
+  /// Set a field of at most 64 bits. Does nothing for a standard field that the program does not
+  /// have: such a field has 0 bits in word 0, which is unused.
   static void set(std::uint64_t* words, const Field& field, std::uint64_t value) {
     words[field.word] = value & field.mask();
     words[field.written] = 1;
@@ -126,7 +138,7 @@ class State {
   }
 
   // parse.cpp
-  /// Parse a packet. Return the program's number of the error, if there was one.
+  /// Parse a packet. Return the number of the error in the program (Errors), or Errors::none.
   std::uint64_t parse(Packet& packet);
   std::uint64_t run_parser(Packet& packet, std::size_t& at);
   bool extract(Packet& packet, Index header, std::size_t& at, std::size_t length,
@@ -136,9 +148,12 @@ class State {
 
   // pipeline.cpp
   void run(const Pipeline& pipeline, Packet& packet);
+  /// Apply a table to a packet. Return the next node of the pipeline.
   Index apply(Index table, Packet& packet);
-  void act(Index action, const std::uint64_t* data, Packet& packet);
-  /// Run one step of an action. Return the index of the next step.
+  /// Run an action with the values of its parameters.
+  void run_action(Index action, const std::uint64_t* data, Packet& packet);
+  /// Run one step of an action. `next` is the index of the following step. Return the index of the
+  /// step to run next.
   std::size_t step(const Step& step, std::size_t next, const Scope& scope, Packet& packet);
   void assign(const Step& step, const Scope& scope);
   /// Make a header valid, and the others of its union invalid.
@@ -156,8 +171,9 @@ class State {
   void push(std::uint64_t* words, const Stack& stack, std::uint64_t count);
   void pop(std::uint64_t* words, const Stack& stack, std::uint64_t count);
   void log(const LogMessage& message, const Scope& scope) const;
-  /// Count a backward jump of an action. A packet that loops too often fails.
+  /// Count a backward jump of an action. After too many jumps, the packet is dropped.
   void count_loop();
+  /// Return a random number from `low` to `high`.
   std::uint64_t draw(std::uint64_t low, std::uint64_t high);
   Scope scope_of(std::uint64_t* words, const std::uint64_t* data);
 
@@ -172,16 +188,17 @@ class State {
   model::Stream random_;
   std::uint64_t draws_ = 0;
   std::uint64_t now_us_ = 0;
-  Wishes wishes_;
+  Requests requests_;
   std::vector<std::unique_ptr<Packet>> all_packets_;
-  std::vector<Packet*> idle_;
-  std::vector<std::uint8_t> scratch_;  // input of hashes, and headers in preparation
-  struct Learned {
+  std::vector<Packet*> idle_;          // packets for reuse
+  std::vector<std::uint8_t> scratch_;  // input of hashes
+  /// A stored digest.
+  struct StoredDigest {
     std::uint64_t list, at_us;
-    std::size_t words;  // index of its first value in learned_words_
+    std::size_t words;  // index of its first value in digest_words_
   };
-  std::vector<Learned> learned_;
-  std::vector<std::uint64_t> learned_words_;
+  std::vector<StoredDigest> stored_digests_;
+  std::vector<std::uint64_t> digest_words_;
 };
 
 /// Convert between a number and its big-endian bytes.

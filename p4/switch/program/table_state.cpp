@@ -26,8 +26,8 @@ std::uint64_t slot_of(std::uint64_t hash, Index entry) {
 }
 Index entry_of(std::uint64_t slot) { return static_cast<Index>(slot & 0xffffffff) - 1; }
 
-constexpr std::uint32_t max_index_bits = 16;  // 512 KiB
-constexpr std::size_t few_lengths = 3;
+constexpr std::uint32_t max_index_bits = 16;  // the index then has 512 KiB
+constexpr std::size_t few_lengths = 3;        // with more prefix lengths, a table has an index
 
 std::uint64_t hash_of(const Key& key) {
   auto result = mixed(static_cast<std::uint32_t>(key.priority) + 1ULL, 0x9e3779b97f4a7c15ULL);
@@ -69,7 +69,7 @@ std::uint64_t TableState::hash(const std::uint64_t* key, const std::uint64_t* ma
   return mixed(result, 0xa0761d6478bd642fULL);
 }
 
-Index TableState::look(const Tuple& tuple, const std::uint64_t* key) const {
+Index TableState::find_in_tuple(const Tuple& tuple, const std::uint64_t* key) const {
   if (tuple.used == 0) return none;
   const std::uint64_t* mask = tuple.mask.data();
   const std::uint64_t code = hash(key, mask);
@@ -93,7 +93,7 @@ Index TableState::find_masked(const std::uint64_t* key) const {
   for (const Turn& turn : turns_) {
     const Tuple& tuple = tuples_[turn.tuple];
     if (tuple.best >= rank) break;
-    const Index entry = look(tuple, key);
+    const Index entry = find_in_tuple(tuple, key);
     if (entry != none && entries_[entry].rank < rank) {
       best = entry;
       rank = entries_[entry].rank;
@@ -109,13 +109,13 @@ Index TableState::find_longest(const std::uint64_t* key) const {
   }
   for (const Turn& turn : turns_) {
     if ((lengths >> turn.prefix % 64 & 1) == 0) continue;
-    const Index entry = look(tuples_[turn.tuple], key);
+    const Index entry = find_in_tuple(tuples_[turn.tuple], key);
     if (entry != none) return entry;
   }
   return none;
 }
 
-void TableState::put_in_index(Index entry) {
+void TableState::add_to_index(Index entry) {
   const std::uint32_t prefix = tuples_[entries_[entry].tuple].prefix;
   const std::uint64_t all = (1ULL << index_bits_) - 1;
   const std::uint64_t first =
@@ -124,11 +124,11 @@ void TableState::put_in_index(Index entry) {
   for (std::uint64_t i = 0; i < count; ++i) index_[first + i] |= 1ULL << prefix % 64;
 }
 
-void TableState::make_index() {
+void TableState::build_index() {
   erased_ = 0;
   index_.assign(std::size_t{1} << index_bits_, 0);
   for (Index entry = 0; entry < entries_.size(); ++entry) {
-    if (entries_[entry].used) put_in_index(entry);
+    if (entries_[entry].used) add_to_index(entry);
   }
 }
 
@@ -174,7 +174,7 @@ Index TableState::find_same(const Key& key) const {
   }
   for (const Tuple& tuple : tuples_) {
     if (tuple.mask != key.mask) continue;
-    for (Index entry = look(tuple, key.value.data()); entry != none;
+    for (Index entry = find_in_tuple(tuple, key.value.data()); entry != none;
          entry = entries_[entry].after) {
       if (priority_of(entries_[entry].rank) == key.priority) return entry;
     }
@@ -226,12 +226,12 @@ Handle TableState::add(Key key, const Result& result, std::span<const std::uint6
     entry.tuple = static_cast<Index>(tuple - tuples_.begin());
     const bool better = entry.rank < tuple->best;
     tuple->best = std::min(tuple->best, entry.rank);
-    put(*tuple, number);
-    if (fresh || (better && table_->kind == Kind::ternary)) sort();
+    add_to_tuple(*tuple, number);
+    if (fresh || (better && table_->kind == Kind::ternary)) sort_turns();
     if (!index_.empty()) {
-      put_in_index(number);
+      add_to_index(number);
     } else if (fresh && table_->kind == Kind::lpm && tuples_.size() > few_lengths) {
-      make_index();
+      build_index();
     }
   }
   return handle(number);
@@ -248,7 +248,7 @@ void TableState::set_timeout(Index number, std::uint64_t timeout_us, std::uint64
   usage.timeout_us = timeout_us;
   usage.last_us = now_us;
   usage.was_reported = false;
-  if (timeout_us != 0) look_at(number, now_us + timeout_us);
+  if (timeout_us != 0) schedule_check(number, now_us + timeout_us);
 }
 
 void TableState::expire(std::uint64_t now_us, std::vector<Handle>& expired) {
@@ -258,24 +258,24 @@ void TableState::expire(std::uint64_t now_us, std::vector<Handle>& expired) {
     const auto number = find_entry(deadline.handle);
     if (!number) continue;
     Usage& usage = entries_[*number].usage;
-    // If the timeout of an entry was changed, its last deadline is valid.
-    if (usage.timeout_us == 0 || usage.look_us != deadline.at_us) continue;
-    const std::uint64_t over_us = usage.last_us + usage.timeout_us;
-    if (over_us > now_us) {
-      look_at(*number, over_us);
+    // After a change of the timeout, only the latest deadline of the entry is valid.
+    if (usage.timeout_us == 0 || usage.next_check_us != deadline.at_us) continue;
+    const std::uint64_t expires_us = usage.last_us + usage.timeout_us;
+    if (expires_us > now_us) {
+      schedule_check(*number, expires_us);
       continue;
     }
     if (!usage.was_reported) expired.push_back(deadline.handle);
     usage.was_reported = true;
-    look_at(*number, now_us + usage.timeout_us);  // it may be hit again and expire again
+    schedule_check(*number, now_us + usage.timeout_us);  // the entry may be hit and expire again
   }
 }
 
-void TableState::put(Tuple& tuple, Index number) {
+void TableState::add_to_tuple(Tuple& tuple, Index number) {
   Entry& entry = entries_[number];
   const std::uint64_t* key = keys_.data() + std::size_t{number} * words_;
   if (tuple.slots.empty() || 2 * (tuple.used + 1) > tuple.slots.size()) grow(tuple);
-  const Index first = look(tuple, key);
+  const Index first = find_in_tuple(tuple, key);
   const std::uint64_t code = hash(key, tuple.mask.data());
   const std::size_t last = tuple.slots.size() - 1;
   std::size_t at = code & last;
@@ -311,10 +311,10 @@ void TableState::grow(Tuple& tuple) {
   }
 }
 
-void TableState::take_out(Tuple& tuple, Index number) {
+void TableState::remove_from_tuple(Tuple& tuple, Index number) {
   Entry& entry = entries_[number];
   const std::uint64_t* key = keys_.data() + std::size_t{number} * words_;
-  const Index first = look(tuple, key);
+  const Index first = find_in_tuple(tuple, key);
   --tuple.used;
   if (first != number) {
     Index before = first;
@@ -330,7 +330,7 @@ void TableState::take_out(Tuple& tuple, Index number) {
     tuple.slots[at] = slot_of(code, entry.after);
     return;
   }
-  // Close the gap, so that no search ends there too early.
+  // Fill the gap with a later entry whose search passes the gap, because a search ends at a gap.
   tuple.slots[at] = 0;
   for (std::size_t next = (at + 1) & last; tuple.slots[next] != 0; next = (next + 1) & last) {
     const std::uint64_t* other = keys_.data() + std::size_t{entry_of(tuple.slots[next])} * words_;
@@ -343,7 +343,7 @@ void TableState::take_out(Tuple& tuple, Index number) {
   }
 }
 
-void TableState::sort() {
+void TableState::sort_turns() {
   turns_.clear();
   for (Index i = 0; i < tuples_.size(); ++i) turns_.push_back({i, tuples_[i].prefix});
   std::sort(turns_.begin(), turns_.end(), [this](const Turn& a, const Turn& b) {
@@ -362,25 +362,25 @@ void TableState::erase(Index number) {
     range_keys_[number] = {};
   } else {
     Tuple& tuple = tuples_[entry.tuple];
-    take_out(tuple, number);
-    if (tuple.used == 0) {  // the last tuple moves to its position
-      const auto gone = entry.tuple;
-      const auto moved = static_cast<Index>(tuples_.size() - 1);
-      if (gone != moved) {
-        tuples_[gone] = std::move(tuples_[moved]);
+    remove_from_tuple(tuple, number);
+    if (tuple.used == 0) {  // remove the tuple: move the last tuple to its position
+      const auto removed = entry.tuple;
+      const auto last = static_cast<Index>(tuples_.size() - 1);
+      if (removed != last) {
+        tuples_[removed] = std::move(tuples_[last]);
         for (Entry& other : entries_) {
-          if (other.used && other.tuple == moved) other.tuple = gone;
+          if (other.used && other.tuple == last) other.tuple = removed;
         }
       }
       tuples_.pop_back();
-      sort();
+      sort_turns();
     }
   }
   entry.used = false;
   ++entry.generation;
   free_.push_back(number);
   --used_;
-  if (!index_.empty() && ++erased_ > used_ + index_.size()) make_index();
+  if (!index_.empty() && ++erased_ > used_ + index_.size()) build_index();
 }
 
 void TableState::clear() {
@@ -428,7 +428,7 @@ void TableState::take_measurements(const TableState& other) {
     if (table_->with_counters) counts_[number] = other.counts_[number];
     if (table_->meter != none) meters_[number] = other.meters_[number];
     entry.usage.hits = same.usage.hits;
-    if (same.usage.last_us < entry.usage.last_us) continue;  // its timeout was changed
+    if (same.usage.last_us < entry.usage.last_us) continue;  // the timeout was restarted here
     entry.usage.last_us = same.usage.last_us;
     entry.usage.was_reported = same.usage.was_reported;
   }

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One output port of the traffic manager: queues of strict priority in front of a server. Times are
-// passed in and returned; there is no clock and no I/O.
+// One output port: queues with strict priority, and a server, which sends packets one after the
+// other at the port's rate. There is no clock and no I/O: callers pass the time.
 //
-// A packet is queued, or dropped if its queue is full. When the server is idle, the first packet in
-// the non-empty queue of the highest priority (the highest number, as in bmv2) leaves its queue.
-// Its egress program runs only then, and therefore sees the queue at that time; it may drop the
-// packet or change its length. The packet occupies the server for the time that its new length
-// takes: the rate is that on the wire, including headers added in egress, and a packet that egress
-// drops takes no time. Limits of depth count waiting packets, not the one being sent, by their
-// length when they are queued, and apply to each priority's queue separately, as in bmv2.
+// A packet is queued, or dropped if its queue is full. When the server is idle, the first packet of
+// the non-empty queue with the highest priority (the highest number, as in bmv2) leaves its queue.
+// Only then the caller runs egress for the packet, so that egress sees the queue at that time.
+// Egress may drop the packet or change its length. Then the packet occupies the server for the
+// time that its new length takes. The rate therefore includes headers that egress added, and a
+// packet that egress drops takes no time. A limit of depth applies to each queue separately, as in
+// bmv2. It counts waiting packets, with their length when they were queued, but not the packet that
+// is being sent.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +31,7 @@ struct QueueConfig {
   std::uint32_t priorities = 1;
 };
 
+/// Why a packet was not queued.
 enum class Refusal { queue_full, no_such_priority };
 
 struct OutputCounters {
@@ -43,15 +45,16 @@ struct OutputCounters {
   Duration serving{};        // busy time of the server
 };
 
-/// `Item` is the caller's type of a packet; it is moved.
+/// `Item` is the type of the caller's packets. Packets are moved into and out of queues.
 template <class Item>
 class OutputPort {
  public:
   explicit OutputPort(const QueueConfig& config)
       : config_(config), server_(config.rates), queues_(config.priorities) {}
 
-  /// Offer a packet of `size`. It is taken from `item` unless it is refused. If the server is free,
-  /// the caller must call take() before the next offer.
+  /// Queue a packet of `size`, which is moved from `item`. If the packet is refused, return the
+  /// reason and leave `item` unchanged. If the server is free, the caller must call take() before
+  /// the next offer.
   std::optional<Refusal> offer(Item& item, nagi::Bytes size, std::uint32_t priority, Instant at) {
     if (priority >= queues_.size()) {
       ++counters_.no_such_priority;
@@ -72,8 +75,8 @@ class OutputPort {
     return std::nullopt;
   }
 
-  /// Count a packet that need not wait, since no packet waits and the server is free, as if it had
-  /// been offered and taken. Return false if it has to be offered.
+  /// If no packet waits and the server is free, count a packet as if it had been offered and taken,
+  /// and return true. Otherwise return false: the caller must offer the packet.
   bool pass(std::uint32_t priority, Instant at) {
     if (priority >= queues_.size() || depth_.now().packets != 0 || is_busy(at)) return false;
     ++counters_.queued;
@@ -98,15 +101,16 @@ class OutputPort {
       Waiting first = std::move(queue.waiting.front());
       queue.waiting.pop_front();
       queue.bytes -= first.size;
-      Depth left{depth_.now().packets - 1, depth_.now().bytes};
-      left.bytes -= first.size;
-      depth_.set(left, at);
+      Depth remaining{depth_.now().packets - 1, depth_.now().bytes};
+      remaining.bytes -= first.size;
+      depth_.set(remaining, at);
       return Taken{std::move(first.item), static_cast<std::uint32_t>(priority), first.at,
                    first.before, static_cast<std::uint32_t>(queue.waiting.size())};
     }
     return std::nullopt;
   }
-  /// Send the taken packet as `size` bytes from `at` on. Return the end of the transmission.
+  /// Send the taken packet, which now has `size` bytes, from `at` on. Return the end of the
+  /// transmission.
   Instant send(nagi::Bytes size, Instant at) {
     follows_ = at == server_.until();
     const Instant until = server_.begin(size, at);
@@ -116,22 +120,22 @@ class OutputPort {
     counters_.serving += until - at;
     return until;
   }
-  /// Count the taken packet as dropped by its egress program.
+  /// Count the taken packet as dropped in egress.
   void drop() { ++counters_.dropped_in_egress; }
 
-  /// Return the bytes that the server counts for a packet.
+  /// Return the bytes of a packet that count for the rate: its size plus the overhead.
   [[nodiscard]] nagi::Bytes counted(nagi::Bytes size) const { return server_.counted(size); }
-  /// Return whether a packet is being sent; false at the end of its transmission.
+  /// Return whether a packet is being sent at `at`; false at the end of its transmission.
   [[nodiscard]] bool is_busy(Instant at) const { return server_.until() > at; }
   /// Return the end of the last transmission, which may be in the future.
   [[nodiscard]] Instant busy_until() const { return server_.until(); }
-  /// Return whether the last transmission began at the end of the previous one: the port was
-  /// backlogged.
+  /// Return whether the last transmission began at the end of the previous one, so that the port
+  /// was backlogged.
   [[nodiscard]] bool follows() const { return follows_; }
 
-  /// Change rates and limits from `at` on. No packet is lost: waiting packets stay even beyond a
-  /// smaller limit, and the packet being sent continues at the new rate. The number of priorities
-  /// does not change.
+  /// Change rates and depths from `at` on. No packet is lost: packets that already wait are not
+  /// dropped even if they exceed a smaller depth, and the packet that is being sent continues at
+  /// the new rate. `config.priorities` is ignored.
   void change(const QueueConfig& config, Instant at) {
     const Instant before = server_.until();
     const bool busy = is_busy(at);
@@ -145,17 +149,17 @@ class OutputPort {
 
   [[nodiscard]] const QueueConfig& config() const { return config_; }
   [[nodiscard]] const OutputCounters& counters() const { return counters_; }
-  /// Return the statistics of all queues together.
+  /// Return the depth statistics of all queues together.
   [[nodiscard]] const QueueStatistics& depth() const { return depth_; }
-  /// Return the statistics of all queues since the last call.
+  /// Return the depth statistics of all queues together since the last call.
   QueueStatistics::Stretch take_depth(Instant at) { return depth_.take(at); }
 
  private:
   struct Waiting {
     Item item;
     nagi::Bytes size;
-    Instant at;
-    std::uint32_t before;
+    Instant at;            // time at which it was queued
+    std::uint32_t before;  // packets that were in the same queue before it
   };
   struct Queue {
     std::deque<Waiting> waiting;

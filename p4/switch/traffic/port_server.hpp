@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sends an output port's packets in sequence: at a rate in bit/s, in packets/s, or at the one of
-// the two that is slower for the packet. The arithmetic is that of the link emulator's rate server:
-// exact over a busy period, as remainders of rounding to nanoseconds are carried over.
+// Calculates when transmissions of an output port end. The port has a rate in bit/s, a rate in
+// packets/s, or both; with both, the rate at which a packet takes longer applies. The arithmetic is
+// that of the link emulator's rate server. It is exact over a busy period, because remainders of
+// rounding to nanoseconds are carried over to the next packet.
 #pragma once
 
 #include <algorithm>
@@ -15,9 +16,9 @@
 namespace nagi::p4 {
 
 struct Rates {
-  std::optional<Bitrate> bits;           // per second; of the packet's size plus overhead
-  std::optional<std::uint64_t> packets;  // per second
-  nagi::Bytes overhead;                  // framing per packet
+  std::optional<Bitrate> bits;           // bit/s, which count a packet's size plus overhead
+  std::optional<std::uint64_t> packets;  // packets/s
+  nagi::Bytes overhead;                  // bytes per packet, such as framing
   bool operator==(const Rates&) const = default;
 };
 
@@ -37,8 +38,8 @@ class PortServer {
     packets_until_ = packets_.begin(one_packet, at, at == packets_until_);
     return until();
   }
-  /// Change the rates. Return the new end of the transmission in progress, if there is one; its
-  /// overhead does not change.
+  /// Change the rates. Return the new end of the transmission in progress, if there is one. The
+  /// overhead of this transmission does not change.
   Instant change(const Rates& rates, Instant at) {
     overhead_ = rates.overhead;
     is_limited_ = rates.bits || rates.packets;
@@ -46,13 +47,13 @@ class PortServer {
     packets_until_ = packets_.change(of_packets(rates), at);
     return until();
   }
-  /// Return the end of the last transmission.
+  /// Return the end of the last transmission, which may be in the future.
   [[nodiscard]] Instant until() const { return std::max(bits_until_, packets_until_); }
-  /// Return the bytes that the server counts for a packet.
+  /// Return the bytes of a packet that count for the rate: its size plus the overhead.
   [[nodiscard]] nagi::Bytes counted(nagi::Bytes size) const { return size + overhead_; }
 
  private:
-  // The rate in packets is served as a rate in bytes with packets of one byte.
+  // A rate in packets/s is handled as a rate in bytes/s with packets of one byte.
   static constexpr nagi::Bytes one_packet{1};
 
   static model::RateConfig of_bits(const Rates& rates) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Statistics of the packets and bytes that waited: maximum, and mean weighted by time. A packet
-// that leaves at the time of its arrival has not waited.
+// Statistics of the packets and bytes that wait in queues: maximum, and mean over time. A packet
+// that leaves the queue at the time of its arrival does not count.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ struct Depth {
 
 class QueueStatistics {
  public:
-  /// Statistics of an interval.
+  /// The statistics of an interval.
   struct Stretch {
     Depth maximum;
     double mean_packets = 0;
@@ -39,7 +39,7 @@ class QueueStatistics {
     then.before_.add(then.recent_);
     return then.before_.over(at - Instant{});
   }
-  /// Return the statistics from the last call, or from time 0, to `at`.
+  /// Return the statistics from the last call of take(), or from time 0, to `at`.
   Stretch take(Instant at) {
     account_until(at);
     const Stretch stretch = recent_.over(at - taken_at_);
@@ -81,8 +81,8 @@ class QueueStatistics {
   }
 
   Depth now_;
-  Sums before_;
-  Sums recent_;
+  Sums before_;  // until the last take()
+  Sums recent_;  // from then on
   Instant known_until_{};
   Instant taken_at_{};
 };

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A switch that is reached by P4Runtime, as a target of nagi_p4."""
+"""A client for any switch with a P4Runtime server, with the interface nagi_p4.switch.Switch."""
 
 from nagi_p4runtime.client.switch import P4RuntimeSwitch
 

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The connection to a P4Runtime server, by finsy, whose asyncio runs in a thread."""
+"""The connection to a P4Runtime server.
+
+The package finsy implements the protocol with asyncio, whose event loop runs in a thread here.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ from nagi_p4.operations import (
 
 from nagi_p4runtime.protos import p4i, p4r
 
-MAX_UPDATES = 500  # per Write, far below the 4 MiB that a gRPC message may have
+MAX_UPDATES = 500  # per Write, which is then far below gRPC's default limit of 4 MiB
 _CODES = {
     GRPCStatusCode.INVALID_ARGUMENT: INVALID,
     GRPCStatusCode.OUT_OF_RANGE: INVALID,
@@ -40,12 +43,14 @@ _CODES = {
     GRPCStatusCode.UNIMPLEMENTED: UNSUPPORTED,
 }
 _PRIMARY_ELECTION_ID = 10
-_READER_ELECTION_ID = 1  # the smallest
+_READER_ELECTION_ID = 1  # the smallest possible, for clients that only read
 
 Result = TypeVar("Result")
-Update = Any  # what finsy's Switch.write() takes: an entity after one of the operators +, ~, -
+# An argument of finsy's Switch.write(): +entity inserts, ~entity modifies, -entity deletes.
+Update = Any
 
-logging.getLogger("finsy").addHandler(logging.NullHandler())  # its errors are raised, too
+# Do not print finsy's log, because finsy raises its errors as well.
+logging.getLogger("finsy").addHandler(logging.NullHandler())
 
 
 class Connection:
@@ -54,14 +59,15 @@ class Connection:
     Args:
         address: Address of the server: "127.0.0.1:9559" or "unix:PATH".
         device_id: Id of the device.
-        program: The pipeline to set; None leaves the pipeline that runs.
-        p4info: Its P4Info; None reads that of the pipeline that runs.
+        program: File with the pipeline to set; None to use the running pipeline.
+        p4info: File with the P4Info of the pipeline; None to read it from the server.
         is_primary: Whether to become the primary client.
-        timeout_s: How long each call may take, in seconds.
+        timeout_s: Timeout of each call, in seconds.
 
     Raises:
-        OSError: No server answers at `address` within `timeout_s`.
-        Refused: Another client is primary, or the switch refused the pipeline.
+        OSError: No server answers at `address` within `timeout_s`, or a file cannot be read.
+        Refused: Another client is primary, the switch refused the pipeline, there is no running
+            pipeline, or `p4info` is invalid.
     """
 
     def __init__(
@@ -89,16 +95,16 @@ class Connection:
 
     @property
     def finsy_switch(self) -> finsy.Switch:
-        """The switch of finsy, for coroutines that wait() or start_task() run."""
+        """The finsy.Switch of this connection, for coroutines that wait() or start_task() runs."""
         return self._switch
 
     @property
     def p4info(self) -> P4Schema:
-        """The P4Info of the pipeline, as finsy presents it."""
+        """The P4Info of the pipeline, as a schema of finsy."""
         return self._switch.p4info
 
     async def _open(self, program: Path | None, p4info: Path | None, is_primary: bool) -> None:
-        """Connect, become primary if asked to, and set the pipeline if one is given."""
+        """Connect, become primary if `is_primary`, and set the pipeline if `program` is given."""
         info = await self._read_running_p4info() if p4info is None else _read_p4info(p4info)
         config = p4r.ForwardingPipelineConfig(p4info=info)
         _shorten_aliases(info)
@@ -116,8 +122,8 @@ class Connection:
         if is_primary and not self._switch.is_primary:
             await self._leave()
             raise Refused(
-                f"{self._address}: another controller is primary there; end it, or lower its "
-                "election id",
+                f"{self._address}: another controller is the primary client of this server; end "
+                "that controller, or lower its election id",
                 FAILED_PRECONDITION,
             )
         if program is not None:
@@ -129,7 +135,10 @@ class Connection:
                 raise
 
     async def _set_pipeline(self, config: p4r.ForwardingPipelineConfig) -> None:
-        """Set the pipeline. finsy could do so, but would not report why the switch refuses it."""
+        """Set the pipeline.
+
+        finsy has a method for this, which does not report why the switch refuses a pipeline.
+        """
         election_id = self._switch.election_id
         async with P4Client(self._address, wait_for_ready=False) as client:
             await client.request(
@@ -144,7 +153,11 @@ class Connection:
             )
 
     async def _read_running_p4info(self) -> p4i.P4Info:
-        """Return the P4Info of the pipeline that the switch runs."""
+        """Read the P4Info of the running pipeline from the server.
+
+        Raises:
+            Refused: The switch runs no pipeline.
+        """
         async with P4Client(self._address, wait_for_ready=False) as client:
             answer = await client.request(
                 p4r.GetForwardingPipelineConfigRequest(
@@ -154,7 +167,7 @@ class Connection:
             )
         if not answer.config.HasField("p4info"):
             raise Refused(
-                f"{self._address}: the switch runs no pipeline; give it one, with its P4Info",
+                f"{self._address}: the switch runs no pipeline; give a pipeline and its P4Info",
                 FAILED_PRECONDITION,
             )
         info: p4i.P4Info = answer.config.p4info
@@ -192,7 +205,7 @@ class Connection:
     def start_task(self, work: Coroutine[Any, Any, None]) -> None:
         """Run a coroutine in the background until the connection closes.
 
-        Call it from a coroutine of this connection.
+        Call this method only from a coroutine that wait() runs.
         """
         self._tasks.append(self._loop.create_task(work))
 
@@ -201,11 +214,11 @@ class Connection:
 
         Raises:
             Refused: The switch refused a request.
-            OSError: The switch is gone, or did not answer in time.
+            OSError: The connection is closed or lost, or the result takes longer than the timeout.
         """
         if not self._thread.is_alive():
             work.close()
-            raise OSError(f"{self._address}: it has been closed")
+            raise OSError(f"{self._address}: the connection has been closed")
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result(self._timeout_s)
@@ -222,10 +235,12 @@ class Connection:
             raise Refused(str(error), INVALID) from None
 
     def _raise_client_error(self, error: P4ClientError) -> NoReturn:
-        """Raise the OSError or Refused for an error of finsy."""
+        """Raise OSError or Refused for an error of finsy."""
         if error.code in (GRPCStatusCode.UNAVAILABLE, GRPCStatusCode.DEADLINE_EXCEEDED):
             text = error.message or error.code.name
-            raise OSError(f"{self._address}: no P4Runtime server answers there: {text}") from None
+            raise OSError(
+                f"{self._address}: no P4Runtime server answers at this address: {text}"
+            ) from None
         for index, detail in error.details.items():
             text = detail.message or detail.canonical_code.name
             raise Refused(
@@ -235,10 +250,11 @@ class Connection:
         raise Refused(f"{self._address}: {text}", _CODES.get(error.code)) from None
 
     def write(self, updates: Sequence[Update]) -> None:
-        """Write updates, in as many Writes as needed.
+        """Write updates, in Writes of at most MAX_UPDATES updates.
 
         Raises:
-            Refused: An update was refused; the error's `index` says which, if it is known.
+            Refused: An update was refused. `index` of the error is the index of the update in
+                `updates`, or None if it is unknown. Other updates may have been performed.
         """
         for start in range(0, len(updates), MAX_UPDATES):
             try:
@@ -248,7 +264,11 @@ class Connection:
                 raise Refused(str(refused), refused.code, index) from None
 
     def read(self, entity: Any) -> list[Any]:
-        """Read the entities that match one of finsy's entities."""
+        """Read the entities that match a pattern.
+
+        Args:
+            entity: The pattern, an entity of finsy in which missing fields match everything.
+        """
 
         async def read_all() -> list[Any]:
             entities: Any = self._switch.read(entity)  # finsy's overloads do not cover Any
@@ -262,13 +282,14 @@ def _read_p4info(path: Path) -> p4i.P4Info:
         info: p4i.P4Info = text_format.Parse(path.read_text(encoding="utf-8"), p4i.P4Info())
         return info
     except (UnicodeDecodeError, text_format.ParseError) as error:
-        raise Refused(f"{path}: it is no P4Info: {error}", INVALID) from None
+        raise Refused(f"{path}: not a P4Info in text format: {error}", INVALID) from None
 
 
 def _shorten_aliases(info: p4i.P4Info) -> None:
-    """Shorten the aliases of actions that have two dots, which finsy 0.30 does not accept.
+    """Replace dots in the aliases of actions, because finsy 0.30 accepts one dot at most.
 
-    p4c makes such aliases for the actions of a control that is instantiated twice. The names stay.
+    p4c makes aliases with two dots for actions of a control that is instantiated twice. The names
+    of the actions do not change.
     """
     for action in info.actions:
         if action.preamble.alias.count(".") > 1:

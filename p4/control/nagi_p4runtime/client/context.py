@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The context of operations: the connection, and data that P4Runtime leaves to the client."""
+"""The context of operations: the connection, and data that P4Runtime servers do not store."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Entry:
 
     table: str
     match: p4entity.P4TableMatch
-    priority: int
+    priority: int  # as in P4Runtime, where the larger priority wins; 0 in tables without priorities
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,9 @@ class Writes:
 
     Attributes:
         updates: The updates.
-        finish: Called once they are written; returns the operation's answer without "ok".
-        is_prerequisite: Whether they must be written before the next operation is prepared.
+        finish: A function to call once the updates are written. It returns the answer to the
+            operation without "ok".
+        is_prerequisite: Whether the updates must be written before the next operation is prepared.
     """
 
     updates: list[Update]
@@ -39,17 +40,18 @@ class Writes:
 
 
 class ClientContext:
-    """A connection, and data that P4Runtime leaves to the client.
+    """A connection, and data that P4Runtime servers do not store.
 
     Attributes:
         connection: The connection.
-        entries: Entries by handle. P4Runtime has no handles: they are this client's.
-        handles: The handles of entries to come.
-        ids: The ids of members and groups to come.
-        groups: The members of each group, by action profile and group.
-        value_sets: The values of each value set.
-        digests: Digests that have arrived and that nobody has read.
-        is_subscribed: Whether digests are being received.
+        entries: Entries that this client added, by handle. P4Runtime has no handles, so this client
+            assigns them.
+        handles: An iterator over unused handles.
+        ids: An iterator over unused ids of members and groups.
+        groups: Members of each group that this client created, by action profile and group.
+        value_sets: Values of each value set that this client changed, by name.
+        digests: Digests that have arrived and that were not yet returned.
+        is_subscribed: Whether this client has subscribed to digests.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -64,15 +66,15 @@ class ClientContext:
 
 
 def require_object(objects: Any, name: str | None, kind: str) -> Any:
-    """Return an object of the P4Info by its name.
+    """Return the object of the P4Info with a name.
 
     Args:
-        objects: The objects of its kind, in finsy's schema.
+        objects: All objects of one kind, in finsy's schema.
         name: The name.
-        kind: How the error message names the kind, such as "counter".
+        kind: Name of the kind for the error message, such as "counter".
 
     Raises:
-        Refused: There is none.
+        Refused: There is no such object.
     """
     item = objects.get(name)
     if item is None:
@@ -87,17 +89,17 @@ def build_action(
     member: int | None = None,
     group: int | None = None,
 ) -> Any:
-    """Build finsy's action for an entry or member.
+    """Build the finsy object for the action, member or group of an entry.
 
     Args:
         actions: The actions of a table or of the pipeline, in finsy's schema.
         action: Name of the action; None if a member or a group is given.
-        data: Its data, one value per parameter.
+        data: Data of the action, one value per parameter.
         member: A member of the table's action profile, or None.
         group: A group of the table's action selector, or None.
 
     Raises:
-        Refused: There is no such action, or it has other parameters.
+        Refused: There is no such action, or it has another number of parameters.
     """
     if member is not None:
         return p4entity.P4IndirectAction(member_id=member)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operation that returns digests, and the tasks that receive them."""
+"""The operation that returns digests, and tasks that receive digests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from nagi_p4runtime.client.context import ClientContext
 
 
 def read_digests(context: ClientContext) -> Answer:
-    """Return the digests since the last call. The first call subscribes to them."""
+    """Return {"digests": [...]}: the digests since the last call.
+
+    The first call subscribes to all digests, and therefore returns few or none.
+    """
     if not context.is_subscribed and len(context.connection.p4info.digests):
         context.connection.wait(_subscribe(context))
     digests, context.digests = context.digests, []
@@ -21,7 +24,10 @@ def read_digests(context: ClientContext) -> Answer:
 
 
 async def _subscribe(context: ClientContext) -> None:
-    """Ask for all digests, one per list, and start a task per digest that receives them."""
+    """Subscribe to all kinds of digests, with one digest per list.
+
+    Start a task per kind that receives the lists.
+    """
     switch = context.connection.finsy_switch
     for digest in context.connection.p4info.digests:
         await switch.write([+p4entity.P4DigestEntry(digest.name, max_list_size=1)])
@@ -30,7 +36,7 @@ async def _subscribe(context: ClientContext) -> None:
 
 
 async def _receive(context: ClientContext, name: str) -> None:
-    """Store the digests of a name, and acknowledge their lists."""
+    """Receive the digests with a name, store them, and acknowledge their lists."""
     switch = context.connection.finsy_switch
     async for digest_list in switch.read_digests(name):
         context.digests += [{"digest": name, "values": _flatten(data)} for data in digest_list]
@@ -38,7 +44,7 @@ async def _receive(context: ClientContext, name: str) -> None:
 
 
 def _flatten(data: Any) -> list[Any]:
-    """Return the numbers of a digest, in the order of the P4 program."""
+    """Return the numbers in the nested data of a digest, in the order of the P4 program."""
     if isinstance(data, Mapping):
         return [number for member in data.values() for number in _flatten(member)]
     if isinstance(data, tuple | list):

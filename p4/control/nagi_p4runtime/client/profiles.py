@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operations on members and groups of action profiles.
 
-Every function prepares the operation that switch.py maps to it; its parameters are the operation's
-keys. The ids of members and groups are this client's.
+Every function prepares one operation; switch.py maps the names of operations to functions. The
+parameters of a function are the keys of the operation. The numbers of members and groups are ids
+that this client assigns. A group can be changed only by the client that created it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from nagi_p4runtime.client.context import ClientContext, Writes, build_action, r
 def add_member(
     context: ClientContext, profile: str, action: str, data: Sequence[Any] = ()
 ) -> Writes:
-    """Prepare to add a member."""
+    """Prepare to add a member. The answer has its number: {"member": ...}."""
     member = next(context.ids)
     return Writes(
         [+_make_member(context, profile, member, action, data)], lambda: {"member": member}
@@ -29,7 +30,7 @@ def add_member(
 def modify_member(
     context: ClientContext, profile: str, member: int, action: str, data: Sequence[Any] = ()
 ) -> Writes:
-    """Prepare to give a member another action."""
+    """Prepare to change the action of a member."""
     return Writes([~_make_member(context, profile, member, action, data)])
 
 
@@ -49,7 +50,7 @@ def _make_member(
 
 
 def create_group(context: ClientContext, profile: str) -> Writes:
-    """Prepare to create an empty group."""
+    """Prepare to create an empty group. The answer has its number: {"group": ...}."""
     schema = require_object(context.connection.p4info.action_profiles, profile, "action profile")
     group = next(context.ids)
     entity = p4entity.P4ActionProfileGroup(profile, group_id=group, max_size=schema.max_group_size)
@@ -88,14 +89,18 @@ def remove_from_group(context: ClientContext, profile: str, group: int, member: 
 
 
 def _require_group(context: ClientContext, profile: str, group: int) -> list[int]:
-    """Return the members of a group."""
+    """Return the members of a group that this client created.
+
+    Raises:
+        Refused: There is no such group.
+    """
     if (profile, group) not in context.groups:
         raise Refused(f"action profile {profile} has no group {group}", NOT_FOUND)
     return context.groups[profile, group]
 
 
 def _change_group(context: ClientContext, profile: str, group: int, members: list[int]) -> Writes:
-    """Prepare to give a group other members."""
+    """Prepare to replace the members of a group. Every member gets weight 1."""
 
     def finish() -> Answer:
         context.groups[profile, group] = members

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operations on clone sessions and multicast groups.
 
-Every function prepares the operation that switch.py maps to it; its parameters are the operation's
-keys.
+Every function prepares one operation; switch.py maps the names of operations to functions. The
+parameters of a function are the keys of the operation.
 """
 
 from __future__ import annotations
@@ -19,10 +19,15 @@ from nagi_p4runtime.client.context import ClientContext, Writes
 def add_mirror(
     context: ClientContext, session: int, port: int | None = None, group: int | None = None
 ) -> Writes:
-    """Prepare to add a clone context."""
+    """Prepare to add a clone session, whose clones go to a port.
+
+    Raises:
+        Refused: `group` is given, or `port` is missing.
+    """
     if group is not None or port is None:
         raise Refused(
-            "P4Runtime's clone sessions have ports, not multicast groups; give `port`",
+            "a clone session of P4Runtime sends clones to ports, not to a multicast group; give "
+            "`port`",
             UNSUPPORTED,
         )
     return Writes([+p4entity.P4CloneSessionEntry(session, replicas=[port])])
@@ -36,7 +41,13 @@ def delete_mirror(context: ClientContext, session: int) -> Writes:
 def create_multicast(
     context: ClientContext, group: int, copies: Sequence[Mapping[str, Any]]
 ) -> Writes:
-    """Prepare to create a multicast group."""
+    """Prepare to create a multicast group.
+
+    Args:
+        context: The context.
+        group: Number of the group.
+        copies: One dict per replication identifier: "rid", and "ports" that get a copy.
+    """
     replicas = [(port, copy["rid"]) for copy in copies for port in copy["ports"]]
     return Writes([+p4entity.P4MulticastGroupEntry(group, replicas=replicas)])
 

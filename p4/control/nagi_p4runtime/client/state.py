@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operations on counters, registers, meters and value sets.
 
-Every function performs or prepares the operation that switch.py maps to it; its parameters are the
-operation's keys. `table` with `handle`, or with `match` and `priority`, name the direct counter or
-meter of an entry.
+Functions that read return an answer; the others prepare an operation. switch.py maps the names of
+operations to functions. The parameters of a function are the keys of the operation. The direct
+counter or meter of an entry is named by `table` and `handle`, or by `table`, `match` and
+`priority`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,15 @@ def read_counter(
     match: Sequence[Any] | None = None,
     priority: int | None = None,
 ) -> Answer:
-    """Return packets and bytes of a counter at `index`, at all indices, or of an entry."""
+    """Return the counts of a counter, or of the direct counter of an entry.
+
+    Returns:
+        {"counts": [[packets, bytes], ...]} for a counter without `index`, otherwise
+        {"packets": ..., "bytes": ...}.
+
+    Raises:
+        Refused: There is no such counter or entry.
+    """
     if table is not None:
         entry = to_table_entry(context, table, handle, match, priority)
         entities = context.connection.read(p4entity.P4DirectCounterEntry(table_entry=entry))
@@ -40,14 +49,14 @@ def read_counter(
     if table is None and index is None:
         return {"counts": [list(count) for count in counts]}
     if len(counts) != 1:
-        raise Refused("the switch did not return this counter", NOT_FOUND)
+        raise Refused(f"the switch has no counter for {counter or table} here", NOT_FOUND)
     return {"packets": counts[0][0], "bytes": counts[0][1]}
 
 
 def write_counter(
     context: ClientContext, counter: str, index: int, packets: int, bytes: int
 ) -> Writes:
-    """Prepare to set a counter at `index`."""
+    """Prepare to set the counts of a counter at `index`."""
     require_object(context.connection.p4info.counters, counter, "counter")
     data = p4entity.P4CounterData(packet_count=packets, byte_count=bytes)
     return Writes([~p4entity.P4CounterEntry(counter, index=index, data=data)])
@@ -63,7 +72,7 @@ def reset_counter(context: ClientContext, counter: str) -> Writes:
 
 
 def read_register(context: ClientContext, register: str, index: int | None = None) -> Answer:
-    """Return the value of a register at `index`, or all its values."""
+    """Return {"values": [...]}: the value of a register at `index`, or all its values."""
     require_object(context.connection.p4info.registers, register, "register")
     entities = context.connection.read(p4entity.P4RegisterEntry(register, index=index))
     return {"values": [entity.data for entity in entities]}
@@ -94,7 +103,11 @@ def set_meter_rates(
     match: Sequence[Any] | None = None,
     priority: int | None = None,
 ) -> Writes:
-    """Prepare to set the rates of a meter at `index`, at all indices, or of an entry."""
+    """Prepare to set the rates of a meter at `index`, at all indices if None, or of an entry.
+
+    Each rate has "per_us", in packets or bytes per microsecond, and "burst". Without rates, the
+    meter lets all packets pass.
+    """
     config = _make_meter_config(rates)
     if table is not None:
         entry = to_table_entry(context, table, handle, match, priority)
@@ -107,11 +120,11 @@ def set_meter_rates(
 
 
 def _make_meter_config(rates: Sequence[Mapping[str, Any]]) -> p4entity.P4MeterConfig | None:
-    """Make the config for the rates of an operation; None lets all packets pass."""
+    """Convert the rates of an operation to a meter config; return None, for no limit, if empty."""
     if not rates:
         return None
     if len(rates) != 2:
-        raise Refused(f"{len(rates)} rates of a meter; give two, or none", INVALID)
+        raise Refused(f"{len(rates)} rates for a meter; give two rates, or none", INVALID)
     committed, peak = rates
     return p4entity.P4MeterConfig(
         cir=round(committed["per_us"] * _US_PER_S),

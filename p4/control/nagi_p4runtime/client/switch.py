@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A switch that is reached by P4Runtime.
+"""A client for any switch with a P4Runtime server.
 
-It is simple_switch_grpc, Stratum, hardware, or nagi-switch behind `nagi-p4runtime`. The client is
-finsy's.
+Such switches are simple_switch_grpc, Stratum, hardware, and nagi-switch with `nagi-p4runtime`. The
+protocol is implemented by the package finsy.
 
-Limits of P4Runtime, and how operations deal with them:
-- queues and their rates: refused;
-- several operations as one: they are one Write, which goes on after an update that is refused; the
-  error says which that was;
-- handles of entries: they are this client's, and so are the ids of members and groups;
-- counts of packets that queues dropped: not available;
-- the smaller priority wins: in P4Runtime the larger one does, so p becomes MAX_PRIORITY - p.
+How operations deal with the limits of P4Runtime:
+- Operations on queues and their rates are refused.
+- A batch of operations becomes one Write, or few. A Write continues after a refused update; the
+  error gives the index of the refused operation.
+- This client assigns the handles of entries, and the ids of members and groups.
+- Counts of packets that queues dropped are not available.
+- In operations the smaller priority wins, in P4Runtime the larger one: p becomes MAX_PRIORITY - p.
 """
 
 from __future__ import annotations
@@ -33,14 +33,15 @@ class P4RuntimeSwitch(Switch):
     Args:
         address: Address of the P4Runtime server: "127.0.0.1:9559" or "unix:PATH".
         device_id: Id of the device.
-        program: The pipeline to set; None leaves the pipeline that runs.
-        p4info: The P4Info of the same compilation; None reads that of the pipeline that runs.
-        is_primary: Whether to become the primary client; otherwise this client can only read.
-        timeout_s: How long each call may take, in seconds.
+        program: File with the pipeline to set; None to use the running pipeline.
+        p4info: File with the P4Info of the pipeline; None to read it from the server.
+        is_primary: Whether to become the primary client; if False, this client can only read.
+        timeout_s: Timeout of each call, in seconds.
 
     Raises:
-        OSError: No server answers at `address` within `timeout_s`.
-        Refused: Another client is primary, or the switch refused the pipeline.
+        OSError: No server answers at `address` within `timeout_s`, or a file cannot be read.
+        Refused: Another client is primary, the switch refused the pipeline, there is no running
+            pipeline, or `p4info` is invalid.
     """
 
     target = "p4runtime"
@@ -63,9 +64,10 @@ class P4RuntimeSwitch(Switch):
         self._connection.close()
 
     def clear(self) -> None:
-        """Delete all entries, members, groups and sessions of any client, and restore defaults.
+        """Delete all entries, members, groups and clone sessions, and restore default entries.
 
-        finsy's delete_all() leaves some if a pipeline has constant tables.
+        This includes objects that other clients created. finsy's delete_all() cannot be used,
+        because it does not delete all of them if a pipeline has constant tables.
         """
         schema = self._connection.p4info.tables
         entities = [
@@ -104,12 +106,11 @@ class P4RuntimeSwitch(Switch):
         return {"ok": True, **result}
 
     def perform_all(self, operations: Sequence[Operation]) -> list[Answer]:
-        """Perform several operations, in one Write or few.
+        """Perform several operations, in as few Writes as possible.
 
         Raises:
-            Refused: An operation was refused; the error's `index` says which, if it is known.
-            Others may
-                have been performed.
+            Refused: An operation was refused. `index` of the error is its index in `operations`, or
+                None if it is unknown. Other operations may have been performed.
         """
         answers: list[Answer] = []
         unwritten: list[Writes] = []
@@ -146,10 +147,10 @@ class P4RuntimeSwitch(Switch):
         return answers
 
     def _prepare(self, operation: Operation) -> Writes | Answer:
-        """Return the updates that perform an operation, or the answer if there is nothing to write.
+        """Return the updates that perform an operation, or its answer if it only reads.
 
         Raises:
-            Refused: There is no such operation, or one of its values is wrong.
+            Refused: P4Runtime has no such operation, or a key or value of the operation is wrong.
         """
         arguments = dict(operation)
         op = str(arguments.pop("op", None))
@@ -165,7 +166,8 @@ class P4RuntimeSwitch(Switch):
             raise Refused(f"{op}: {error}", INVALID) from None
 
 
-# The function that performs or prepares an operation. Its parameters are the operation's keys.
+# The function that prepares each operation, or performs it if it only reads. The parameters of a
+# function are the keys of the operation.
 _OPERATIONS: dict[str, Callable[..., Writes | Answer]] = {
     "table_add": tables.add_entry,
     "table_modify": tables.modify_entry,
@@ -195,6 +197,6 @@ _OPERATIONS: dict[str, Callable[..., Writes | Answer]] = {
     "digests": digests.read_digests,
 }
 _ALTERNATIVES = {
-    "queue_set": "its queues are set on the switch itself, or use --switch nagi",
-    "batch": "give its operations one by one",
+    "queue_set": "set the queues on the switch itself, or use --switch nagi",
+    "batch": "give the operations of the batch one by one",
 }

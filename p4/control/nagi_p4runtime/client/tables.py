@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operations on tables.
 
-Every function prepares the operation that switch.py maps to it; its parameters are the operation's
-keys. `handle`, or `match` with `priority`, name an entry.
+Every function prepares one operation; switch.py maps the names of operations to functions. The
+parameters of a function are the keys of the operation. An entry is named by `handle`, or by `match`
+and `priority`.
 
 In operations the smaller priority wins, in P4Runtime the larger one: p becomes MAX_PRIORITY - p.
 """
@@ -39,10 +40,13 @@ def add_entry(
     priority: int | None = None,
     timeout_us: int = 0,
 ) -> Writes:
-    """Prepare to add an entry."""
+    """Prepare to add an entry. The answer has its handle: {"handle": ...}.
+
+    The entry performs an action, or refers to a member or a group of an action profile.
+    """
     entry = _make_entry(context, table, match, priority)
     handle = next(context.handles)
-    written = _to_entity(
+    entity = _to_entity(
         entry,
         action=build_action(_require_table(context, table).actions, action, data, member, group),
         idle_timeout_ns=timeout_us * 1000,
@@ -52,7 +56,7 @@ def add_entry(
         context.entries[handle] = entry
         return {"handle": handle}
 
-    return Writes([+written], finish)
+    return Writes([+entity], finish)
 
 
 def modify_entry(
@@ -67,7 +71,10 @@ def modify_entry(
     priority: int | None = None,
     timeout_us: int = 0,
 ) -> Writes:
-    """Prepare to give an entry another action, member or group, and another idle timeout."""
+    """Prepare to change the action, member or group of an entry, and its idle timeout.
+
+    Without `timeout_us`, the entry has no idle timeout afterwards.
+    """
     entry = _find_entry(context, table, handle, match, priority)
     new_action = build_action(_require_table(context, table).actions, action, data, member, group)
     return Writes([~_to_entity(entry, action=new_action, idle_timeout_ns=timeout_us * 1000)])
@@ -91,10 +98,10 @@ def delete_entry(
 
 
 def clear_table(context: ClientContext, table: str) -> Writes:
-    """Prepare to delete all entries of a table."""
+    """Prepare to delete all entries of a table, except constant ones."""
     _require_table(context, table)
-    written = context.connection.read(p4entity.P4TableEntry(table))
-    deletable = [entry for entry in written if not entry.is_default_action and not entry.is_const]
+    entries = context.connection.read(p4entity.P4TableEntry(table))
+    deletable = [entry for entry in entries if not entry.is_default_action and not entry.is_const]
 
     def finish() -> Answer:
         _forget_entries(context, lambda entry: entry.table == table)
@@ -111,7 +118,10 @@ def set_default(
     member: int | None = None,
     group: int | None = None,
 ) -> Writes:
-    """Prepare to set a default entry; without an action, to restore that of the pipeline."""
+    """Prepare to set a default entry.
+
+    Without an action, member or group, the pipeline's own default entry is restored.
+    """
     default = None
     if not (action is None and member is None and group is None):
         default = build_action(_require_table(context, table).actions, action, data, member, group)
@@ -125,10 +135,13 @@ def to_table_entry(
     match: Sequence[Any] | None,
     priority: int | None,
 ) -> p4entity.P4TableEntry:
-    """Return finsy's entity, without an action, for the entry that an operation names.
+    """Return the entry that `match` and `priority`, or `handle`, name.
+
+    Returns:
+        An entity of finsy without an action.
 
     Raises:
-        Refused: The operation names no entry, or `match` is not that of the table.
+        Refused: There is no entry with this handle, or `match` does not fit the table.
     """
     return _to_entity(_find_entry(context, table, handle, match, priority))
 
@@ -154,7 +167,11 @@ def _find_entry(
 def _make_entry(
     context: ClientContext, table: str, match: Sequence[Any], priority: int | None
 ) -> Entry:
-    """Make the entry that has this key."""
+    """Make the entry with a key. The entry need not exist in the switch.
+
+    Raises:
+        Refused: There is no such table, or `match` does not fit it.
+    """
     fields = list(_require_table(context, table).match_fields)
     if len(fields) != len(match):
         raise Refused(f"table {table} has {len(fields)} keys; {len(match)} are given", INVALID)
@@ -183,11 +200,17 @@ def _require_table(context: ClientContext, table: str) -> P4Table:
 
 
 def _to_match_value(field: P4MatchField, element: Any) -> Any:
-    """Convert an element of an operation's "match" to finsy's value; None stands for any value."""
+    """Convert an element of an operation's "match" to a value for finsy.
+
+    Return None, for any value, if the element is None.
+
+    Raises:
+        Refused: The element is None, but the field has match kind exact; or it is no number.
+    """
     kind = field.match_type
     if element is None:
         if kind == P4MatchType.EXACT:
-            raise Refused(f"key {field.name} is exact; give a value", INVALID)
+            raise Refused(f"field {field.name} has match kind exact; give a value", INVALID)
         return None
     if kind == P4MatchType.LPM:
         if isinstance(element, dict):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counters: indexed ones, and direct ones of table entries."""
+"""Counter arrays, and direct counters of table entries."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ from nagi_p4runtime.responses import ReadContext
 def plan_counter(
     context: UpdateContext, plan: Plan, update_type: int, message: p4r.CounterEntry
 ) -> None:
-    """Plan to write one cell of a counter, or all cells."""
+    """Plan to write one cell of a counter, or all cells if the message has no index.
+
+    Without data there is nothing to write.
+    """
     counter = find_by_id(context.info.counters, message.counter_id, "counter")
     require_modify(update_type, counter.name)
     if not message.HasField("data"):
@@ -34,11 +37,11 @@ def plan_counter(
 def plan_direct_counter(
     context: UpdateContext, plan: Plan, update_type: int, message: p4r.DirectCounterEntry
 ) -> None:
-    """Plan to write the direct counter of an entry."""
+    """Plan to write the direct counter of an entry. Without data there is nothing to write."""
     table = find_by_id(context.info.tables, message.table_entry.table_id, "table")
     require_modify(update_type, table.name)
     if not table.has_counter:
-        raise InvalidArgument(f"{table.name}: it has no direct counter")
+        raise InvalidArgument(f"{table.name}: this table has no direct counter")
     key = decode_direct_key(table, message.table_entry)
     if message.HasField("data"):
         plan.add(

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of digests: which digests clients want to receive, and in what lists.
+"""Settings of digests: which digests clients want to receive, and how long their lists may be.
 
-They are no state of the switch: the server's memory has them.
+The settings are stored in the server's memory, because switches have no such state.
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ from nagi_p4runtime.responses import ReadContext
 def plan_digest(
     context: UpdateContext, plan: Plan, update_type: int, message: p4r.DigestEntry
 ) -> None:
-    """Record the settings of a digest, or delete them. There are no operations to plan."""
+    """Store or delete the settings of a digest. The plan gets no operations."""
     digest = find_by_id(context.info.digests, message.digest_id, "digest")
     configs = context.memory.digests
     if update_type == INSERT and digest.id in configs:
-        raise P4Error(Code.ALREADY_EXISTS, f"{digest.name}: it is asked for; MODIFY it")
+        raise P4Error(
+            Code.ALREADY_EXISTS, f"{digest.name}: there is already a DigestEntry; MODIFY it"
+        )
     if update_type != INSERT and digest.id not in configs:
-        raise P4Error(Code.NOT_FOUND, f"{digest.name}: it is not asked for; INSERT it")
+        raise P4Error(Code.NOT_FOUND, f"{digest.name}: there is no DigestEntry; INSERT one")
     if update_type == DELETE:
         context.memory.drop(configs, digest.id)
         return
@@ -35,7 +37,10 @@ def plan_digest(
 
 
 def read_digests(context: ReadContext, request: p4r.DigestEntry) -> None:
-    """Read the settings of a digest, or of all digests that clients asked for."""
+    """Read the settings of a digest, or of all digests if the id is 0.
+
+    Digests without settings are left out.
+    """
     for digest in context.select(context.info.digests, request.digest_id, "digest"):
         config = context.memory.digests.get(digest.id)
         if config is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reading the entries of a table from a switch, for tables and their direct counters and meters."""
+"""Reads entries of tables from a switch, also for direct counters and meters."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from nagi_p4runtime.p4info import Table
 from nagi_p4runtime.protos import p4r
 from nagi_p4runtime.responses import ReadContext
 
-# Entries per operation. While the switch reads them, its packets wait.
+# Entries per operation. The limit is small because packets wait while the switch reads entries.
 _PAGE = 250
 
 
 def count_const_entries(switch: Switch, table: Table) -> int:
-    """Return how many entries the P4 program fixes in a table with priorities, else 0.
+    """Return the number of constant entries that the P4 program declares, for keys.write_key().
 
-    keys.write_key() needs it.
+    Return 0 for tables that have no constant entries or no priorities.
     """
     if not (table.is_const and table.has_priorities):
         return 0
@@ -34,7 +34,7 @@ def count_const_entries(switch: Switch, table: Table) -> int:
 
 
 def find_entry(switch: Switch, table: Table, key: Key) -> dict[str, Any] | None:
-    """Return the switch's entry with a key, or None if there is none."""
+    """Read the entry with a key, as Switch.read_entries() yields it; None if there is none."""
     try:
         for page in switch.read_entries(table.name, **keys.to_operation(key, table)):
             for entry in page:
@@ -48,10 +48,12 @@ def find_entry(switch: Switch, table: Table, key: Key) -> dict[str, Any] | None:
 def read_pages(
     switch: Switch, table: Table, request: p4r.TableEntry
 ) -> Iterable[Sequence[dict[str, Any]]]:
-    """Return the entries of a table that match the key of a request, or all if it has none.
+    """Read the entries of a table with the key of a request; all entries if it has no key.
 
-    Entries come in lists of limited length. If the request has no priority, entries of any priority
-    match.
+    If the request has no priority, entries of all priorities are included.
+
+    Returns:
+        Lists of entries, of limited length, in the form of Switch.read_entries().
     """
     if request.match and not (table.has_priorities and request.priority == 0):
         key = keys.decode_key(table, request)
@@ -74,27 +76,30 @@ class DirectEntry(NamedTuple):
     """An entry of a table with a direct counter or meter."""
 
     table: Table
-    entry: dict[str, Any]  # as the switch returned it
+    entry: dict[str, Any]  # in the form of Switch.read_entries()
     key: Key
-    const_entries: int  # how many entries the P4 program fixes in the table
+    const_entries: int  # see count_const_entries()
 
 
 def read_direct_entries(
     context: ReadContext, request: p4r.TableEntry, tables: Sequence[Table]
 ) -> Iterator[DirectEntry]:
-    """Yield the entries that a request for direct counters or meters asks for.
+    """Yield the entries whose direct counters, or meters, a request asks for.
 
     Args:
         context: The context of the Read.
-        request: The table entry of the request; its table id 0 stands for all tables.
-        tables: The tables that have such a direct counter or meter.
+        request: The table entry in the request. Table id 0 stands for all tables in `tables`, and
+            an entry without a key for all entries of the table.
+        tables: The tables that have a direct counter, or a direct meter.
 
     Raises:
-        P4Error: The table has no such counter or meter, or there is no entry with the key.
+        P4Error: The table is not in `tables`, or there is no entry with the key.
     """
     selected = context.select(context.info.tables, request.table_id, "table")
     if request.table_id and any(table not in tables for table in selected):
-        raise InvalidArgument(f"{selected[0].name}: it has no such direct counter or meter")
+        raise InvalidArgument(
+            f"{selected[0].name}: this table has no direct counter or meter of this kind"
+        )
     tables = [table for table in tables if table in selected]
     if request.is_default_action:
         raise P4Error(
@@ -115,7 +120,7 @@ def decode_direct_key(table: Table, entry: p4r.TableEntry) -> Key:
     """Decode the key of the entry whose direct counter or meter an update changes.
 
     Raises:
-        P4Error: It is the default entry, or the key is not as P4Runtime requires.
+        P4Error: `entry` is a default entry, or its key does not follow the specification.
     """
     if entry.is_default_action:
         raise P4Error(

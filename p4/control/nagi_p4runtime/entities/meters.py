@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Meters: indexed ones, and direct ones of table entries."""
+"""Meter arrays, and direct meters of table entries."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ from nagi_p4runtime.responses import ReadContext
 def plan_meter(
     context: UpdateContext, plan: Plan, update_type: int, message: p4r.MeterEntry
 ) -> None:
-    """Plan to set the rates of one cell of a meter, or of all cells."""
+    """Plan to set the rates of one cell of a meter, or of all cells if the message has no index.
+
+    Without a config, the rates are removed.
+    """
     meter = find_by_id(context.info.meters, message.meter_id, "meter")
     require_modify(update_type, meter.name)
     if message.HasField("counter_data"):
@@ -41,11 +44,11 @@ def plan_meter(
 def plan_direct_meter(
     context: UpdateContext, plan: Plan, update_type: int, message: p4r.DirectMeterEntry
 ) -> None:
-    """Plan to set the rates of an entry's direct meter."""
+    """Plan to set the rates of an entry's direct meter, or to remove them without a config."""
     table = find_by_id(context.info.tables, message.table_entry.table_id, "table")
     require_modify(update_type, table.name)
     if not table.has_meter:
-        raise InvalidArgument(f"{table.name}: it has no direct meter")
+        raise InvalidArgument(f"{table.name}: this table has no direct meter")
     if message.HasField("counter_data"):
         raise make_color_counts_error(table.name)
     key = decode_direct_key(table, message.table_entry)

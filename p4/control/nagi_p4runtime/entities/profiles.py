@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Action profiles and selectors: members, groups, and one-shot action sets of table entries.
+"""Action profiles and selectors: members, groups, and action sets of table entries (one-shots).
 
-A group of a switch contains a member at most once. A member that has weight w in a group is
-therefore w members of the switch.
+A group of a switch contains each member at most once. For a member with weight w in a group, the
+server therefore creates w members of the switch with the same action.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from nagi_p4runtime.plan import DELETE, INSERT, MODIFY, Plan, UpdateContext
 from nagi_p4runtime.protos import p4r
 from nagi_p4runtime.responses import ReadContext
 
-_MAX_MEMBERS = 1 << 16  # per group, the sum of its weights
+_MAX_MEMBERS = 1 << 16  # maximum sum of the weights in a group
 
 WeightedMember = tuple[int, int]  # the client's id of a member, and its weight
 Item = TypeVar("Item")
@@ -28,20 +28,20 @@ def require_item(by_id: Mapping[int, Item], id: int, profile: Profile, kind: str
     """Return the member or group with an id.
 
     Args:
-        by_id: The members or groups of the action profile, by the clients' ids.
+        by_id: The members, or the groups, of the action profile, by the clients' ids.
         id: The client's id.
-        profile: The action profile.
-        kind: "member" or "group".
+        profile: The action profile, for the error message.
+        kind: "member" or "group", for the error message.
 
     Raises:
-        P4Error: There is none.
+        P4Error: There is no such member or group.
     """
     if id not in by_id:
         raise P4Error(Code.NOT_FOUND, f"{profile.name}: there is no {kind} {id}; insert it first")
     return by_id[id]
 
 
-# One-shot action sets: members and a group that clients do not see.
+# Action sets: the server creates members and a group that clients do not see.
 
 
 def add_one_shot(
@@ -51,13 +51,19 @@ def add_one_shot(
     profile: Profile,
     action_set: p4r.ActionProfileActionSet,
 ) -> int:
-    """Plan a group for the action set of an entry, and return the switch's number of the group.
+    """Plan to create a group for the action set of an entry.
+
+    Returns:
+        The switch's number of the group.
 
     Raises:
         P4Error: The action set is wrong, or the action profile has no selector.
     """
     if not profile.has_selector:
-        raise InvalidArgument(f"{profile.name}: it is no selector and takes no action sets")
+        raise InvalidArgument(
+            f"{profile.name}: this action profile has no selector, so it does not support action "
+            "sets"
+        )
     if action_set.action_selection_mode not in (
         p4r.ActionProfileActionSet.DEFAULT_MODE_DETERMINED_BY_ACTION_SELECTOR,
         p4r.ActionProfileActionSet.HASH,
@@ -88,11 +94,11 @@ def add_one_shot(
 
 
 def remove_one_shot(context: UpdateContext, plan: Plan, table: Table, group: int) -> None:
-    """Plan to delete the group, and its members, of an entry's action set.
+    """Plan to delete the group for the action set of an entry, with the members of the group.
 
     Args:
         context: The context of the Write.
-        plan: The plan.
+        plan: The plan to extend.
         table: The table of the entry.
         group: The switch's number of the group.
     """
@@ -129,7 +135,10 @@ def plan_member(
     if not message.HasField("action"):
         raise InvalidArgument(f"{profile.name}: member {id} without an action; give one")
     if memory.one_shots:
-        raise InvalidArgument(f"{profile.name}: entries use it by action sets; it takes no members")
+        raise InvalidArgument(
+            f"{profile.name}: entries have action sets, so there can be no members; use either "
+            "members or action sets"
+        )
     action = actions.to_operation(
         message.action, _find_allowed_actions(context, profile), context.info, profile.name
     )
@@ -149,7 +158,7 @@ def _delete_member(context: UpdateContext, plan: Plan, profile: Profile, id: int
         if any(member_id == id for member_id, _ in group.weights):
             raise P4Error(
                 Code.FAILED_PRECONDITION,
-                f"{profile.name}: member {id} is in group {group_id}; take it out first",
+                f"{profile.name}: member {id} is in group {group_id}; remove it from there first",
             )
     for number in member.numbers:
         plan.add("member_delete", profile=profile.name, member=number)
@@ -158,11 +167,15 @@ def _delete_member(context: UpdateContext, plan: Plan, profile: Profile, id: int
 
 
 def _find_allowed_actions(context: UpdateContext, profile: Profile) -> Mapping[int, Action]:
-    """Return the actions that members of an action profile may have, by id."""
+    """Return the actions that members of an action profile may have, by id.
+
+    Raises:
+        P4Error: No table uses the action profile.
+    """
     for table_id in profile.table_ids:
         if table_id in context.info.tables:
             return context.info.tables[table_id].entry_actions
-    raise InvalidArgument(f"{profile.name}: no table of the P4Info uses it")
+    raise InvalidArgument(f"{profile.name}: no table of the P4Info uses this action profile")
 
 
 def _add_switch_member(
@@ -172,14 +185,14 @@ def _add_switch_member(
     action: Mapping[str, Any],
     owner: int | None,
 ) -> int:
-    """Plan to add a member to the switch, and return its number.
+    """Plan to add a member to the switch, and return the number that the switch will give it.
 
     Args:
         context: The context of the Write.
-        plan: The plan.
+        plan: The plan to extend.
         profile: The action profile.
         action: "action" and "data" of the member.
-        owner: The client's id of the member; None if clients are not to see it.
+        owner: The client's id of the member; None if clients must not see it.
     """
     number = context.memory.allocate(context.memory.get_profile(profile.id).member_numbers, owner)
     plan.add("member_add", profile=profile.name, **action)
@@ -197,7 +210,9 @@ def plan_group(
     """Plan to insert, modify or delete a group."""
     profile = find_by_id(context.info.profiles, message.action_profile_id, "action profile")
     if not profile.has_selector:
-        raise InvalidArgument(f"{profile.name}: it is no selector and has no groups")
+        raise InvalidArgument(
+            f"{profile.name}: this action profile has no selector, so it has no groups"
+        )
     memory = context.memory.get_profile(profile.id)
     id = message.group_id
     if id == 0:
@@ -210,7 +225,10 @@ def plan_group(
         _delete_unneeded_members(context, plan, profile, old.weights)
         return
     if memory.one_shots:
-        raise InvalidArgument(f"{profile.name}: entries use it by action sets; it takes no groups")
+        raise InvalidArgument(
+            f"{profile.name}: entries have action sets, so there can be no groups; use either "
+            "groups or action sets"
+        )
     weights = _decode_group_weights(profile, memory, message)
     if update_type == INSERT:
         if id in memory.groups:
@@ -225,8 +243,8 @@ def plan_group(
     old = require_item(memory.groups, id, profile, "group")
     if message.max_size != old.max_size:
         raise InvalidArgument(
-            f"{profile.name}: group {id} was made with a max_size of {old.max_size}; "
-            "MODIFY cannot change it"
+            f"{profile.name}: group {id} has a max_size of {old.max_size}, which MODIFY cannot "
+            f"change to {message.max_size}"
         )
     _require_size(sum(weight for _, weight in weights), profile, _decode_max_size(message, profile))
     _change_group(context, plan, profile, id, old, weights)
@@ -241,8 +259,8 @@ def _decode_group_weights(
         require_item(memory.members, id, profile, "member")
         if id in weights:
             raise InvalidArgument(
-                f"{profile.name}: member {id} is twice in group {message.group_id}; give it "
-                "a weight"
+                f"{profile.name}: member {id} is twice in group {message.group_id}; list it once, "
+                "with a weight"
             )
         weights[id] = _decode_weight(member, profile, f"member {id}")
     return tuple(weights.items())
@@ -256,9 +274,17 @@ def _change_group(
     old: Group,
     weights: Sequence[WeightedMember],
 ) -> None:
-    """Plan to give a group other members and weights.
+    """Plan to replace the members and weights of a group.
 
-    New members are added before others are removed, so that the group is never empty in between.
+    New members are added before old ones are removed, so that the group is not empty in between.
+
+    Args:
+        context: The context of the Write.
+        plan: The plan to extend.
+        profile: The action selector.
+        id: The client's id of the group.
+        old: The group before the change.
+        weights: Its new members and their weights.
     """
     memory = context.memory.get_profile(profile.id)
     old_weights, new_weights = dict(old.weights), dict(weights)
@@ -277,7 +303,10 @@ def _change_group(
 def _require_numbers(
     context: UpdateContext, plan: Plan, profile: Profile, id: int, weight: int
 ) -> tuple[int, ...]:
-    """Return at least `weight` of the switch's members for a member, adding the missing ones."""
+    """Return the numbers of at least `weight` members of the switch for the member with an id.
+
+    Plan to add those that are missing.
+    """
     memory = context.memory.get_profile(profile.id)
     numbers = memory.members[id].numbers
     if len(numbers) < weight:
@@ -292,7 +321,13 @@ def _require_numbers(
 
 
 def _find_member_action(context: UpdateContext, profile: Profile, number: int) -> Mapping[str, Any]:
-    """Return "action" and "data" of the switch's member with a number."""
+    """Return "action" and "data" of the switch's member with a number.
+
+    The operations that this Write has planned so far are taken into account.
+
+    Raises:
+        P4Error: There is no such member.
+    """
     planned = context.member_actions.get((profile.id, number))
     if planned is not None:
         return planned
@@ -305,17 +340,19 @@ def _find_member_action(context: UpdateContext, profile: Profile, number: int) -
 def _delete_unneeded_members(
     context: UpdateContext, plan: Plan, profile: Profile, weights: Iterable[WeightedMember]
 ) -> None:
-    """Plan to delete the switch's members that no group needs any more.
+    """Plan to delete those of the switch's members that no group needs any more.
+
+    At least one remains for each member of a client.
 
     Args:
         context: The context of the Write.
-        plan: The plan.
+        plan: The plan to extend.
         profile: The action profile.
-        weights: The members whose weight in a group has changed.
+        weights: The members whose weight in a group may have decreased. Their weights are not used.
     """
     memory = context.memory.get_profile(profile.id)
     for id, _ in weights:
-        needed = max(
+        max_weight = max(
             (
                 weight
                 for group in memory.groups.values()
@@ -325,15 +362,24 @@ def _delete_unneeded_members(
             default=1,
         )
         numbers = memory.members[id].numbers
-        for number in numbers[needed:]:
+        for number in numbers[max_weight:]:
             plan.add("member_delete", profile=profile.name, member=number)
             context.memory.free(memory.member_numbers, number)
-        if len(numbers) > needed:
-            context.memory.put(memory.members, id, Member(numbers[:needed]))
+        if len(numbers) > max_weight:
+            context.memory.put(memory.members, id, Member(numbers[:max_weight]))
 
 
 def _decode_weight(message: Any, profile: Profile, name: str) -> int:
-    """Return the weight of a member or action; `name` is for error messages."""
+    """Return the weight of a member of a group, or of an action of an action set.
+
+    Args:
+        message: The member or action.
+        profile: The action selector.
+        name: Name of the member or action, for error messages.
+
+    Raises:
+        P4Error: The weight is wrong, or the message has a watch port.
+    """
     if message.WhichOneof("watch_kind") is not None and (message.watch_port or message.watch):
         raise P4Error(
             Code.UNIMPLEMENTED,
@@ -342,7 +388,10 @@ def _decode_weight(message: Any, profile: Profile, name: str) -> int:
     weight: int = message.weight
     if profile.are_weights_disallowed:
         if weight:
-            raise InvalidArgument(f"{profile.name}: {name} has a weight; this selector has none")
+            raise InvalidArgument(
+                f"{profile.name}: {name} has a weight; leave it out, because this selector does "
+                "not support weights"
+            )
         return 1
     if weight < 1:
         raise InvalidArgument(f"{profile.name}: {name} has a weight of {weight}; give 1 or more")
@@ -360,12 +409,18 @@ def _decode_max_size(message: p4r.ActionProfileGroup, profile: Profile) -> int:
 
 
 def _require_size(size: int, profile: Profile, limit: int) -> None:
-    """Raise P4Error if the sum of a group's weights exceeds the limit; 0 stands for no limit."""
+    """Raise P4Error if a group is too large.
+
+    Args:
+        size: The sum of the weights in the group.
+        profile: The action selector.
+        limit: The maximum sum; 0 stands for the server's own maximum.
+    """
     if size > (limit or _MAX_MEMBERS):
         raise P4Error(
             Code.RESOURCE_EXHAUSTED,
-            f"{profile.name}: a group of {size}, weights counted; it may have "
-            f"{limit or _MAX_MEMBERS}",
+            f"{profile.name}: the weights of a group sum up to {size}; at most "
+            f"{limit or _MAX_MEMBERS} is permitted",
         )
 
 
@@ -373,7 +428,7 @@ def _require_size(size: int, profile: Profile, limit: int) -> None:
 
 
 def adopt_members_and_groups(context: ReadContext, profile: Profile) -> None:
-    """Give ids to the members and groups that another controller has created."""
+    """Give ids to the members and groups of an action profile that other controllers created."""
     memory = context.memory.get_profile(profile.id)
     for member in context.switch.read_members(profile.name):
         memory.adopt_member(member["member"])
@@ -386,12 +441,12 @@ def adopt_members_and_groups(context: ReadContext, profile: Profile) -> None:
 def _count_weights(
     context: ReadContext, profile: Profile, numbers: Iterable[int]
 ) -> dict[int, int]:
-    """Return the weights of a group's members, by the clients' ids.
+    """Return the weights of the members of a group, by the clients' ids of the members.
 
     Args:
         context: The context of the Read.
         profile: The action profile.
-        numbers: The switch's members of the group.
+        numbers: The switch's numbers of the members of the group.
     """
     memory = context.memory.get_profile(profile.id)
     ids = {number: id for id, member in memory.members.items() for number in member.numbers}
@@ -403,7 +458,10 @@ def _count_weights(
 
 
 def read_members(context: ReadContext, request: p4r.ActionProfileMember) -> None:
-    """Read a member, all members of an action profile, or of all action profiles."""
+    """Read one member, all members of an action profile, or all members of all action profiles.
+
+    A member id or profile id of 0 stands for all. Members for action sets are left out.
+    """
     profiles = context.select(context.info.profiles, request.action_profile_id, "action profile")
     for profile in profiles:
         memory = context.memory.get_profile(profile.id)
@@ -424,7 +482,10 @@ def read_members(context: ReadContext, request: p4r.ActionProfileMember) -> None
 
 
 def read_groups(context: ReadContext, request: p4r.ActionProfileGroup) -> None:
-    """Read a group, all groups of an action selector, or of all action selectors."""
+    """Read one group, all groups of an action selector, or all groups of all action selectors.
+
+    A group id or profile id of 0 stands for all. Groups for action sets are left out.
+    """
     profiles = context.select(context.info.profiles, request.action_profile_id, "action profile")
     for profile in profiles:
         if not profile.has_selector:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Registers.
 
-This file is not called registers.py because the agent's bundle leaves out files of that name.
+This file is not called registers.py, because hosts/agent/bundle.py leaves out files of that name.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from nagi_p4runtime.responses import ReadContext
 def plan_register(
     context: UpdateContext, plan: Plan, update_type: int, message: p4r.RegisterEntry
 ) -> None:
-    """Plan to write one cell of a register, or all cells."""
+    """Plan to write one cell of a register, or all cells if the message has no index."""
     register = find_by_id(context.info.registers, message.register_id, "register")
     require_modify(update_type, register.name)
     kind = message.data.WhichOneof("data")
@@ -37,7 +37,7 @@ def plan_register(
         decode = decode_signed if register.is_signed else decode_unsigned
         value = decode(message.data.bitstring, register.bits, register.name)
     else:
-        raise InvalidArgument(f"{register.name}: {kind or 'no value'} is given; give a bitstring")
+        raise InvalidArgument(f"{register.name}: the data is {kind or 'missing'}; give a bitstring")
     for index in list_indices(message, _to_array(register)):
         plan.add(
             "register_write", register=register.name, index=index, value=to_operation_number(value)

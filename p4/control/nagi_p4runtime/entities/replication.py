@@ -12,8 +12,8 @@ from nagi_p4runtime.plan import DELETE, INSERT, MODIFY, Plan, UpdateContext
 from nagi_p4runtime.protos import p4r
 from nagi_p4runtime.responses import ReadContext
 
-# The clones of a session with several replicas go through a multicast group of the server, whose
-# number is the session's plus this. Clients use the numbers below.
+# For a clone session with several replicas, the server creates a multicast group. The number of the
+# group is this number plus that of the session. Numbers below are for clients.
 _CLONE_GROUPS = 1 << 15
 _MAX_PORT = 511
 _MAX_INSTANCE = (1 << 16) - 1
@@ -32,13 +32,18 @@ def plan_replication(
     elif kind == "clone_session_entry":
         _plan_clone_session(context, plan, update_type, message.clone_session_entry)
     else:
-        raise InvalidArgument("a packet replication entry with neither multicast group nor session")
+        raise InvalidArgument(
+            "the packet replication entry is empty; give a multicast group or a clone session"
+        )
 
 
 def _plan_multicast(
     context: UpdateContext, plan: Plan, update_type: int, message: p4r.MulticastGroupEntry
 ) -> None:
-    """Plan to write a multicast group; MODIFY deletes and creates it."""
+    """Plan to insert, modify or delete a multicast group.
+
+    MODIFY deletes the group and creates it again.
+    """
     group = message.multicast_group_id
     name = f"multicast group {group}"
     if not 0 < group < _CLONE_GROUPS:
@@ -59,9 +64,10 @@ def _plan_multicast(
 def _plan_clone_session(
     context: UpdateContext, plan: Plan, update_type: int, message: p4r.CloneSessionEntry
 ) -> None:
-    """Plan to write a clone session; MODIFY deletes and adds it.
+    """Plan to insert, modify or delete a clone session.
 
-    A session with one replica of instance 0 clones to its port, any other to a multicast group.
+    MODIFY deletes the session and adds it again. If a session has only one replica, with instance
+    0, its clones go to the port of the replica. Otherwise they go to a multicast group.
     """
     session = message.session_id
     name = f"clone session {session}"
@@ -71,7 +77,7 @@ def _plan_clone_session(
     if update_type == INSERT and (
         old is not None
         or any(mirror["session"] == session for mirror in context.switch.read_mirrors())
-    ):  # the switch would replace the session that exists
+    ):  # the switch itself would replace the existing session
         raise P4Error(Code.ALREADY_EXISTS, f"there is a {name}; MODIFY it")
     if update_type != INSERT:
         plan.add("mirror_delete", session=session)
@@ -83,12 +89,12 @@ def _plan_clone_session(
     if message.class_of_service:
         raise P4Error(
             Code.UNIMPLEMENTED,
-            f"{name}: a class of service of {message.class_of_service}; v1model has none, "
-            "leave it out",
+            f"{name}: a class of service of {message.class_of_service}; leave it out, because "
+            "v1model has no classes of service",
         )
     if message.packet_length_bytes < 0:
         raise InvalidArgument(
-            f"{name}: packet_length_bytes below 0; give 0, for whole packets, or more"
+            f"{name}: packet_length_bytes is below 0; give 0 for whole packets, or a length"
         )
     operation: dict[str, Any] = {"session": session}
     if message.packet_length_bytes:
@@ -105,7 +111,7 @@ def _plan_clone_session(
 
 
 def _decode_replicas(replicas: Iterable[Any], name: str) -> list[dict[str, Any]]:
-    """Return the "copies" of an operation for replicas; `name` is for error messages."""
+    """Convert replicas to "copies" of an operation; `name` is for error messages."""
     ports: dict[int, list[int]] = {}
     for replica in replicas:
         if replica.backup_replicas:
@@ -138,12 +144,15 @@ def _decode_port(replica: Any, name: str) -> int:
 
 
 def _is_one_port(replicas: Sequence[Any]) -> bool:
-    """Return whether a clone session needs no multicast group."""
+    """Return whether a clone session with these replicas can do without a multicast group."""
     return len(replicas) == 1 and replicas[0].instance == 0
 
 
 def read_replication(context: ReadContext, request: p4r.PacketReplicationEngineEntry) -> None:
-    """Read a multicast group, a clone session, all of a kind, or all of both."""
+    """Read one multicast group or clone session, or all of one kind, or all of both kinds.
+
+    A number of 0 stands for all; a request without a kind stands for both kinds.
+    """
     if not context.rights.can_access(0):
         return
     kind = request.WhichOneof("type")
@@ -157,7 +166,7 @@ def read_replication(context: ReadContext, request: p4r.PacketReplicationEngineE
 
 
 def _read_multicast(context: ReadContext, requested: int) -> None:
-    """Read the multicast group with the requested number, or all if that is 0."""
+    """Read the multicast group with a number, or all groups if the number is 0."""
     for answer in context.switch.read_multicast():
         group = answer["group"]
         if group >= _CLONE_GROUPS or requested not in (0, group):
@@ -175,7 +184,7 @@ def _read_multicast(context: ReadContext, requested: int) -> None:
 
 
 def _read_clone_sessions(context: ReadContext, requested: int) -> None:
-    """Read the clone session with the requested number, or all if that is 0."""
+    """Read the clone session with a number, or all sessions if the number is 0."""
     mirrors = [
         mirror for mirror in context.switch.read_mirrors() if requested in (0, mirror["session"])
     ]
@@ -198,7 +207,7 @@ def _read_clone_sessions(context: ReadContext, requested: int) -> None:
 
 
 def _list_pairs(copies: Iterable[dict[str, Any]]) -> list[tuple[int, int]]:
-    """Return instance and port of each copy that a switch makes, sorted."""
+    """Return instance and port of each copy in "copies" of a switch, sorted."""
     return sorted((copy["rid"], port) for copy in copies for port in copy["ports"])
 
 

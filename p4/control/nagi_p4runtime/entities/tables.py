@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Entries of tables, and their default entries."""
+"""Entries of tables, and default entries."""
 
 from __future__ import annotations
 
@@ -41,11 +41,14 @@ def plan_entry(context: UpdateContext, plan: Plan, update_type: int, entry: p4r.
     if update_type != DELETE:
         _check_entry(table, entry)
     if update_type == INSERT and not table.fields:
-        raise InvalidArgument(f"{table.name}: it has no key; change its default entry")
+        raise InvalidArgument(
+            f"{table.name}: a table without a key has no entries; change its default entry"
+        )
     if table.is_const and (update_type != MODIFY or entry.HasField("action")):
         raise P4Error(
             Code.PERMISSION_DENIED,
-            f"{table.name}: its entries are fixed by the program (const entries)",
+            f"{table.name}: its entries cannot be changed, because the P4 program declares them "
+            "(const entries)",
         )
     key = keys.decode_key(table, entry)
     if update_type == DELETE:
@@ -78,7 +81,7 @@ def plan_entry(context: UpdateContext, plan: Plan, update_type: int, entry: p4r.
 
 
 def _check_entry(table: Table, entry: p4r.TableEntry) -> None:
-    """Raise P4Error if an entry to insert or modify has a field that its table does not support."""
+    """Raise P4Error if a field of an entry cannot be written, or is not supported by the table."""
     if entry.is_const:
         raise InvalidArgument(f"{table.name}: only the server sets is_const; leave it out")
     if entry.HasField("time_since_last_hit"):
@@ -89,13 +92,17 @@ def _check_entry(table: Table, entry: p4r.TableEntry) -> None:
         )
     if entry.idle_timeout_ns and not table.has_timeouts:
         raise InvalidArgument(
-            f"{table.name}: it has no idle timeouts; leave idle_timeout_ns out, or give the "
-            "table support_timeout = true"
+            f"{table.name}: this table has no idle timeouts; leave idle_timeout_ns out, or give "
+            "the table support_timeout = true in the P4 program"
         )
     if entry.HasField("counter_data") and not table.has_counter:
-        raise InvalidArgument(f"{table.name}: it has no direct counter; leave counter_data out")
+        raise InvalidArgument(
+            f"{table.name}: this table has no direct counter; leave counter_data out"
+        )
     if entry.HasField("meter_config") and not table.has_meter:
-        raise InvalidArgument(f"{table.name}: it has no direct meter; leave meter_config out")
+        raise InvalidArgument(
+            f"{table.name}: this table has no direct meter; leave meter_config out"
+        )
     if entry.HasField("meter_counter_data"):
         raise make_color_counts_error(table.name)
 
@@ -103,12 +110,14 @@ def _check_entry(table: Table, entry: p4r.TableEntry) -> None:
 def _plan_default_entry(
     context: UpdateContext, plan: Plan, update_type: int, table: Table, entry: p4r.TableEntry
 ) -> None:
-    """Plan to modify a default entry; without an action, to restore that of the pipeline."""
+    """Plan to modify a default entry. Without an action, restore the pipeline's own default."""
     _check_default_entry(update_type, table, entry)
     operation: Operation = {"table": table.name}
     if entry.HasField("action"):
         if entry.action.WhichOneof("type") != "action":
-            raise InvalidArgument(f"{table.name}: a default entry has an action; give one")
+            raise InvalidArgument(
+                f"{table.name}: a default entry cannot have a member or group; give an action"
+            )
         action = entry.action.action
         if action.action_id not in table.default_actions:
             actions.refuse_scope(action, table.entry_actions, table.name, "entries")
@@ -123,7 +132,7 @@ def _plan_default_entry(
 
 
 def _check_default_entry(update_type: int, table: Table, entry: p4r.TableEntry) -> None:
-    """Raise P4Error if the default entry cannot be written like this."""
+    """Raise P4Error if an update of a default entry is not permitted."""
     if update_type != MODIFY:
         raise InvalidArgument(
             f"{table.name}: {UPDATE_TYPES[update_type]} of the default entry; MODIFY it"
@@ -147,27 +156,35 @@ def _check_default_entry(update_type: int, table: Table, entry: p4r.TableEntry) 
     if table.profile is not None and entry.HasField("action"):
         raise P4Error(
             Code.PERMISSION_DENIED,
-            f"{table.name}: P4Runtime leaves the default entry of a table with an action "
-            "profile as the program has it",
+            f"{table.name}: P4Runtime does not permit a change of the default entry of a table "
+            "with an action profile",
         )
 
 
 def _plan_target(
     context: UpdateContext, plan: Plan, table: Table, action: p4r.TableAction
 ) -> tuple[dict[str, Any], int | None]:
-    """Plan the action, member or group of an entry.
+    """Convert the action of an entry for an operation.
+
+    For an action set, also plan to create a group and its members.
 
     Returns:
-        "action" and "data", "member" or "group" of the operation, and the switch's number of the
-        group that is created for the entry, or None.
+        A dict with "action" and "data", or "member", or "group" of the operation; and the switch's
+        number of the group for an action set, or None.
+
+    Raises:
+        P4Error: The action is wrong, is not permitted, or names a member or group that does not
+            exist.
     """
     kind = action.WhichOneof("type")
     profile = table.profile
     if kind is None:
         raise InvalidArgument(f"{table.name}: an empty action; give one")
     if (kind == "action") != (profile is None):
-        needed = "an action" if profile is None else "a member, a group or an action set"
-        raise InvalidArgument(f"{table.name}: {kind} is given; entries of this table need {needed}")
+        target_kinds = "an action" if profile is None else "a member, a group or an action set"
+        raise InvalidArgument(
+            f"{table.name}: {kind} is given; entries of this table need {target_kinds}"
+        )
     if profile is None:
         if action.action.action_id not in table.entry_actions:
             actions.refuse_scope(
@@ -179,26 +196,35 @@ def _plan_target(
     if kind == "action_profile_action_set":
         if memory.members or memory.groups:
             raise InvalidArgument(
-                f"{profile.name}: it has members or groups; use either those or action sets"
+                f"{profile.name}: there are members or groups, so entries cannot have action sets; "
+                "use either members and groups, or action sets"
             )
         number = add_one_shot(context, plan, table, profile, action.action_profile_action_set)
         return {"group": number}, number
     if memory.one_shots:
         raise InvalidArgument(
-            f"{profile.name}: entries use it by action sets; use either those or members and groups"
+            f"{profile.name}: other entries have action sets; use either action sets, or members "
+            "and groups"
         )
     if kind == "action_profile_member_id":
         id = action.action_profile_member_id
         member = require_item(memory.members, id, profile, "member")
         return {"member": member.numbers[0]}, None
     if not profile.has_selector:
-        raise InvalidArgument(f"{profile.name}: it is no selector and has no groups; give a member")
+        raise InvalidArgument(
+            f"{profile.name}: this action profile has no selector, so it has no groups; give a "
+            "member"
+        )
     group = require_item(memory.groups, action.action_profile_group_id, profile, "group")
     return {"group": group.number}, None
 
 
 def _read_target(context: UpdateContext, table: Table, key: Key) -> dict[str, Any]:
-    """Return "action" and "data", "member" or "group" of an entry that the switch has."""
+    """Read "action" and "data", or "member", or "group" of an entry from the switch.
+
+    Raises:
+        P4Error: There is no such entry.
+    """
     entry = find_entry(context.switch, table, key)
     if entry is None:
         raise P4Error(Code.NOT_FOUND, f"{table.name}: there is no such entry")
@@ -208,7 +234,11 @@ def _read_target(context: UpdateContext, table: Table, key: Key) -> dict[str, An
 def _plan_direct_resources(
     plan: Plan, update_type: int, table: Table, key: Key, entry: p4r.TableEntry
 ) -> None:
-    """Plan to write the direct counter and meter of an entry."""
+    """Plan to write the direct counter and meter of an entry.
+
+    Without counter_data, the counter does not change. Without meter_config, MODIFY removes the
+    rates of the meter.
+    """
     reference = {"table": table.name, **keys.to_operation(key, table)}
     if entry.HasField("counter_data"):
         plan.add("counter_write", **reference, **decode_counts(entry.counter_data, table.name))
@@ -225,7 +255,15 @@ def _store_metadata(
     entry: p4r.TableEntry,
     one_shot: int | None,
 ) -> None:
-    """Store the data of an entry that no switch keeps; the key of a default entry is None."""
+    """Store those fields of an entry that switches do not store: see EntryMetadata.
+
+    Args:
+        context: The context of the Write.
+        table: The table of the entry.
+        key: The key of the entry; None for the default entry.
+        entry: The entry.
+        one_shot: The switch's number of the group for the entry's action set, or None.
+    """
     entries = context.memory.entries
     if entry.metadata or entry.controller_metadata or entry.idle_timeout_ns or one_shot is not None:
         metadata = EntryMetadata(
@@ -237,7 +275,7 @@ def _store_metadata(
 
 
 def _forget_entry(context: UpdateContext, plan: Plan, table: Table, key: Key) -> None:
-    """Drop the metadata of a deleted entry, and plan to delete the group of its action set."""
+    """Delete the metadata of a deleted entry, and plan to delete the group for its action set."""
     old = context.memory.entries.get((table.id, key))
     if old is None:
         return
@@ -247,7 +285,11 @@ def _forget_entry(context: UpdateContext, plan: Plan, table: Table, key: Key) ->
 
 
 def read_entries(context: ReadContext, request: p4r.TableEntry) -> None:
-    """Read an entry, all entries of a table or of all tables, or default entries."""
+    """Read one entry, all entries of a table or of all tables, or default entries.
+
+    The request's priority, metadata and action restrict the entries. Counter, meter and time since
+    the last hit are included only if the request has these fields.
+    """
     if request.HasField("meter_counter_data"):
         raise P4Error(
             Code.UNIMPLEMENTED, "meters do not count by color; leave meter_counter_data out"
@@ -273,7 +315,9 @@ def _check_requested_fields(table: Table, request: p4r.TableEntry) -> None:
         ),
     ):
         if is_requested and not is_supported:
-            raise InvalidArgument(f"{table.name}: it has no {name}; leave it out")
+            raise InvalidArgument(
+                f"{table.name}: entries of this table have no {name}; leave it out"
+            )
 
 
 def _read_table(context: ReadContext, table: Table, request: p4r.TableEntry) -> None:
@@ -327,7 +371,17 @@ def _passes_filter(
     metadata: EntryMetadata,
     const_entries: int,
 ) -> bool:
-    """Return whether an entry has the priority, metadata and action of a request."""
+    """Return whether an entry has the priority, metadata and action that a request requires.
+
+    Args:
+        context: The context of the Read.
+        table: The table of the entry.
+        request: The request; a field that is 0 or missing requires nothing.
+        answer: The entry in the form of Switch.read_entries().
+        key: The key of the entry.
+        metadata: The metadata of the entry.
+        const_entries: See entries.count_const_entries().
+    """
     if request.priority:
         if key.priority is None:
             return False
@@ -342,7 +396,10 @@ def _passes_filter(
         return False
     if request.HasField("action"):
         if request.action.WhichOneof("type") != "action":
-            raise InvalidArgument(f"{table.name}: entries are chosen by action_id only")
+            raise InvalidArgument(
+                f"{table.name}: a Read can select entries by the id of an action only, not by "
+                "member or group"
+            )
         action = find_by_id(context.info.actions, request.action.action.action_id, "action")
         return answer.get("action") == action.name
     return True
@@ -386,7 +443,7 @@ def _write_profile_target(
 
 
 def write_metadata(metadata: EntryMetadata, entry: p4r.TableEntry) -> None:
-    """Write the data of an entry that no switch keeps into a message."""
+    """Write the fields of an entry that switches do not store into a message."""
     entry.metadata = metadata.metadata
     entry.controller_metadata = metadata.controller_metadata
     entry.idle_timeout_ns = metadata.idle_timeout_ns

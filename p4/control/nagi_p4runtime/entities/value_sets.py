@@ -16,13 +16,14 @@ from nagi_p4runtime.responses import ReadContext
 def plan_value_set(
     context: UpdateContext, plan: Plan, update_type: int, message: p4r.ValueSetEntry
 ) -> None:
-    """Plan to replace the values of a value set."""
+    """Plan to replace all values of a value set."""
     value_set = find_by_id(context.info.value_sets, message.value_set_id, "value set")
     require_modify(update_type, value_set.name)
     if len(message.members) > value_set.size:
         raise P4Error(
             Code.RESOURCE_EXHAUSTED,
-            f"{value_set.name}: {len(message.members)} values; it has room for {value_set.size}",
+            f"{value_set.name}: {len(message.members)} values; the value set has room for "
+            f"{value_set.size}",
         )
     values: list[int] = []
     for member in message.members:
@@ -36,22 +37,22 @@ def plan_value_set(
 
 
 def _decode_value(value_set: ValueSet, member: p4r.ValueSetMember) -> int:
-    """Return the number that the fields of a value make, the first in the highest bits."""
+    """Combine the fields of a value to one number, with the first field in the highest bits."""
     number = 0
     values = keys.decode_values(value_set.name, value_set.fields, member.match)
     for field, value in zip(value_set.fields, values, strict=True):
         if not isinstance(value, int):
             raise P4Error(
                 Code.UNIMPLEMENTED,
-                f"{value_set.name}: {field.name} is {field.kind.name.lower()}; value sets have "
-                "exact values here",
+                f"{value_set.name}: {field.name} has match kind {field.kind.name.lower()}; value "
+                "sets support only exact",
             )
         number = number << field.bits | value
     return number
 
 
 def read_value_sets(context: ReadContext, request: p4r.ValueSetEntry) -> None:
-    """Read the values of a value set, or of all value sets."""
+    """Read the values of a value set, or of all value sets if the id is 0."""
     for value_set in context.select(context.info.value_sets, request.value_set_id, "value set"):
         message = context.responses.add_entity().value_set_entry
         message.value_set_id = value_set.id

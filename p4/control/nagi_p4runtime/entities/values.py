@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Conversions and checks that several entities share: indices, counts, rates."""
+"""Conversions and checks of indices, counts and rates, which several entities need."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ from nagi_p4runtime.protos import p4r
 
 
 def require_modify(update_type: int, name: str) -> None:
-    """Raise P4Error if an update of an entity that always exists is no MODIFY.
+    """Raise P4Error if an update is not MODIFY.
+
+    This is for entities that always exist, such as the cells of a register.
 
     Args:
         update_type: INSERT, MODIFY or DELETE.
-        name: How the error message names the entity.
+        name: Name of the entity, for the error message.
     """
     if update_type != MODIFY:
-        raise InvalidArgument(f"{name}: {UPDATE_TYPES[update_type]}; it can be modified only")
+        raise InvalidArgument(f"{name}: {UPDATE_TYPES[update_type]} is not possible; use MODIFY")
 
 
 def list_indices(message: Any, array: Array) -> Iterable[int]:
-    """Return the index of an entity as a list, or all indices of the array if it gives none.
+    """Return the index in a message as a sequence, or all indices of the array if it has none.
 
     Raises:
         P4Error: The array has no such index.
@@ -34,7 +36,7 @@ def list_indices(message: Any, array: Array) -> Iterable[int]:
 
 
 def find_index(message: Any, array: Array) -> int | None:
-    """Return the index of an entity, or None if it gives none.
+    """Return the index in a message, or None if the message has none.
 
     Raises:
         P4Error: The array has no such index.
@@ -45,16 +47,18 @@ def find_index(message: Any, array: Array) -> int | None:
     if index < 0:
         raise InvalidArgument(f"{array.name}: index {index}; give 0 or more")
     if index >= array.size:
-        raise P4Error(Code.OUT_OF_RANGE, f"{array.name}: index {index}; it has {array.size} cells")
+        raise P4Error(
+            Code.OUT_OF_RANGE, f"{array.name}: index {index}; give one below {array.size}"
+        )
     return index
 
 
 def decode_counts(data: p4r.CounterData, name: str) -> dict[str, int]:
-    """Return "packets" and "bytes" of an operation for a counter's data.
+    """Convert the data of a counter to a dict with "packets" and "bytes" of an operation.
 
     Args:
         data: The data.
-        name: How error messages name the counter or table.
+        name: Name of the counter or table, for error messages.
 
     Raises:
         P4Error: A count is negative.
@@ -65,11 +69,14 @@ def decode_counts(data: p4r.CounterData, name: str) -> dict[str, int]:
 
 
 def decode_rates(config: p4r.MeterConfig, name: str) -> list[dict[str, Any]]:
-    """Return the "rates" of an operation, which are per microsecond, for a meter's config.
+    """Convert the config of a meter to "rates" of an operation.
 
     Args:
-        config: The config. Its rates are per second.
-        name: How error messages name the meter or table.
+        config: The config, with rates per second.
+        name: Name of the meter or table, for error messages.
+
+    Returns:
+        The committed rate and the peak rate, per microsecond, as dicts with "per_us" and "burst".
 
     Raises:
         P4Error: v1model's meters do not support the config.
@@ -78,11 +85,12 @@ def decode_rates(config: p4r.MeterConfig, name: str) -> list[dict[str, Any]]:
         raise InvalidArgument(f"{name}: a rate or burst below 0; give 0 or more")
     if config.eburst:
         raise P4Error(
-            Code.UNIMPLEMENTED, f"{name}: eburst; v1model's meters have two rates, leave it out"
+            Code.UNIMPLEMENTED,
+            f"{name}: eburst; leave it out, because v1model's meters have only cir and pir",
         )
     if config.pir < config.cir:
         raise InvalidArgument(
-            f"{name}: pir is {config.pir}, below cir, {config.cir}; give cir or more"
+            f"{name}: pir {config.pir} is below cir {config.cir}; give a pir of cir or more"
         )
     return [
         {"per_us": config.cir / 1e6, "burst": config.cburst},
@@ -91,17 +99,22 @@ def decode_rates(config: p4r.MeterConfig, name: str) -> list[dict[str, Any]]:
 
 
 def write_rates(rates: Sequence[dict[str, Any]], config: p4r.MeterConfig) -> None:
-    """Write the rates that a switch returned, which are per microsecond, into a meter's config."""
+    """Write the rates of a meter into its config.
+
+    Args:
+        rates: The rates, per microsecond, in the form of Switch.read_meter(); at least one.
+        config: The message to fill, with rates per second.
+    """
     committed, peak = rates[0], rates[-1]
     config.cir, config.cburst = round(committed["per_us"] * 1e6), committed["burst"]
     config.pir, config.pburst = round(peak["per_us"] * 1e6), peak["burst"]
 
 
 def make_color_counts_error(name: str) -> P4Error:
-    """Make the error for writing a meter's counters, which v1model does not have.
+    """Make the error for counts per color, which v1model's meters do not have.
 
     Args:
-        name: How the error message names the meter or table.
+        name: Name of the meter or table, for the error message.
     """
     return P4Error(
         Code.UNIMPLEMENTED, f"{name}: meters do not count by color; leave the counter data out"

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fuzzes the input of nagi-switch from people and controllers. The first line is a configuration:
-// it is refused by an InputError, or its queues read back unchanged. The other lines are operations
-// on a switch with edge.p4: each gets an answer, a refused one changes nothing, and packets still
-// pass without an uncounted loss.
+// Fuzzes the configuration and the operations of nagi-switch. The first line is a configuration:
+// either it is refused by an InputError, or its queues can be written and read without a change.
+// The other lines are operations on a switch with edge.p4. Every operation must get an answer, a
+// refused operation must change nothing, and afterwards every packet must still be sent or counted
+// as dropped.
 #include <cstdlib>
 #include <cstring>
 #include <sstream>

@@ -83,7 +83,7 @@ TEST(SwitchConfigFile, KnowsCapturesForReplay) {
   EXPECT_EQ(config.ports[1].out, "o.pcapng");
   EXPECT_THAT(refusal(R"({"number": 1})", "", Medium::captures), HasSubstr("without captures"));
   EXPECT_THAT(refusal(R"({"number": 1, "interface": "p1"})", "", Medium::captures),
-              HasSubstr("works on captures"));
+              HasSubstr("takes packets from captures"));
   EXPECT_THAT(
       refusal(R"({"number": 1, "out": "o"}, {"number": 2, "out": "o"})", "", Medium::captures),
       HasSubstr("o is used twice"));

@@ -106,8 +106,7 @@ TEST_F(LongBatchTest, IsRefusedWhole) {
   EXPECT_THAT(refusal(batch(one + R"(,{"op":"a","op":"b"})")), HasSubstr("key given twice"));
   EXPECT_THAT(refusal(batch(one) + "}"), HasSubstr("not JSON"));
   EXPECT_THAT(refusal(R"({"op":"batch","operations":[)" + one), HasSubstr("not JSON"));
-  EXPECT_THAT(refusal(R"({"op":"show","operations":[)" + one + "]}"),
-              HasSubstr("unknown key operations"));
+  EXPECT_THAT(refusal(R"({"op":"show","operations":[)" + one + "]}"), HasSubstr("has no such key"));
   EXPECT_THAT(refusal(R"({"op":"batch","also":1,"operations":[)" + one + "]}"),
               HasSubstr("unknown key also"));
   EXPECT_THAT(refusal(R"({"op":"batch","operations":[)" + one + R"(],"operations":[]})"),

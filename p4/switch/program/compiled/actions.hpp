@@ -11,6 +11,7 @@
 
 namespace nagi::p4 {
 
+/// What a step of an action does.
 enum class Do : std::uint8_t {
   set_constant,
   set_field,      // both fields have at most 64 bits
@@ -46,9 +47,10 @@ enum class Do : std::uint8_t {
   nothing,
 };
 
+/// A step of an action. Which members it uses depends on `code`.
 struct Step {
   Do code = Do::exit;
-  bool flag = false;                   // changes packet_length; or jumps backwards
+  bool flag = false;                   // add_header: changes packet_length; jumps: jumps backwards
   Field to;                            // field that is set
   Field from;                          // source of copies
   Index a = none, b = none, c = none;  // expressions, or indices of objects
@@ -59,15 +61,15 @@ struct Step {
 struct Parameter {
   std::string name;
   std::uint32_t bits = 0;
-  // `word` counts in the entry's data; one bit wider and signed if the program assigns a negative
-  // value
+  // Its `word` is an index in the data of an entry. If the program assigns a negative value, the
+  // field is signed and one bit wider.
   Field field;
 };
 
 struct Action {
   std::string name;
   std::vector<Parameter> parameters;
-  std::uint32_t words = 0;  // words of data
+  std::uint32_t words = 0;  // number of words for the values of all parameters
   std::vector<Step> steps;
 };
 

@@ -26,11 +26,11 @@ struct CounterArray {
 struct MeterArray {
   std::string name;
   std::uint64_t size = 0;
-  bool bytes = false;
-  std::uint32_t rates = 2;
+  bool bytes = false;       // whether rates count bytes instead of packets
+  std::uint32_t rates = 2;  // number of rates
   bool is_direct = false;
-  Index table = none;
-  Field result;
+  Index table = none;  // table of a direct meter
+  Field result;        // field for the colour of a direct meter
 };
 
 struct CalculationInput {
@@ -40,25 +40,25 @@ struct CalculationInput {
   std::uint32_t bits = 0;
   std::vector<std::uint64_t> value;
 };
-/// The contribution of a word to an internet checksum: its value, shifted to its position in 16-bit
-/// words.
+/// A word of a field in an internet checksum, and the shift to its position in 16-bit words.
 struct SumPart {
   Index word = none;
   std::uint32_t shift = 0;
 };
-/// Successive parts of one header, which count while the header is valid.
+/// Consecutive fields of one header in an internet checksum. They count only if the header is
+/// valid.
 struct SumRun {
-  Index valid = none;
+  Index valid = none;           // word with the validity of the header
   std::vector<SumPart> narrow;  // parts of fields of at most 32 bits
   std::vector<SumPart> wide;
-  Index variable = none;  // instead of the parts: a field of variable length
+  Index variable = none;  // word of a field of variable length, instead of the parts
 };
 struct Calculation {
   std::string name;
   HashFunction function = nullptr;
   std::vector<CalculationInput> inputs;
-  /// The contributions to an internet checksum, if those of each field do not depend on which
-  /// headers are valid. Empty if the bits have to be written out.
+  /// For the fast calculation of an internet checksum. It is possible if the position of each field
+  /// in 16-bit words does not depend on which headers are valid. Otherwise empty.
   std::vector<SumRun> sum;
   std::uint64_t sum_of_constants = 0;
 };

@@ -60,16 +60,16 @@ enum class Op : std::uint8_t {
   stack_element
 };
 
-/// The width of a calculation: 64 or 128 bits, signed, or unbounded.
+/// The width of a calculation: word is 64 bits, twice is 128 bits, both signed; any is unbounded.
 enum class Width : std::uint8_t { word, twice, any };
 
 struct Node {
   Op op = Op::constant;
   Width width = Width::word;    // width of the operation
   Width compare = Width::word;  // width of the operands of comparisons
-  // Whether truth_of() can evaluate the node inline: a comparison of two operands that are unsigned
-  // fields of at most 64 bits or constants, such a field taken as a truth value, or the validity of
-  // a header, whose word is then in `field`.
+  // Whether truth_of() can evaluate the node inline. The node is then a comparison of two operands
+  // that are constants or unsigned fields of at most 64 bits, such a field as a truth value, or the
+  // validity of a header, whose word is in `field`.
   bool is_plain = false;
   Field field;  // for field, parameter, access (relative to the base) and lookahead
   Index a = none, b = none,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Headers of a compiled program, and where their fields lie in a packet.
+// Headers of a compiled program, and the positions of their fields in a packet.
 //
-// A packet's fields lie in 64-bit words. The words of a header, from its base on, are its validity
-// (0 or 1), its offset in the frame, whether a field was written since it was extracted, and its
-// fields: fields of up to 64 bits take one word, wider ones several, the lowest first. A field of
-// variable length takes a word for its length in bits, followed by its bytes as they are in the
-// frame.
+// The fields of a packet are stored in 64-bit words. A header has these words, from its base on:
+// its validity (0 or 1), its offset in the frame, whether a field was written since the header was
+// extracted, and its fields. A field of up to 64 bits takes one word, a wider field several words,
+// the lowest word first. A field of variable length takes a word for its length in bits, followed
+// by its bytes in the order of the frame.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ constexpr Index written_word = 2;  // not 0 if fields differ from the frame
 constexpr Index first_field_word = 3;
 
 struct Field {
-  Index word = 0;           // in a header type: relative to the base; else: index in the packet
+  Index word = 0;           // index in the packet; in a header type, relative to the base
   Index written = 0;        // written_word of its header
   std::uint32_t bits = 0;   // for a field of variable length: the maximum
   std::uint32_t limbs = 1;  // number of 64-bit words
@@ -39,22 +39,23 @@ struct Field {
   }
 };
 
-/// The extraction of a field of at most 64 bits from a header of at least 8 bytes: 8 bytes from
-/// offset `at`, big endian, shifted and masked.
+/// How to extract a field of at most 64 bits from a header of at least 8 bytes: read 8 bytes at
+/// offset `at`, big endian, shift them to the right, and mask them.
 struct Pick {
-  Index word;  // word of the header
+  Index word;  // word of the field, relative to the base
   std::uint32_t at;
   std::uint32_t shift;
   std::uint64_t mask;
 };
 
-/// The part of one word in 8 bytes of a header, whose first byte is in the highest bits: the word
-/// is shifted left or right.
+/// A word that contributes to a Chunk, and the shift to its position there, to the left or to the
+/// right.
 struct WordPart {
   Index word;
   std::uint8_t left, right;
 };
-/// Up to 8 bytes of a header, assembled from words.
+/// Up to 8 consecutive bytes of a header, which are assembled from words. The first byte is in the
+/// highest bits.
 struct Chunk {
   std::uint32_t bytes = 0;  // 8, or fewer at the end
   std::vector<WordPart> parts;
@@ -69,8 +70,8 @@ struct HeaderType {
   std::string name;
   std::vector<std::string> names;  // names of the fields
   std::vector<Field> fields;
-  std::vector<Pick> picks;      // one per field, if the header can be extracted that way
-  std::vector<Chunk> chunks;    // pieces of 8 bytes; empty if a field has variable length
+  std::vector<Pick> picks;      // one per field; empty if fields cannot be extracted that way
+  std::vector<Chunk> chunks;    // all bytes; empty if a field has variable length
   Index variable = none;        // index of the field of variable length
   std::uint32_t bits = 0;       // without the field of variable length
   std::uint32_t words = 0;      // words of one header

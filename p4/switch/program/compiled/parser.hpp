@@ -34,7 +34,7 @@ struct ParserStep {
   Step set;
 };
 
-/// A part of the key that a state selects by: a value, and its size in the key.
+/// A part of the key by which a state selects its transition.
 struct KeyPart {
   Index value = none;  // expression
   Index word = none;   // word of a field of at most 64 bits
@@ -48,10 +48,10 @@ struct Transition {
   Index next = none;
 };
 
-/// The use of a value set by one state: the sizes of the value's parts, and a mask.
+/// The use of a value set by one state.
 struct ValueSetUse {
   Index set = none;
-  std::vector<std::uint32_t> bits;
+  std::vector<std::uint32_t> bits;  // width of each part of the state's key
   std::vector<std::uint64_t> mask;  // empty without a mask
 };
 
@@ -68,7 +68,7 @@ struct ParserState {
 struct ValueSet {
   std::string name;
   std::uint32_t bits = 0;
-  std::uint64_t size = 0;  // 0 without a known limit
+  std::uint64_t size = 0;  // maximum number of values; 0: unlimited
 };
 
 /// A header that the deparser emits.

@@ -33,10 +33,10 @@ struct Table {
   std::uint64_t size = 0;
   std::vector<Index> actions;
   std::vector<Index> next;  // next node by action, parallel to `actions`
-  /// For each action of its action profile the index in `actions`, or empty. The compiler gives the
-  /// same action another number in each table.
+  /// For each action of the table's action profile, its position in `actions`, or `none`. Empty
+  /// without an action profile. The compiler gives the same action another id in each table.
   std::vector<Index> profile_choices;
-  bool by_hit = false;  // the next node depends on hit or miss
+  bool by_hit = false;  // whether the next node depends on hit or miss instead of the action
   Index hit_next = none, miss_next = none, base_next = none;
   Index default_action = none;
   std::vector<std::uint64_t> default_data;
@@ -49,19 +49,19 @@ struct Table {
   bool with_counters = false;
   std::string counter_name;
   Index meter = none;
-  std::uint32_t data_words = 0;  // maximum over the actions
+  std::uint32_t data_words = 0;  // words of data per entry: the maximum over the actions
 };
 
 struct Profile {
   std::string name;
   std::uint64_t size = 0;
-  Index selector = none;  // index of the calculation
+  Index selector = none;  // index of the calculation that selects a member of a group
   std::vector<Index> actions;
 };
 
 struct FlowNode {
-  /// `equal`: a condition that compares a word of the packet with a constant, as most conditions
-  /// do.
+  /// `equal` is a condition that compares a word of the packet with `value`; it is faster than
+  /// `condition`.
   enum class Kind : std::uint8_t { table, condition, equal, action } kind = Kind::table;
   Index index = none;  // index of a table, expression, word or action
   Index yes = none, no = none;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fuzzes the packet path: edge.p4 and the programs in p4/tests/programs, with their entries,
-// process arbitrary bytes. The first byte of an input chooses the program, the second the port. If
-// the second is 128 or more, the third chooses one of the program's recorded packets, and the
-// following pairs of bytes are changes of it: an offset and a value. Otherwise the following bytes
-// are the packet.
+// Fuzzes the processing of packets: edge.p4 and the programs in p4/tests/programs, with their
+// entries, process arbitrary bytes. The first byte of an input selects the program, the second the
+// port. If the second byte is below 128, the following bytes are the packet. Otherwise the third
+// byte selects a recorded packet of the program, and the following pairs of bytes change it: an
+// offset and a new value.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>

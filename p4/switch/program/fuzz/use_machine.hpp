@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Shared by both fuzzers: packets pass a program, and none may be lost without being counted.
+// Functions for both fuzzers: pass packets through a program, and check that the counters have an
+// outcome for every packet.
 #pragma once
 
 #include <algorithm>

@@ -69,7 +69,7 @@ TEST(Control, RefusesWhatDoesNotFit) {
               AllOf(HasSubstr("none: there is no such table"), HasSubstr("exact, lpm")));
   EXPECT_THAT(add("exact", {}, set), HasSubstr("0 key fields; give b (exact)"));
   EXPECT_THAT(add("exact", {Exact{{1, 0}}}, set), HasSubstr("more than 8 bits"));
-  EXPECT_THAT(add("exact", {Any{}}, set), HasSubstr("no value for a field that is matched exact"));
+  EXPECT_THAT(add("exact", {Any{}}, set), HasSubstr("no value for a field of kind exact"));
   EXPECT_THAT(add("exact", {Prefix{{1}, 8}}, set), HasSubstr("a prefix for a field"));
   EXPECT_THAT(add("exact", {Exact{{1}}}, ActionCall{"other", {}}),
               HasSubstr("action other is none"));
@@ -79,7 +79,7 @@ TEST(Control, RefusesWhatDoesNotFit) {
               HasSubstr("set: p0: a value of more than 8 bits"));
   EXPECT_THAT(add("exact", {Exact{{1}}}, Member{0}), HasSubstr("it has no action profile"));
   EXPECT_THAT(add("lpm", {Prefix{{10, 0, 0, 1}, 8}}, set),
-              HasSubstr("bits are set behind the prefix"));
+              HasSubstr("bits are set after the prefix"));
   EXPECT_THAT(add("lpm", {Prefix{{0}, 33}}, set), HasSubstr("a prefix of 33 bits"));
   EXPECT_THAT(add("lpm", {Ternary{{0}, {0}}}, set), HasSubstr("a mask for a field"));
   EXPECT_THAT(add("ternary", {Any{}}, set), HasSubstr("no priority"));
@@ -320,7 +320,7 @@ TEST(Control, TellsOfEntriesThatNobodyHits) {
 TEST(Control, ReplicationIsChecked) {
   Switch machine(everything());
   Control& c = machine.control();
-  EXPECT_THAT(refusal([&] { c.mirror_add(1, {}); }), HasSubstr("it leads nowhere"));
+  EXPECT_THAT(refusal([&] { c.mirror_add(1, {}); }), HasSubstr("it has no destination"));
   EXPECT_THAT(refusal([&] { c.mirror_add(1, {512, {}}); }), HasSubstr("there is no port 512"));
   EXPECT_THAT(refusal([&] { c.mirror_add(0x8000, {1, {}}); }), HasSubstr("not a session"));
   EXPECT_THAT(refusal([&] { c.multicast_create(0, {}); }), HasSubstr("not a group"));

@@ -314,7 +314,7 @@ TEST(Expression, RefusesWhatItDoesNotKnow) {
   EXPECT_THAT(refused(operation("<<", field("h", "d"), field("h", "d"))), "not refused");
   EXPECT_THAT(
       refused(operation(">>", operation("<<", field("h", "d"), field("h", "d")), field("h", "d"))),
-      testing::HasSubstr("mask what is calculated"));
+      testing::HasSubstr("mask the result"));
   Json deep = hex(1);
   for (int i = 0; i < 300; ++i) deep = operation("+", deep, hex(1));
   EXPECT_THAT(refused(deep), testing::HasSubstr("nested too deeply"));
