@@ -18,12 +18,12 @@ from nagi.terminal.progress import Progress
 
 
 def view(directory: Path, out: Path | None, *, opens: bool, json_: bool) -> None:
-    """Write the page of a campaign.
+    """Write the explorer's page of a campaign, and open the page in a browser.
 
     Args:
         directory: The directory of the campaign.
-        out: The directory for the page, or None for the default.
-        opens: Whether to open the page in a browser.
+        out: The directory for the page, or None for `explorer` in the campaign's directory.
+        opens: Whether to open the page in a browser, if there is a display.
         json_: Whether to print JSON.
     """
     campaign_directory = find_campaign(directory)

@@ -79,9 +79,12 @@ def test_a_server_that_is_no_scheduler_is_told(other_server, refusal, monkeypatc
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (["--lab", "netns"], "--dask is for runs in the virtual lab, and --lab netns is another"),
-        (["-i", "lab.yml"], "-i names hosts of the physical lab; leave out one of the two"),
-        (["--jobs", "2"], "a cluster executes one run per worker thread; leave it out"),
+        (
+            ["--lab", "netns"],
+            "--dask is for runs in the virtual lab, and --lab netns chooses an",
+        ),
+        (["-i", "lab.yml"], "-i names hosts of the physical lab; remove one of the two"),
+        (["--jobs", "2"], "a cluster executes one run per worker thread; remove --jobs"),
     ],
 )
 def test_what_it_cannot_be_given_with_is_refused(options, complaint, refusal):

@@ -264,7 +264,7 @@ def test_repeats_are_added_there_too(cluster, tmp_path):
     extra = "until: {metric: agi, halfwidth: 0.001, at_most: 5}\nrepeats: 3\n"
     spec = written(tmp_path, "cubic", extra=extra)
     said = run(spec, tmp_path / "there", "--dask", cluster.address)
-    assert "more runs, because intervals are wider than requested" in said
+    assert "more runs, because confidence intervals are wider than requested" in said
     run(spec, tmp_path / "here")
     ones, others = (tmp_path / name / "runs" for name in ("there", "here"))
     assert {path.name for path in ones.iterdir()} == {path.name for path in others.iterdir()}

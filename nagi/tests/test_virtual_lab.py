@@ -362,7 +362,7 @@ def test_a_full_disk_is_said_and_what_is_done_is_kept(tmp_path, small_disk):
             file.write(bytes(1 << 16))
     said, _ = process.communicate(timeout=100)
     assert process.returncode == 1, said
-    assert "No space left on device; make room, then give the same command again" in said
+    assert "No space left on device; free disk space, then give the same command again" in said
     assert "Traceback" not in said
     filler.unlink()
     assert "3 valid" in run(spec, out)
