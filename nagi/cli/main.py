@@ -136,7 +136,7 @@ COMMANDS = {
         _RESULTS,
         "metrics",
         "print_metrics",
-        "Print what TCP and UDP connections did, from captures of nagi or any other tool.",
+        "Print metrics of TCP and UDP connections, from captures of nagi or any other tool.",
     ),
     "doctor": _Command(
         _LABS,

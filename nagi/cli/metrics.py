@@ -107,7 +107,7 @@ def print_metrics(
                 help="Number of the connection in the table; default: the first row"),
     ] = None,
 ) -> None:  # fmt: skip
-    """Print what TCP and UDP connections did, from captures of nagi or any other tool.
+    """Print metrics of TCP and UDP connections, from captures of nagi or any other tool.
 
     AG (achieved goodput, RFC 2647) is the payload without repeated bytes, divided by the time of
     the transfer. AGI (achieved goodput index) is AG divided by the smallest rate on the path
@@ -294,7 +294,7 @@ def _draw_connection(path: Path, capture: Overview, connection: int | None, tunn
 def _print_overview(capture: Overview, has_title: bool) -> None:
     """Print the tables of one capture, and notes about the tables.
 
-    `has_title` prints the name of the capture first.
+    `has_title`: the name of the capture is printed first.
     """
     if has_title:
         write_line(f"{capture.name}:")

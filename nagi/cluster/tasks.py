@@ -197,7 +197,10 @@ def _reserve_processor() -> Iterator[int]:
 
 
 def _bind_processor(reservation: socket.socket, processors: list[int]) -> int:
-    """Reserve the first free processor by `reservation`. If all are reserved, return any."""
+    """Reserve the first free processor by `reservation`, and return it.
+
+    If other workers have reserved all processors, return one of them.
+    """
     for processor in processors:
         with suppress(OSError):  # another worker has reserved it
             reservation.bind(f"\0nagi-processor-{processor}")

@@ -274,7 +274,7 @@ class _Launch:
         Args:
             selection: All runs of the campaign.
             done_before: The ids of runs that were done when the campaign began.
-            progress: Has the estimated and the measured time.
+            progress: The display of the campaign, which has measured its time.
             share: The share of the processors' time that other programs left to the campaign.
         """
         estimated_s, took_s = progress.compare_estimate()
@@ -372,7 +372,7 @@ def describe_noise(error: TooNoisy, command: list[str], out: Path) -> list[str]:
     A campaign has one lab, so a campaign in virtual time needs another directory.
 
     Args:
-        error: Has the verdicts of the late runs.
+        error: The exception, which has the verdicts of the late runs.
         command: The `nagi run` of the campaign without --lab and --out.
         out: The directory of the campaign.
     """

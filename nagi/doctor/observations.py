@@ -152,7 +152,7 @@ class StageFinding(NamedTuple):
     Attributes:
         hosts: The hosts that the finding is about.
         status: The status.
-        what: The message, which the names of hosts precede in the output.
+        what: The message. The output prints the names of the hosts before it.
         cure: The cure; for `skipped`, the stage that has the reason.
     """
 

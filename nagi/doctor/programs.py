@@ -19,10 +19,10 @@ class ProgramStage(Stage):
     """A stage that checks a program of emulators, which only links of one backend need.
 
     Attributes:
-        needs: Lists the links of the backend that need the program.
+        needs: The needs of the backend, which list the links that need the program.
         program: The name of the program.
-        install: How to install it on this machine.
-        install_there: How to install it on another host.
+        install: The cure that installs the program on this machine.
+        install_there: The cure that installs the program on another host.
     """
 
     needs: Needs
