@@ -125,7 +125,10 @@ def changed(host: str, **variables):
         (lambda cells: cells["bench1"]["hosts"].pop("heron"), "no host is the emulator"),
         (lambda cells: cells["bench1"]["hosts"].pop("carol"), "leads to D, but no host is D"),
         (changed("carol", nagi_node="S"), "alice is already node S of cell bench1"),
-        (changed("carol", nagi_links={}), "the emulator's link radio leads to this host, which has no such"),
+        (
+            changed("carol", nagi_links={}),
+            "the emulator's link radio leads to this host, which has no such",
+        ),
         (
             changed("carol", nagi_links={"radio": "enp2s0", "fibre": "enp3s0"}),
             "link fibre does not lead to the emulator",
