@@ -15,6 +15,7 @@ from nagi.terminal.console import Json
 from nagi.terminal.options import Inventory
 
 _EXAMINATIONS = load_examinations()
+_SUBJECTS = [examination.subject for examination in _EXAMINATIONS.values()]
 
 
 def examine(
@@ -22,8 +23,7 @@ def examine(
         str | None,
         typer.Argument(
             metavar="|".join(_EXAMINATIONS),
-            help=f"Check {', or '.join(each.subject for each in _EXAMINATIONS.values())}, stage by "
-            "stage, instead of this machine",
+            help=f"Check {', or '.join(_SUBJECTS)}, stage by stage, instead of this machine",
             show_default=False,
             autocompletion=lambda: [*_EXAMINATIONS],
         ),

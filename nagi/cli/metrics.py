@@ -317,9 +317,9 @@ def _print_overview(capture: Overview, has_title: bool) -> None:
             "give the receiver's capture"
         )
     if has_interval:
-        first, totals = capture.totals.first_ns, capture.totals
+        first_ns, totals = capture.totals.first_ns, capture.totals
         start_ns, end_ns = (
-            (instant_ns or first) - first for instant_ns in (totals.start_ns, totals.end_ns)
+            (instant_ns or first_ns) - first_ns for instant_ns in (totals.start_ns, totals.end_ns)
         )
         write_line(
             f"measured: from {start_ns / 1e9:.6g} s to {end_ns / 1e9:.6g} s after the capture's "

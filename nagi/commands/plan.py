@@ -42,7 +42,7 @@ from nagi.terminal.selecting import (
 )
 from nagi.terminal.site import Site
 
-_SHOWN = 6  # values of an axis that are shown
+_MAX_VALUES = 6  # values of an axis that are shown
 
 
 def show_plan(
@@ -209,10 +209,10 @@ def _make_axes_table(selection: Selection) -> Table:
     table.add_column("", justify="right")
     table.add_column("values", overflow="fold")
     for axis, values in _list_axis_values(selection).items():
-        shown = values
-        if len(values) > _SHOWN:
-            shown = [*values[: _SHOWN - 2], "...", values[-1]]
-        table.add_row(axis, str(len(values)), ", ".join(shown))
+        shown_values = values
+        if len(values) > _MAX_VALUES:
+            shown_values = [*values[: _MAX_VALUES - 2], "...", values[-1]]
+        table.add_row(axis, str(len(values)), ", ".join(shown_values))
     until, repeats = selection.experiment.until, selection.experiment.repeats
     if until is not None:
         goal = f"until {until.metric} is known to ±{until.halfwidth:g}"
@@ -237,10 +237,10 @@ def _make_flows_table(plans: list[RunPlan]) -> Table:
     for head in ("flow", "path", "base RTT", "bottleneck", "bottleneck queue"):
         table.add_column(head, overflow="fold", no_wrap=head not in ("flow", "path"))
     for name, plans_and_flows in _group_by_flow(plans).items():
-        first = plans_and_flows[0][1]
+        first_plan, first_flow = plans_and_flows[0]
         table.add_row(
-            f"{name} (background)" if first.background else name,
-            _describe_path(*plans_and_flows[0]),
+            f"{name} (background)" if first_flow.background else name,
+            _describe_path(first_plan, first_flow),
             _format_span([round(flow.base_rtt_s * 1e9) for _, flow in plans_and_flows], Duration),
             _format_span([flow.bottleneck_bps for _, flow in plans_and_flows], Bitrate),
             _describe_queues([_get_bottleneck_queue(plan, flow) for plan, flow in plans_and_flows]),
@@ -260,7 +260,9 @@ def _make_media_table(plans: list[RunPlan]) -> Table:
     for name, media in media_by_name.items():
         counts = [len(medium.stations) for medium in media]
         neighbour_counts = [
-            len(others) for medium in _list_distinct(media) for others in medium.in_reach().values()
+            len(neighbours)
+            for medium in _list_distinct(media)
+            for neighbours in medium.in_reach().values()
         ]
         table.add_row(
             name,

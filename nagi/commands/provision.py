@@ -208,9 +208,10 @@ def _print_and_exit(
         console = get_text_console(json_)
         console.print(_make_table(outcome, is_check))
         console.print()
-        failed = [host for host in outcome.hosts.values() if host.status != "ok"]
-        if failed:
-            summary = f"not done on {len(failed)} of {format_count(len(outcome.hosts), 'host')}"
+        failed_hosts = [host for host in outcome.hosts.values() if host.status != "ok"]
+        if failed_hosts:
+            hosts_text = format_count(len(outcome.hosts), "host")
+            summary = f"not done on {len(failed_hosts)} of {hosts_text}"
         else:
             summary = f"{format_count(len(outcome.hosts), 'host')} {done}"
         console.print(Text(summary, _STYLES["ok" if outcome.ok else "failed"]))

@@ -267,7 +267,11 @@ class _Launch:
         return verdicts
 
     def _store_pace(
-        self, selection: Selection, done_before: set[str], progress: Progress, share: float
+        self,
+        selection: Selection,
+        done_before: set[str],
+        progress: Progress,
+        processor_share: float,
     ) -> None:
         """Store the pace of this campaign (estimated and measured time and disk) for estimates.
 
@@ -275,7 +279,7 @@ class _Launch:
             selection: All runs of the campaign.
             done_before: The ids of runs that were done when the campaign began.
             progress: The display of the campaign, which has measured its time.
-            share: The share of the processors' time that other programs left to the campaign.
+            processor_share: The share of processor time that other programs left to the campaign.
         """
         estimated_s, took_s = progress.compare_estimate()
         new_plans = [
@@ -283,16 +287,18 @@ class _Launch:
             for plan in selection.plans
             if plan.run_id not in done_before and not self.directory.needs_run(plan)
         ]
-        estimated = sum(estimate_size(plan, selection.experiment.keep).kept for plan in new_plans)
-        kept = count_bytes_of_runs(self.directory.runs / plan.run_id for plan in new_plans)
-        first = selection.plans[0]  # all runs of a campaign are of one kind
+        keep = selection.experiment.keep
+        estimated_bytes = sum(estimate_size(plan, keep).kept for plan in new_plans)
+        kept_bytes = count_bytes_of_runs(self.directory.runs / plan.run_id for plan in new_plans)
+        any_plan = selection.plans[0]  # one pace is stored for all runs of a campaign
         new_pace = pace.Pace(
-            estimated_s=estimated_s / self._paces.find_time_ratio(first),
-            took_s=took_s * share,
-            estimated_bytes=estimated,
-            kept_bytes=kept,
+            # The estimate without the ratio of earlier campaigns, with which it was multiplied.
+            estimated_s=estimated_s / self._paces.find_time_ratio(any_plan),
+            took_s=took_s * processor_share,
+            estimated_bytes=estimated_bytes,
+            kept_bytes=kept_bytes,
         )
-        pace.record_pace(first, new_pace)
+        pace.record_pace(any_plan, new_pace)
 
     def _announce(self, selection: Selection, done_before: set[str]) -> None:
         """Print the number of runs, the directory of results, and the time and disk needed."""
@@ -300,17 +306,16 @@ class _Launch:
         pending = [plan for plan in plans if plan.run_id not in done_before]
         concurrent_runs = self.jobs if self.cluster is None else 0
         keep, lab = selection.experiment.keep, self.labs.name
-        needed = estimate_disk(pending, keep, concurrent_runs, lab, self._paces)
+        needed_disk = estimate_disk(pending, keep, concurrent_runs, lab, self._paces)
         at_least = "at least " if selection.experiment.until else ""
         time_s = estimate_time(pending, self.jobs, lab, self._paces)
         time = f"{at_least}about {format_time(time_s)}"
-        place = f"{self.jobs} side by side"
+        parallelism = f"{self.jobs} side by side"
         if self.cluster is not None:
-            place = f"on {self.cluster.describe_workers()} of {self.cluster.address}"
+            parallelism = f"on {self.cluster.describe_workers()} of {self.cluster.address}"
         lines = [
             f"{self.name}: {at_least}{format_count(len(plans), 'run')} in the {self.labs.name} "
-            "lab, "
-            f"{place}",
+            f"lab, {parallelism}",
             f"results: {directory.out}",
         ]
         if self.cluster is not None and (dashboard := self.cluster.dashboard):
@@ -319,7 +324,7 @@ class _Launch:
             lines.append(f"done before: {done}; only runs that are not valid are executed again")
         if pending:
             lines.append(
-                f"to run: {len(pending)}; {time}; disk: about {needed.describe()}, "
+                f"to run: {len(pending)}; {time}; disk: about {needed_disk.describe()}, "
                 f"{format_bytes(read_free_disk(directory.out))} free"
             )
         for line in lines:

@@ -109,17 +109,17 @@ def _print_facts(facts: dict[str, str]) -> None:
 def _print_runs(status: CampaignStatus, all_: bool) -> None:
     """Print one line per run, of all runs or of the first invalid and failed runs."""
     not_valid = [run for run in status.runs if run.state in ("invalid", "failed")]
-    shown = status.runs if all_ else not_valid[:_SHOWN]
-    if not shown:
+    shown_runs = status.runs if all_ else not_valid[:_SHOWN]
+    if not shown_runs:
         return
     write_line("")
-    for run in shown:
+    for run in shown_runs:
         repeat = f", repeat {run.run.repeat + 1}" if run.run.repeat else ""
         tries = f" after {run.attempts} tries" if run.attempts > 1 else ""
         reasons = f": {'; '.join(run.reasons)}" if run.reasons else ""
         point = ", ".join(run.run.point.values())
         write_line(f"{run.run.run_id}  {run.state:7}  {point}{repeat}{tries}{reasons}")
-    if (further := len(not_valid) - len(shown)) > 0:
+    if (further := len(not_valid) - len(shown_runs)) > 0:
         write_line(f"and {further} more: --all")
 
 
@@ -210,7 +210,7 @@ def _print_check(status: CampaignStatus, run_name: str | None, name: str, json_:
             {
                 "run": run,
                 "check": check.model_dump(mode="json"),
-                "places": [{"at": place, "value": value} for value, place in rechecked.values],
+                "places": [{"at": subject, "value": value} for value, subject in rechecked.values],
                 "witnesses": None
                 if witnesses is None
                 else json.loads(witnesses.to_json(orient="records")),
@@ -225,11 +225,11 @@ def _print_check(status: CampaignStatus, run_name: str | None, name: str, json_:
             "measured": f"{value}, limit {check.limit:g}: {'ok' if check.ok else 'not ok'}",
         }
     )
-    table_of_places = _make_table("at", "value", "unit")
-    for place_value, place in rechecked.values[:_SHOWN]:
-        table_of_places.add_row(place, f"{place_value:.6g}", check.unit)
+    values_table = _make_table("at", "value", "unit")
+    for measured_value, subject in rechecked.values[:_SHOWN]:
+        values_table.add_row(subject, f"{measured_value:.6g}", check.unit)
     out_console.print()
-    out_console.print(table_of_places)
+    out_console.print(values_table)
     _print_more(len(rechecked.values))
     out_console.print()
     if witnesses is None:

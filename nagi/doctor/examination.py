@@ -239,7 +239,7 @@ def _plan_idle_medium(
     """Plan a medium on which all stations receive each other."""
     phy: PhyName = "802.11g"
     slowest, fastest = load_phys()[phy].rates_bps[0], load_phys()[phy].rates_bps[-1]
-    others = [[node != other for other in nodes] for node in nodes]
+    all_others = [[node != other for other in nodes] for node in nodes]
     return MediumPlan(
         name=name,
         id=number,
@@ -256,7 +256,7 @@ def _plan_idle_medium(
         resets_nav=True,
         eifs_after="frames",
         monitor=None,
-        reach=MatrixReach(decodes=others, senses=others, interferes=others),
+        reach=MatrixReach(decodes=all_others, senses=all_others, interferes=all_others),
         stations=[
             StationPlan(node=node, address=address, mac=make_mac_address(number, index))
             for index, (node, address) in enumerate(zip(nodes, addresses, strict=True))
@@ -292,14 +292,14 @@ def _try_links(plan: RunPlan, batches: Batches) -> _Trial:
     io: dict[str, str] = {}
     for host, output in _list_outputs(results, "Ask nagi-link"):
         node_of_interface = {
-            interface: end.node
+            interface: link_end.node
             for link in plan.links
-            for interface, end in zip(
+            for interface, link_end in zip(
                 placements[host].interfaces[link.name], link.ends, strict=True
             )
         }
-        account = Links.model_validate_json(output)
-        ports_of_links = [(link.name, port) for link in account.links for port in (link.a, link.b)]
+        links = Links.model_validate_json(output).links  # nagi-link's counters
+        ports_of_links = [(link.name, port) for link in links for port in (link.a, link.b)]
         ports[host] = [
             PortReading(
                 link=link,

@@ -13,7 +13,7 @@ from nagi_contracts.units import format_bytes, format_time
 
 from nagi.doctor.observations import Observations, StageFinding
 
-BUSY = 0.2  # largest share of all processors' time that other programs may use
+MAX_BUSY_SHARE = 0.2  # of all processors' time, which other programs may use
 MIN_FREE_BYTES = 10**9  # on hosts that are checked without an experiment
 
 
@@ -44,9 +44,9 @@ def _cure_capture(error: str) -> str:
 def check_processors(observations: Observations) -> Iterator[StageFinding]:
     """Check that other programs do not keep the processors of hosts busy."""
     for host, inspection in observations.list_inspected():
-        share = inspection.processors_busy
-        busy = f"{100 * share:.0f} % busy"
-        if share <= BUSY:
+        busy_share = inspection.processors_busy
+        busy = f"{100 * busy_share:.0f} % busy"
+        if busy_share <= MAX_BUSY_SHARE:
             yield StageFinding([host], "ok", busy)
         else:
             cure = "end the programs that keep them busy (see `top` there), or wait"
@@ -56,16 +56,16 @@ def check_processors(observations: Observations) -> Iterator[StageFinding]:
 
 def check_disks(observations: Observations) -> Iterator[StageFinding]:
     """Check that each host has space for records."""
-    needed = observations.needs.free_bytes if observations.needs else None
+    needed_bytes = observations.needs.free_bytes if observations.needs else None
     cure = "free disk space"
     if not observations.is_local:
         cure = "free disk space there, or name another `nagi_spool`"
     for host, inspection in observations.list_inspected():
         free = format_bytes(inspection.free_bytes)
-        if needed is not None and inspection.free_bytes < needed:
-            message = f"{free} are free for records, and {format_bytes(needed)} are needed"
+        if needed_bytes is not None and inspection.free_bytes < needed_bytes:
+            message = f"{free} are free for records, and {format_bytes(needed_bytes)} are needed"
             yield StageFinding([host], "failure", message, cure)
-        elif needed is None and inspection.free_bytes < MIN_FREE_BYTES:
+        elif needed_bytes is None and inspection.free_bytes < MIN_FREE_BYTES:
             message = f"only {free} are free for records"
             yield StageFinding(
                 [host], "warning", message, f"{cure}; `nagi plan` shows what runs need"

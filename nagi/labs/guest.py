@@ -258,8 +258,7 @@ def require_machine(filter_: Path | None = None, free_mib: int | None = None) ->
     require_sandbox(filter_)
     if shutil.which("taskset") is None:
         raise refuse("the virtual lab needs taskset", "install it: `apt-get install util-linux`")
-    free = read_free_memory_mib() if free_mib is None else free_mib
-    require_memory(NEEDED_MIB, free)
+    require_memory(NEEDED_MIB, read_free_memory_mib() if free_mib is None else free_mib)
 
 
 def choose_memory_mib(nodes: int) -> int:
@@ -272,13 +271,14 @@ def estimate_memory_mib(nodes: int) -> int:
     return NEEDED_MIB + _NODE_MIB * max(0, nodes - _FEW_NODES)
 
 
-def require_memory(needed: int, free: int) -> None:
-    """Raise InputError if less memory is free than a guest needs, both in MiB."""
-    if free < needed:
-        nodes = _FEW_NODES + max(0, free - NEEDED_MIB) // _NODE_MIB
-        fewer = f", or plan {nodes} nodes or fewer" if needed > NEEDED_MIB else ""
+def require_memory(needed_mib: int, free_mib: int) -> None:
+    """Raise InputError if less memory is free than a guest needs."""
+    if free_mib < needed_mib:
+        nodes = _FEW_NODES + max(0, free_mib - NEEDED_MIB) // _NODE_MIB
+        fewer = f", or plan {nodes} nodes or fewer" if needed_mib > NEEDED_MIB else ""
         raise refuse(
-            f"a guest of the virtual lab needs {needed} MB of memory, and {free} MB are free",
+            f"a guest of the virtual lab needs {needed_mib} MB of memory, and {free_mib} MB "
+            "are free",
             f"end other programs{fewer}",
         )
 

@@ -46,9 +46,9 @@ def check_availability(scheme: Scheme) -> Availability:
     except InputError as error:
         return Availability(False, error.problems[0].what, error.problems[0].cure)
     if scheme.kernel is not None:
-        present = scheme.congestion_control in kernel.congestion_controls
-        result = schemes.check_kernel_control(scheme, kernel.release, present)
-        if not present:
+        is_present = scheme.congestion_control in kernel.congestion_controls
+        result = schemes.check_kernel_control(scheme, kernel.release, is_present)
+        if not is_present:
             return replace(result, cure=_IN_NETNS)
     parts = [scheme] if scheme.receiver is None else [scheme, scheme.receiver]
     try:

@@ -270,10 +270,10 @@ class Progress:
             point = ", ".join(plan.point.values())
             repeat = f", repeat {plan.repeat + 1}" if plan.repeat else ""
             attempt = self._tried[plan.run_id]
-            again = f", attempt {attempt} of {self._tries}" if attempt > 1 else ""
+            attempt_text = f", attempt {attempt} of {self._tries}" if attempt > 1 else ""
             reasons = f": {'; '.join(verdict.reasons)}" if verdict.reasons else ""
             self._print(
-                f"[{self._done}/{self._at_least}{self._total}] {point}{repeat}{again}: "
+                f"[{self._done}/{self._at_least}{self._total}] {point}{repeat}{attempt_text}: "
                 f"{verdict.status}{reasons}"
             )
             for sentence in noise.describe_explanations(verdict):
@@ -321,14 +321,14 @@ class Progress:
         self._done = len(self._done_ids)
 
     def _describe_tried(self) -> str:
-        first = len(self._pending) - len(self._retried)
-        if first:
-            return f"{self._done} of {self._at_least}{self._total} runs tried, {first} not yet"
+        untried = len(self._pending) - len(self._retried)
+        if untried:
+            return f"{self._done} of {self._at_least}{self._total} runs tried, {untried} not yet"
         return f"{self._done} of {self._at_least}{self._total} runs tried"
 
     def _describe_retries(self) -> str:
-        waiting = [run_id for run_id in self._retried if run_id in self._pending]
-        attempt = 1 + max((self._tried[run_id] for run_id in waiting), default=1)
+        pending_retries = [run_id for run_id in self._retried if run_id in self._pending]
+        attempt = 1 + max((self._tried[run_id] for run_id in pending_retries), default=1)
         runs = format_count(len(self._retried), "run")
         return f"trying {runs} again (attempt {attempt} of {self._tries})"
 

@@ -272,8 +272,8 @@ def list_lacking_links(selection: Selection) -> list[tuple[list[str], Problem]]:
     problems = []
     for name, needs in selection.lacking_needs.items():
         availability, users = selection.lacking[name], needs.list_users(selection.plans)
-        first = next(plan for plan in selection.plans if needs.list_users([plan]))
-        point = next(point for point in selection.points if point.values == first.point)
+        first_plan = next(plan for plan in selection.plans if needs.list_users([plan]))
+        point = next(point for point in selection.points if point.values == first_plan.point)
         message = f"{needs.describe(users)}: {availability.reason}"
         problem = point.document.problem(
             ("links", users[0], "emulator"), message, availability.cure
