@@ -64,7 +64,7 @@ COMMANDS = {
         _EXPERIMENTS,
         "run",
         "run",
-        "Run an experiment, print its results and write a report; the same command continues it.",
+        "Run an experiment, print its results and write a report; repeat the command to continue.",
     ),
     "schemes": _Command(
         _EXPERIMENTS,
@@ -219,7 +219,7 @@ def make_app() -> typer.Typer:
         add_completion=True,
         pretty_exceptions_enable=False,
         rich_markup_mode="rich",
-        help="Measure how much of what a path could carry a TCP scheme achieves.",
+        help="Measure the goodput that TCP schemes achieve, compared with the path's capacity.",
         epilog="Exit status: 0 done; 1 runs failed or are invalid; 2 input refused; 130 "
         "interrupted. With --json a command prints one JSON object on standard output and all "
         "other text on standard error; names are in snake_case with their unit at the end (_s, "

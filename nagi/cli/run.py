@@ -78,7 +78,7 @@ def run(
     ] = False,
     json_: Json = False,
 ) -> None:
-    """Run an experiment, print its results and write a report; the same command continues it."""
+    """Run an experiment, print its results and write a report; repeat the command to continue."""
     from nagi.commands.run import execute
     from nagi.terminal.selecting import RequestedExperiment
 

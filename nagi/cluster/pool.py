@@ -142,27 +142,28 @@ class Cluster:
         while True:
             self._poll()
             waited_s = time.monotonic() - started_s
-            new = self._registry.list_workers(WorkerState.NEW)
-            if self._registry.list_workers() and not new:
+            unexamined = self._registry.list_workers(WorkerState.NEW)
+            if self._registry.list_workers() and not unexamined:
                 break
+            unexamined_text = format_count(len(unexamined), "worker")
             if waited_s > _ANSWERED_TIMEOUT_S and self._list_ready():
-                self.notify(f"{format_count(len(new), 'worker')} not used yet: no answer")
+                self.notify(f"{unexamined_text} not used yet, for lack of an answer")
                 break
-            limit_s = max(self._timeout_s, _BUSY_TIMEOUT_S) if new else self._timeout_s
-            longer = "to wait longer, set DASK_NAGI__WAIT_FOR_WORKERS, such as 10min"
-            if waited_s > limit_s and new:
+            limit_s = max(self._timeout_s, _BUSY_TIMEOUT_S) if unexamined else self._timeout_s
+            wait_longer = "to wait longer, set DASK_NAGI__WAIT_FOR_WORKERS, for example to 10min"
+            if waited_s > limit_s and unexamined:
                 raise refuse(
-                    f"{format_count(len(new), 'worker')} of {self.address} did not answer in "
-                    f"{limit_s:.0f} s, perhaps because of other work",
-                    f"give the same command when the workers are idle; {longer}",
+                    f"{unexamined_text} of {self.address} did not answer in {limit_s:.0f} s, "
+                    "perhaps because of other work",
+                    f"give the same command when the workers are idle; {wait_longer}",
                 )
             if waited_s > limit_s:
                 raise refuse(
                     f"no worker has connected to {self.address} in {limit_s:.0f} s",
-                    f"start one: {_make_worker_command(self.address)}; {longer}",
+                    f"start one: {_make_worker_command(self.address)}; {wait_longer}",
                 )
-            if not is_notified and (not new or waited_s > _ANSWERED_TIMEOUT_S):
-                missing = "answers of workers" if new else "workers"
+            if not is_notified and (not unexamined or waited_s > _ANSWERED_TIMEOUT_S):
+                missing = "answers of workers" if unexamined else "workers"
                 self.notify(f"waiting up to {limit_s:.0f} s for {missing} of {self.address}")
                 is_notified = True
         if not self._list_ready():

@@ -387,7 +387,7 @@ def describe_noise(error: TooNoisy, command: list[str], out: Path) -> list[str]:
     try:
         require_guest_support()
     except InputError as missing:
-        condition = f" (first: {missing})"
+        condition = f" (first repair this: {missing})"
     return [
         f"nagi: this machine is too busy for runs in real time: {error}",
         *noise.summarise(error.late),

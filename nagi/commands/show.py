@@ -262,7 +262,7 @@ def _find_run(status: CampaignStatus, run_name: str) -> tuple[str, RunStatus]:
     Raises:
         InputError: There is no such run, or several.
     """
-    # The number of an earlier try must be complete.
+    # An id may be shortened, but not the suffix `.invalid-N` of an earlier try.
     id_prefix, suffix, _ = run_name.partition(".invalid-")
     matching = [run for run in status.runs if run.run.run_id.startswith(id_prefix)]
     exact = [run for run in matching if run.run.run_id == id_prefix]

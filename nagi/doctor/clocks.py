@@ -48,7 +48,7 @@ def check_clocks(observations: Observations) -> Iterator[StageFinding]:
 def _check_synchronisation(
     host: str, inspection: Inspection, reading: ClockReading | None, have_one_clock: bool
 ) -> StageFinding:
-    """Check that a host's clock is synchronised, as its kernel reports.
+    """Return a finding: whether a host's clock is synchronised, as the host's kernel reports.
 
     Args:
         host: The host.

@@ -249,7 +249,7 @@ def require_filter() -> Path:
 
 
 def require_machine(filter_: Path | None = None, free_mib: int | None = None) -> None:
-    """Raise InputError if this machine cannot execute guests, even with a guest kernel.
+    """Raise InputError if this machine cannot execute guests. The guest kernel is not checked.
 
     Args:
         filter_: The seccomp filter to try, or None to try the sandbox without a filter.
@@ -274,8 +274,8 @@ def estimate_memory_mib(nodes: int) -> int:
 def require_memory(needed_mib: int, free_mib: int) -> None:
     """Raise InputError if less memory is free than a guest needs."""
     if free_mib < needed_mib:
-        nodes = _FEW_NODES + max(0, free_mib - NEEDED_MIB) // _NODE_MIB
-        fewer = f", or plan {nodes} nodes or fewer" if needed_mib > NEEDED_MIB else ""
+        max_nodes = _FEW_NODES + max(0, free_mib - NEEDED_MIB) // _NODE_MIB
+        fewer = f", or plan {max_nodes} nodes or fewer" if needed_mib > NEEDED_MIB else ""
         raise refuse(
             f"a guest of the virtual lab needs {needed_mib} MB of memory, and {free_mib} MB "
             "are free",

@@ -139,7 +139,7 @@ class HostPool:
         shape: Shape | None,
         inspections: dict[str, Inspection] | None = None,
     ) -> list[HostPlacement]:
-        """Return the placement of each host: the node that it is, with interfaces and programs.
+        """Return the placement of each host: its node, interfaces and programs.
 
         Args:
             cells: Cells of the pool.

@@ -30,7 +30,7 @@ sleep infinity &
 wait $!
 """
 _DIE_WITH_PARENT = ["setpriv", "--pdeathsig", "KILL"]
-_NEW_NAMESPACES = [
+_UNSHARE = [
     "unshare",
     "--kill-child",
     "--mount",
@@ -48,7 +48,7 @@ class Keeper:
     """
 
     def __enter__(self) -> Keeper:
-        self._process, self.pid = _start([*_DIE_WITH_PARENT, *_NEW_NAMESPACES])
+        self._process, self.pid = _start([*_DIE_WITH_PARENT, *_UNSHARE])
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -59,7 +59,8 @@ class Keeper:
 
 def start_keeper() -> int:
     """Start a keeper that survives this process, and return its process ID. Raises LabError."""
-    return _start(_NEW_NAMESPACES)[1]
+    _, pid = _start(_UNSHARE)
+    return pid
 
 
 def end_keeper(pid: int) -> None:
@@ -80,8 +81,8 @@ def read_start_ticks(pid: int) -> int | None:
         return None
 
 
-def _start(new_namespaces: list[str]) -> tuple[subprocess.Popen[bytes], int]:
-    """Start a keeper by the command `new_namespaces`, which makes namespaces.
+def _start(unshare_command: list[str]) -> tuple[subprocess.Popen[bytes], int]:
+    """Start a keeper by `unshare_command`, which executes a program in new namespaces.
 
     Returns:
         The process of the command, and the process ID of the keeper, which is its child.
@@ -90,7 +91,7 @@ def _start(new_namespaces: list[str]) -> tuple[subprocess.Popen[bytes], int]:
         LabError: Namespaces could not be made.
     """
     process = subprocess.Popen(
-        [*new_namespaces, "/bin/sh", "-c", _SCRIPT],
+        [*unshare_command, "/bin/sh", "-c", _SCRIPT],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

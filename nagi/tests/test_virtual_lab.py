@@ -508,7 +508,7 @@ def test_what_does_not_fit_is_refused_before_anything_runs():
 
     In a star of 100 nodes, 29 MB per node were measured.
     """
-    with pytest.raises(InputError, match=r"needs 2190 MB of memory, and 700 MB are free; end other"):
+    with pytest.raises(InputError, match=r"needs 2190 MB of memory, and 700 MB are free; end"):
         guest.require_memory(guest.estimate_memory_mib(64), 700)
     with pytest.raises(InputError, match="or plan 14 nodes or fewer"):
         guest.require_memory(guest.estimate_memory_mib(64), 700)
