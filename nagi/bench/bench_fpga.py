@@ -123,6 +123,7 @@ class ProcessorTime:
         self.seconds = 0.0
 
     def stop(self) -> None:
+        """Stop sampling, and set `seconds`."""
         self._stopped.set()
         self._thread.join()
         of_this_process_s = process_time() - self._start_s

@@ -138,6 +138,8 @@ class Benchmark(Generic[Round]):
         return report_results(self.make_rows(rounds), self.notes, arguments.json, settings, details)
 
     def _execute_rounds(self, arguments: argparse.Namespace) -> list[Round]:
+        """Execute all rounds, and return the measurements of each. Raises RuntimeError."""
+
         def make_spec(seconds: int) -> str:
             text = self.spec.replace("SECONDS", str(seconds))
             return text.replace("PAYLOAD", str(arguments.payload))

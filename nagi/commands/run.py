@@ -95,9 +95,7 @@ def execute(
     """
     directory = CampaignDirectory(out or requested.default_out)
     if resume and not directory.campaign_file.exists():
-        raise refuse(
-            "there is no campaign to resume", "leave --resume out", file=str(directory.out)
-        )
+        raise refuse("there is no campaign to resume", "remove --resume", file=str(directory.out))
     stop = InterruptFlag()
     if dask is not None:
         require_virtual(lab, inventory, jobs)

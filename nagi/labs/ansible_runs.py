@@ -89,6 +89,7 @@ class Playbooks:
         failures: list[Failure] = []
 
         def handle_event(event: dict[str, Any]) -> bool:
+            """Store the result or the failure of a task. Return True to keep the event."""
             kind, data = event.get("event"), event.get("event_data", {})
             if kind == "runner_on_ok":
                 results.setdefault(data["task"], {})[data["host"]] = data.get("res", {})

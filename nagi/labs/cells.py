@@ -115,7 +115,9 @@ class Cell:
             if link not in ports:
                 missing.append(f"the emulator has no link {link}")
             elif set(nodes) != set(ports[link]):
-                missing.append(f"link {link} joins {join_names(ports[link])}")
+                missing.append(
+                    f"link {link} joins {join_names(ports[link])} in place of {join_names(nodes)}"
+                )
         return missing
 
 

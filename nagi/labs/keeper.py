@@ -113,6 +113,7 @@ def _wait_for_end(pid: int) -> None:
 
 
 def _find_only_child(parent: int) -> int:
+    """Return the process ID of the only child of a process. Raises LabError if it has none."""
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:

@@ -75,7 +75,7 @@ def test_a_medium_joins_any_number_of_nodes(inventory, tmp_path):
     (without,) = read_cells(inventory())
     assert without.list_missing(shape) == ["the emulator has no link air"]
     smaller = replace(shape, links=tuple((*link[:2], link[2][:2], link[3]) for link in shape.links))
-    assert cell.list_missing(smaller) == ["link air joins D, N, S"]
+    assert cell.list_missing(smaller) == ["link air joins D, N, S in place of D, N"]
     pool = HostPool(tmp_path, [cell], tmp_path, "token", lambda: False, print)
     inspections = {
         host: SimpleNamespace(
