@@ -3,9 +3,9 @@
 
     bench_fpga.py [--seconds N] [--rounds N] [--payload BYTES] [--json FILE]
 
-One flow fills a link of 25 ms each way in the virtual lab, without loss: over the core's Verilog,
-which nagi-fpga simulates, and over nagi-link's model. The measured time is that of the whole run,
-with captures and certificate.
+In the virtual lab, one flow fills a link with a delay of 25 ms each way and without loss. The link
+is once emulated by the core's Verilog, which nagi-fpga simulates, and once by nagi-link's model.
+The measured time is the processor time of the whole run, with captures and certificate.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from nagi_contracts.links import Links
 from nagi_contracts.records import Verdict
 from rounds import Benchmark, Row, Run, judge, run_once
 
-TARGETS = {2: None, 10: 1.0, 50: None}  # Mb/s -> virtual seconds a second of processor time
+TARGETS = {2: None, 10: 1.0, 50: None}  # Mb/s -> virtual seconds per second of processor time
 TICK_NS = 8
 SPEC = """\
 schema_version: 1
@@ -49,93 +49,108 @@ matrix: {emulator: [link, fpga], capacity: [2 Mb/s, 10 Mb/s, 50 Mb/s]}
 report: {x: capacity, series: emulator}
 """
 NOTES = """\
-A virtual second is one of the run's timeline; a second is one of a processor's time, so that what
-others do on the machine does not show. Rounds are medians. Rate and delay errors are of the core:
-packets that fared otherwise than nagi-link's model has it of the same arrivals, in which every
-instant is exact, and the most that a packet left the core after it was due."""
+A virtual second is a second of the run's timeline. A second is a second of processor time, so that
+other programs on the machine do not change the result. Values are medians of the rounds. The rate
+error is the number of packets whose fate in the core differs from their fate in nagi-link's model
+for the same arrivals. The delay error is the maximum time by which the core sent a packet late."""
 
 
 @dataclass(frozen=True)
 class Measured:
+    """The measurements of one run.
+
+    Attributes:
+        run: The times of the run.
+        processor_s: The processor time of the run.
+        differences: The number of packets whose fate differs from the model's.
+        max_late_ns: The maximum time by which the core sent a packet late; 0 for nagi-link.
+    """
+
     run: Run
     processor_s: float
-    differences: float  # from the model, packets
-    max_late_ns: int  # of releases; of nagi-link 0
+    differences: float
+    max_late_ns: int
 
     @property
     def speed(self) -> float:
+        """The virtual seconds per second of processor time."""
         return self.run.virtual_s / self.processor_s
 
 
 def measure(directory: Path, spec: Path) -> dict[tuple[str, int], Measured]:
-    """Measure each emulator at each rate, in Mb/s."""
+    """Execute a run for each emulator and rate, and return (emulator, rate in Mb/s) -> results."""
     build = identify_build(VIRTUAL, ["fpga"])
-    found = {}
+    results = {}
     for point in read_experiment(spec, None):
-        (plan,) = (each.with_ids(build.id) for each in plan_runs(point, None))
+        (plan_without_id,) = plan_runs(point, None)
+        plan = plan_without_id.with_ids(build.id)
         (link,) = plan.links
         assert link.forward.rate_bps is not None
-        with used() as processor:
+        with measure_processor_time() as processor:
             run = run_once(directory, plan, build)
         path = directory / "runs" / plan.run_id
-        checks = {each.name: each.value for each in Verdict.read(path / "verdict.json").checks}
+        checks = {check.name: check.value for check in Verdict.read(path / "verdict.json").checks}
         account = Links.read(path / "links.json").links[0]
-        cores = [each.core for each in (account.forward, account.backward) if each.core]
-        found[point.values["emulator"], round(link.forward.rate_bps / 1e6)] = Measured(
+        directions = (account.forward, account.backward)
+        cores = [direction.core for direction in directions if direction.core]
+        results[point.values["emulator"], round(link.forward.rate_bps / 1e6)] = Measured(
             run,
             processor.seconds,
             checks["replay_differences"] or 0,
-            max((each.max_late_ns for each in cores), default=0),
+            max((core.max_late_ns for core in cores), default=0),
         )
-    return found
+    return results
 
 
 class ProcessorTime:
-    """The processor time of this process and its descendants.
+    """The processor time of this process and its descendants, from construction to stop().
 
-    The processes of a guest are in a PID namespace of their own, and this process does not wait for
-    them. Therefore they are sampled while they run.
+    This process does not wait for the processes of a guest, which have their own PID namespace, so
+    the kernel does not add their time to this process. Their time is sampled while they run.
+
+    Attributes:
+        seconds: The processor time, once stop() was called.
     """
 
     INTERVAL_S = 0.1
 
     def __init__(self) -> None:
-        self._ticks: dict[
-            str, int
-        ] = {}  # process id -> its own clock ticks, without its children's
-        self._before = process_time()
-        self._over = Event()
-        self._thread = Thread(target=self._look_until_over)
+        self._ticks: dict[str, int] = {}  # process ID -> clock ticks, without its children's ticks
+        self._start_s = process_time()
+        self._stopped = Event()
+        self._thread = Thread(target=self._sample_until_stopped)
         self._thread.start()
         self.seconds = 0.0
 
     def stop(self) -> None:
-        self._over.set()
+        """Stop sampling, and set `seconds`."""
+        self._stopped.set()
         self._thread.join()
-        own = process_time() - self._before
-        self.seconds = own + sum(self._ticks.values()) / os.sysconf("SC_CLK_TCK")
+        of_this_process_s = process_time() - self._start_s
+        of_descendants_s = sum(self._ticks.values()) / os.sysconf("SC_CLK_TCK")
+        self.seconds = of_this_process_s + of_descendants_s
 
-    def _look_until_over(self) -> None:
-        while not self._over.wait(self.INTERVAL_S):
-            self._look_below(os.getpid())
+    def _sample_until_stopped(self) -> None:
+        while not self._stopped.wait(self.INTERVAL_S):
+            self._sample_descendants(os.getpid())
 
-    def _look_below(self, process: int) -> None:
-        for children in Path(f"/proc/{process}/task").glob("*/children"):
+    def _sample_descendants(self, process: int) -> None:
+        for children_file in Path(f"/proc/{process}/task").glob("*/children"):
             try:
-                below = children.read_text().split()
-            except OSError:  # it has ended
+                children = children_file.read_text().split()
+            except OSError:  # the process has ended
                 continue
-            for child in below:
+            for child in children:
                 try:
                     fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
                 except OSError:
                     continue
                 self._ticks[child] = int(fields[11]) + int(fields[12])  # user and system
-                self._look_below(int(child))
+                self._sample_descendants(int(child))
 
 
 @contextmanager
-def used() -> Iterator[ProcessorTime]:
+def measure_processor_time() -> Iterator[ProcessorTime]:
     """Measure the processor time that the body of the `with` statement uses."""
     time = ProcessorTime()
     try:
@@ -144,32 +159,30 @@ def used() -> Iterator[ProcessorTime]:
         time.stop()
 
 
-def rows_of(rounds: list[dict[tuple[str, int], Measured]]) -> list[Row]:
+def make_rows(rounds: list[dict[tuple[str, int], Measured]]) -> list[Row]:
+    """Return one row per rate, and rows for the errors of the core."""
     rows = []
     for rate, target in TARGETS.items():
-        core, link = (
-            statistics.median(each[emulator, rate].speed for each in rounds)
+        core_speed, link_speed = (
+            statistics.median(results[emulator, rate].speed for results in rounds)
             for emulator in ("fpga", "link")
         )
-        wall = statistics.median(
-            each["fpga", rate].run.virtual_s
-            / (each["fpga", rate].run.guest_s + each["fpga", rate].run.certificate_s)
-            for each in rounds
-        )
-        good = all(each["fpga", rate].run.valid for each in rounds)
+        core_runs = [results["fpga", rate].run for results in rounds]
+        wall_speed = statistics.median(run.speed for run in core_runs)
+        are_valid = all(run.valid for run in core_runs)
         rows.append(
             Row(
                 f"{rate} Mb/s",
-                f"{core:.2f} virtual s/s",
-                f"nagi-link {link:.2f} virtual s/s; {wall:.2f} by the clock on the wall",
-                core / link,
+                f"{core_speed:.2f} virtual s/s",
+                f"nagi-link {link_speed:.2f} virtual s/s; {wall_speed:.2f} by wall time",
+                core_speed / link_speed,
                 "" if target is None else f">= {target:g}",
-                judge(good and (target is None or core >= target)),
+                judge(are_valid and (target is None or core_speed >= target)),
             )
         )
-    cores = [each["fpga", rate] for each in rounds for rate in TARGETS]
-    differences = max(each.differences for each in cores)
-    late_ns = max(each.max_late_ns for each in cores)
+    core_results = [results["fpga", rate] for results in rounds for rate in TARGETS]
+    differences = max(measured.differences for measured in core_results)
+    late_ns = max(measured.max_late_ns for measured in core_results)
     rows += [
         Row("rate error", f"{differences:g} packets", "", None, "0", judge(differences == 0)),
         Row("delay error", f"{late_ns} ns", "", None, f"< {TICK_NS} ns", judge(late_ns < TICK_NS)),
@@ -177,29 +190,37 @@ def rows_of(rounds: list[dict[tuple[str, int], Measured]]) -> list[Row]:
     return rows
 
 
-def details(each: dict[tuple[str, int], Measured]) -> object:
+def describe_round(results: dict[tuple[str, int], Measured]) -> object:
     return [
         {
             "emulator": emulator,
             "rate_mbps": rate,
-            "virtual_s_per_s": one.speed,
-            "processor_s": one.processor_s,
-            **vars(one.run),
-            "differences": one.differences,
-            "max_late_ns": one.max_late_ns,
+            "virtual_s_per_s": measured.speed,
+            "processor_s": measured.processor_s,
+            **vars(measured.run),
+            "differences": measured.differences,
+            "max_late_ns": measured.max_late_ns,
         }
-        for (emulator, rate), one in each.items()
+        for (emulator, rate), measured in results.items()
     ]
 
 
 def require_core() -> None:
-    can = needs.part.check_availability()
-    if not can.available:
-        raise refuse(can.reason, can.cure)
+    """Raise InputError if this machine cannot simulate the core."""
+    availability = needs.part.check_availability()
+    if not availability.available:
+        raise refuse(availability.reason, availability.cure)
 
 
 BENCHMARK = Benchmark(
-    "bench_fpga", "Speed of the simulated core.", SPEC, NOTES, 10, measure, rows_of, details
+    "bench_fpga",
+    "Speed of the simulated core.",
+    SPEC,
+    NOTES,
+    10,
+    measure,
+    make_rows,
+    describe_round,
 )
 
 if __name__ == "__main__":

@@ -3,10 +3,12 @@
 
     bench_media.py [--seconds N] [--json FILE]
 
-- The grid of 21 nodes of multihop-2005 with its six flows at 11 Mb/s: the speed of virtual time
-  on one processor, and nagi-link's share of a processor in real time (netns lab; needs root).
-- The cost of a frame as nodes are added to the medium, while each node hears the same number of
-  nodes: `nagi-link replay` of packets that travel one hop each, in a row of nodes 200 m apart.
+- The grid of 21 nodes and six flows at 11 Mb/s of the experiment multihop-2005: the speed of
+  virtual time on one processor, and the processor time of nagi-link in real time (netns lab; needs
+  root).
+- The processor time per frame on media with more and more nodes, while the number of nodes in reach
+  of each node is constant: `nagi-link replay` of packets over one hop, in a row of nodes with a
+  distance of 200 m.
 
 Exit status: 0 all targets met, 1 some missed, 2 the benchmark cannot run here.
 """
@@ -38,33 +40,38 @@ from nagi_contracts.links import Links
 from nagi_contracts.paths import executable
 from rounds import run_once
 
-COLUMNS, ROWS, APART_M = 7, 3, 200
-MIN_SPEED = 1.0  # virtual seconds a wall second
-MAX_PROCESSOR = 0.5  # of nagi-link, in real time
-MAX_GROWTH = 1.5  # of a frame's cost from the first number of nodes to the last
+COLUMNS, ROWS, DISTANCE_M = 7, 3, 200
+MIN_SPEED = 1.0  # virtual seconds per wall second
+MAX_PROCESSOR_SHARE = 0.5  # processor time of nagi-link per second of real time
+MAX_GROWTH = 1.5  # cost per frame with the largest number of nodes over the smallest
 NODES = (10, 50, 100, 200)
-PACKETS_A_NODE = 2000
+PACKETS_PER_NODE = 2000
 ROUNDS = 5
 NOTES = """\
-A virtual second is one of the run's timeline. Everything virtual runs on one processor. Costs of
-frames are medians of rounds that take turns; with each node the traffic grows, so the costs are
-per frame."""
+A virtual second is a second of the run's timeline. Virtual time is measured on one processor. Costs
+are medians of rounds; each round measures all numbers of nodes. Costs are per frame, because the
+traffic grows with the number of nodes."""
 
 
-def grid(seconds: int) -> str:
-    """Return the text of the experiment with a grid of nodes."""
-    places = {
-        f"n{row}{column}": (column * APART_M, row * APART_M)
+def make_grid(seconds: int) -> str:
+    """Return the text of an experiment file with a grid of nodes.
+
+    `seconds` is the duration of the traffic.
+    """
+    positions = {
+        f"n{row}{column}": (column * DISTANCE_M, row * DISTANCE_M)
         for row in range(ROWS)
         for column in range(COLUMNS)
     }
-    nodes = "\n".join(f"  {name}: host" for name in places)
-    stations = "\n".join(f"      {name}: {{at: [{x} m, {y} m]}}" for name, (x, y) in places.items())
-    flows = [(f"n{row}0", f"n{row}{COLUMNS - 1}") for row in range(ROWS)]
-    flows += [(f"n0{column}", f"n{ROWS - 1}{column}") for column in (1, 3, 5)]
-    written = "\n".join(
-        f"  ftp{number}: {{from: {one}, to: {other}, scheme: $scheme, payload: 1000 bytes}}"
-        for number, (one, other) in enumerate(flows, start=1)
+    nodes = "\n".join(f"  {name}: host" for name in positions)
+    stations = "\n".join(
+        f"      {name}: {{at: [{x} m, {y} m]}}" for name, (x, y) in positions.items()
+    )
+    ends_of_flows = [(f"n{row}0", f"n{row}{COLUMNS - 1}") for row in range(ROWS)]
+    ends_of_flows += [(f"n0{column}", f"n{ROWS - 1}{column}") for column in (1, 3, 5)]
+    flows = "\n".join(
+        f"  ftp{number}: {{from: {sender}, to: {receiver}, scheme: $scheme, payload: 1000 bytes}}"
+        for number, (sender, receiver) in enumerate(ends_of_flows, start=1)
     )
     return f"""\
 schema_version: 1
@@ -83,18 +90,19 @@ media:
     stations:
 {stations}
 flows:
-{written}
+{flows}
 duration: {seconds} s
 matrix: {{scheme: [newreno]}}
 report: {{x: scheme}}
 """
 
 
-def virtual_speed(directory: Path, spec: Path) -> Row:
+def measure_virtual_speed(directory: Path, spec: Path) -> Row:
+    """Execute the grid in the virtual lab, and return the row of its speed."""
     build = identify_build(VIRTUAL)
     (point,) = read_experiment(spec, None)
-    (plan,) = (each.with_ids(build.id) for each in plan_runs(point, None))
-    run = run_once(directory, plan, build)
+    (plan,) = plan_runs(point, None)
+    run = run_once(directory, plan.with_ids(build.id), build)
     return Row(
         "21 nodes, six flows, 11 Mb/s, virtual",
         f"{run.speed:.2f} virtual s/s",
@@ -105,31 +113,39 @@ def virtual_speed(directory: Path, spec: Path) -> Row:
     )
 
 
-def real_time_load(directory: Path, spec: Path) -> Row:
-    what = "21 nodes, six flows, 11 Mb/s, real time"
+def measure_real_time_load(directory: Path, spec: Path) -> Row:
+    """Execute the grid in the netns lab, and return the row of nagi-link's processor time.
+
+    Without root, the row has no measurement.
+    """
+    label = "21 nodes, six flows, 11 Mb/s, real time"
     if os.geteuid() != 0:
-        return Row(what, "needs root: sudo make bench-media")
+        return Row(label, "needs root: sudo make bench-media")
     out = directory / "netns"
     command = [executable("nagi"), "run", spec, "--lab", "netns", "--out", out, "--tries", "1"]
     subprocess.run(command, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    (account,) = out.glob("runs/*/links.json")
-    links = Links.read(account)
-    took_s = (links.ended_realtime_ns - links.started_realtime_ns) / 1e9
-    share = (links.cpu.user_s + links.cpu.system_s) / took_s
+    (links_file,) = out.glob("runs/*/links.json")
+    links = Links.read(links_file)
+    duration_s = (links.ended_realtime_ns - links.started_realtime_ns) / 1e9
+    share = (links.cpu.user_s + links.cpu.system_s) / duration_s
     return Row(
-        what,
+        label,
         f"{share:.2f} of a processor",
-        f"{links.cpu.user_s:.1f} s user, {links.cpu.system_s:.1f} s system, of {took_s:.0f} s",
+        f"{links.cpu.user_s:.1f} s user, {links.cpu.system_s:.1f} s system, of {duration_s:.0f} s",
         None,
-        f"<= {MAX_PROCESSOR:g}",
-        judge(share <= MAX_PROCESSOR),
+        f"<= {MAX_PROCESSOR_SHARE:g}",
+        judge(share <= MAX_PROCESSOR_SHARE),
     )
 
 
-def write_row(directory: Path, nodes: int) -> tuple[Path, Path]:
-    """Write a medium with `nodes` nodes in a row, and arrivals from each to its neighbours."""
+def write_replay_input(directory: Path, nodes: int) -> tuple[Path, Path]:
+    """Write the input of `nagi-link replay`: nodes in a row, which send packets to a neighbour.
+
+    Returns:
+        The configuration of nagi-link with `nodes` nodes, and the recorded arrivals.
+    """
     stations = [
-        {"name": f"n{index}", "interface": f"e{index}", "position_m": [index * APART_M, 0]}
+        {"name": f"n{index}", "interface": f"e{index}", "position_m": [index * DISTANCE_M, 0]}
         for index in range(nodes)
     ]
     reach = {"by": "ranges", "transmission_m": 250, "carrier_sense_m": 550, "interference_m": 550}
@@ -143,46 +159,52 @@ def write_row(directory: Path, nodes: int) -> tuple[Path, Path]:
         "reach": reach,
         "stations": stations,
     }
-    config, recorded = directory / f"{nodes}.json", directory / f"{nodes}.bin"
+    config, arrivals = directory / f"{nodes}.json", directory / f"{nodes}.bin"
     config.write_text(json.dumps({"schema_version": 1, "seed": 1, "links": [], "media": [medium]}))
-    records = np.zeros(nodes * PACKETS_A_NODE, RECORD)
-    node = np.repeat(np.arange(nodes), PACKETS_A_NODE)
-    index = np.tile(np.arange(PACKETS_A_NODE), nodes)
+    records = np.zeros(nodes * PACKETS_PER_NODE, RECORD)
+    node = np.repeat(np.arange(nodes), PACKETS_PER_NODE)
+    index = np.tile(np.arange(PACKETS_PER_NODE), nodes)
     records["direction"] = node
     records["index"] = index
-    # A packet a node in 40 ms, at instants of its own: the air is busy and not overloaded.
+    # Each node sends one packet per 40 ms, with its own offset: the medium is busy, not overloaded.
     records["arrived_ns"] = index * 40_000_000 + node * 7_919_000 % 40_000_000
     records["bytes"] = 1000
     records["next_hop"] = np.where(node + 1 < nodes, node + 1, node - 1) + 1
-    write_records(records, recorded)
-    return config, recorded
+    write_records(records, arrivals)
+    return config, arrivals
 
 
-def cost_of_frames(directory: Path) -> list[Row]:
-    inputs = {nodes: write_row(directory, nodes) for nodes in NODES}
-    took: dict[int, list[float]] = {nodes: [] for nodes in NODES}
+def measure_frame_costs(directory: Path) -> list[Row]:
+    """Return a row with the processor time per frame for each number of nodes, and its growth."""
+    inputs = {nodes: write_replay_input(directory, nodes) for nodes in NODES}
+    processor_s: dict[int, list[float]] = {nodes: [] for nodes in NODES}
     for _ in range(ROUNDS):
-        for nodes, (config, recorded) in inputs.items():
-            began = os.times()
+        for nodes, (config, arrivals) in inputs.items():
+            before = os.times()
             subprocess.run(
-                [executable("nagi-link"), "replay", config, recorded, directory / "replayed"],
+                [executable("nagi-link"), "replay", config, arrivals, directory / "replayed"],
                 check=True,
             )
-            ended = os.times()
-            took[nodes].append(ended.children_user - began.children_user)
-    # Four frames a packet: RTS, CTS, DATA, ACK.
-    costs = {
-        nodes: statistics.median(each) / (4 * nodes * PACKETS_A_NODE)
-        for nodes, each in took.items()
+            after = os.times()
+            processor_s[nodes].append(after.children_user - before.children_user)
+    # Each packet takes four frames: RTS, CTS, DATA, ACK.
+    costs_s = {
+        nodes: statistics.median(times_s) / (4 * nodes * PACKETS_PER_NODE)
+        for nodes, times_s in processor_s.items()
     }
     rows = [
-        Row(f"{nodes} nodes in a row", f"{cost * 1e6:.2f} us a frame", "", cost / costs[NODES[0]])
-        for nodes, cost in costs.items()
+        Row(
+            f"{nodes} nodes in a row",
+            f"{cost_s * 1e6:.2f} us per frame",
+            "",
+            cost_s / costs_s[NODES[0]],
+        )
+        for nodes, cost_s in costs_s.items()
     ]
-    growth = costs[NODES[-1]] / costs[NODES[0]]
+    growth = costs_s[NODES[-1]] / costs_s[NODES[0]]
     rows.append(
         Row(
-            f"a frame's cost, {NODES[-1]} nodes beside {NODES[0]}",
+            f"cost per frame, {NODES[-1]} nodes compared with {NODES[0]}",
             f"{growth:.2f} times",
             "",
             growth,
@@ -195,25 +217,26 @@ def cost_of_frames(directory: Path) -> list[Row]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="bench_media", description="Cost of shared media.")
-    parser.add_argument("--seconds", type=int, default=20, help="of the grid's traffic")
-    parser.add_argument("--json", type=Path)
-    given = parser.parse_args()
+    parser.add_argument("--seconds", type=int, default=20, help="duration of the grid's traffic")
+    parser.add_argument("--json", type=Path, help="file for the results")
+    arguments = parser.parse_args()
     try:
         guest.require_guest_support()
     except InputError as error:
         print(f"bench: {error}", file=sys.stderr)
         return 2
-    began = time.perf_counter()
+    started_s = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="nagi-bench-media-") as scratch:
         directory = Path(scratch)
         spec = directory / "grid.yaml"
-        spec.write_text(grid(given.seconds))
-        rows = cost_of_frames(directory)
-        rows.append(real_time_load(directory, spec))
+        spec.write_text(make_grid(arguments.seconds))
+        rows = measure_frame_costs(directory)
+        rows.append(measure_real_time_load(directory, spec))
         os.sched_setaffinity(0, guest.list_processors()[-1:])
-        rows.append(virtual_speed(directory, spec))
-    about = {"machine": describe_machine(), "seconds": given.seconds}
-    return report_results(rows, NOTES, given.json, about, {"took_s": time.perf_counter() - began})
+        rows.append(measure_virtual_speed(directory, spec))
+    settings = {"machine": describe_machine(), "seconds": arguments.seconds}
+    took = {"took_s": time.perf_counter() - started_s}
+    return report_results(rows, NOTES, arguments.json, settings, took)
 
 
 if __name__ == "__main__":

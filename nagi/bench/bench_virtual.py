@@ -3,9 +3,9 @@
 
     bench_virtual.py [--seconds N] [--rounds N] [--payload BYTES] [--json FILE]
 
-One flow fills a path of two links of 25 ms round trip each, without loss. The measured time is that
-of the whole run on one processor: the guest from its boot on, with captures at both ends, and the
-certificate.
+One flow fills a path of two links, each with a round-trip time of 25 ms and without loss. The
+measured time is the wall time of the whole run on one processor: from the boot of the guest, with
+captures at both ends, to the certificate.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
 from rounds import Benchmark, Row, Run, judge, run_once
 
-TARGETS = {10: 10.0, 50: 6.0, 100: 4.0, 200: 2.5}  # Mb/s -> virtual seconds a wall second
+TARGETS = {10: 10.0, 50: 6.0, 100: 4.0, 200: 2.5}  # Mb/s -> virtual seconds per wall second
 SPEC = """\
 schema_version: 1
 name: speed
@@ -39,30 +39,34 @@ matrix: {scheme: [cubic], capacity: [10 Mb/s, 50 Mb/s, 100 Mb/s, 200 Mb/s]}
 report: {x: capacity}
 """
 NOTES = """\
-A virtual second is one of the run's timeline. Rounds are medians; everything runs on one processor,
-so what others do there shows."""
+A virtual second is a second of the run's timeline. Values are medians of the rounds. All programs
+run on one processor, so other programs on this processor make the results worse."""
 
 
 def measure(directory: Path, spec: Path) -> dict[int, Run]:
-    """Measure the emulator at each rate, in Mb/s."""
+    """Execute a run at each rate, and return rate in Mb/s -> times of the run."""
     build = identify_build(VIRTUAL)
-    found = {}
+    runs = {}
     for point in read_experiment(spec, None):
-        (plan,) = (each.with_ids(build.id) for each in plan_runs(point, None))
-        (rate,) = {link.forward.mean_rate_bps for link in plan.links}
-        assert rate is not None
-        found[round(rate / 1e6)] = run_once(directory, plan, build)
-    return found
+        (plan,) = plan_runs(point, None)
+        (rate_bps,) = {link.forward.mean_rate_bps for link in plan.links}
+        assert rate_bps is not None
+        runs[round(rate_bps / 1e6)] = run_once(directory, plan.with_ids(build.id), build)
+    return runs
 
 
-def rows_of(rounds: list[dict[int, Run]]) -> list[Row]:
+def make_rows(rounds: list[dict[int, Run]]) -> list[Row]:
+    """Return one row per rate, and a row that compares the speeds of the rates."""
     rows = []
-    speeds = {rate: statistics.median(each[rate].speed for each in rounds) for rate in TARGETS}
+    speeds = {
+        rate: statistics.median(runs_of_round[rate].speed for runs_of_round in rounds)
+        for rate in TARGETS
+    }
     for rate, target in TARGETS.items():
-        runs = [each[rate] for each in rounds]
+        runs = [runs_of_round[rate] for runs_of_round in rounds]
         guest_s = statistics.median(run.guest_s for run in runs)
         certificate_s = statistics.median(run.certificate_s for run in runs)
-        good = speeds[rate] >= target and all(run.valid for run in runs)
+        is_good = speeds[rate] >= target and all(run.valid for run in runs)
         rows.append(
             Row(
                 f"{rate} Mb/s, two links",
@@ -70,21 +74,28 @@ def rows_of(rounds: list[dict[int, Run]]) -> list[Row]:
                 f"guest {guest_s:.1f} s, certificate {certificate_s:.1f} s",
                 None,
                 f">= {target:g}",
-                judge(good),
+                judge(is_good),
             )
         )
-    slower_first = [speeds[rate] for rate in sorted(TARGETS)]
-    monotone = slower_first == sorted(slower_first, reverse=True)
-    rows.append(Row("a slower link never runs slower", "", "", None, "", judge(monotone)))
-    return rows
+    speeds_by_rate = [speeds[rate] for rate in sorted(TARGETS)]
+    is_monotone = speeds_by_rate == sorted(speeds_by_rate, reverse=True)
+    row = Row("runs at lower rates are not slower", "", "", None, "", judge(is_monotone))
+    return [*rows, row]
 
 
-def details(each: dict[int, Run]) -> object:
-    return {str(rate): {**vars(run), "speed": run.speed} for rate, run in each.items()}
+def describe_round(runs: dict[int, Run]) -> object:
+    return {str(rate): {**vars(run), "speed": run.speed} for rate, run in runs.items()}
 
 
 BENCHMARK = Benchmark(
-    "bench_virtual", "Speed of the virtual lab.", SPEC, NOTES, 20, measure, rows_of, details
+    "bench_virtual",
+    "Speed of the virtual lab.",
+    SPEC,
+    NOTES,
+    20,
+    measure,
+    make_rows,
+    describe_round,
 )
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from nagi.terminal.console import Json
 from nagi.terminal.options import Inventory
 
 _EXAMINATIONS = load_examinations()
+_SUBJECTS = [examination.subject for examination in _EXAMINATIONS.values()]
 
 
 def examine(
@@ -22,8 +23,7 @@ def examine(
         str | None,
         typer.Argument(
             metavar="|".join(_EXAMINATIONS),
-            help=f"Check {', or '.join(each.subject for each in _EXAMINATIONS.values())}, stage by "
-            "stage, instead of the machine",
+            help=f"Check {', or '.join(_SUBJECTS)}, stage by stage, instead of this machine",
             show_default=False,
             autocompletion=lambda: [*_EXAMINATIONS],
         ),
@@ -43,19 +43,25 @@ def examine(
 
 
 def _list_options(examination: Examination) -> dict[str, inspect.Parameter]:
-    """Return the options of `nagi doctor` that an examination has, by the names of parameters."""
+    """Return the parameters of an examination's function that are options, by name.
+
+    The first parameter of the function is not an option.
+    """
     _, *parameters = inspect.signature(examination.examine, eval_str=True).parameters.values()
     return {parameter.name: parameter for parameter in parameters}
 
 
 def _add_options(command: Callable[..., None]) -> None:
-    """Let Typer see the options of all examinations in place of `**options`."""
+    """Replace `**options` in the signature of `command` by the options of all examinations.
+
+    Typer reads the options of a command from its signature.
+    """
     signature = inspect.signature(command, eval_str=True)
     *parameters, _ = signature.parameters.values()
     for examination in _EXAMINATIONS.values():
         parameters += _list_options(examination).values()
-    shown = [each.replace(kind=inspect.Parameter.KEYWORD_ONLY) for each in parameters]
-    command.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
+    keywords = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
+    command.__signature__ = signature.replace(parameters=keywords)  # type: ignore[attr-defined]
 
 
 _add_options(examine)

@@ -36,7 +36,7 @@ def bring_up(
         typer.Option(
             "--for",
             metavar="TIME",
-            help="With -i: time after which hosts undo their settings",
+            help="With -i: time after which the hosts take the topology down themselves",
             rich_help_panel=WHERE,
         ),
     ] = _LEASE,
@@ -63,7 +63,7 @@ def open_shell(
     ],
     command: Annotated[
         list[str] | None,
-        typer.Argument(help="Command to run there, after --; a shell if not given"),
+        typer.Argument(help="Command to run on the node, after --; default: a shell"),
     ] = None,
 ) -> None:
     """Open a shell on a node of the topology that is up, or run a command there."""
@@ -75,7 +75,8 @@ def open_shell(
 def take_down(
     inventory: Inventory = None,
     force: Annotated[
-        bool, typer.Option("--force", help="With -i: release hosts that others hold, too")
+        bool,
+        typer.Option("--force", help="With -i: also release hosts that others have reserved"),
     ] = False,
 ) -> None:
     """Take down the topology that is up, or release the hosts of an inventory."""

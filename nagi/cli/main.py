@@ -30,12 +30,20 @@ _EXPERIMENTS, _RESULTS, _LABS = "Experiments", "Results", "Labs"
 
 
 class _Command(NamedTuple):
-    """The location of a command: a function of a module, or a Typer with commands of its own."""
+    """A subcommand: the function that declares it, or a Typer app with further subcommands.
+
+    Attributes:
+        panel: The heading under which `nagi --help` lists the subcommand.
+        module: The module of nagi.cli that has the function or the app.
+        name: The name of the function or app in this module.
+        summary: The first paragraph of the function's docstring, or the app's help.
+        ignores_unknown_options: Whether unknown options are passed on as arguments.
+    """
 
     panel: str
     module: str
     name: str
-    summary: str  # the first paragraph of its docstring
+    summary: str
     ignores_unknown_options: bool = False
 
 
@@ -50,13 +58,13 @@ COMMANDS = {
         _EXPERIMENTS,
         "plan",
         "plan",
-        "Show what would be run, the time and disk it takes and what the lab lacks; run nothing.",
+        "Show the planned runs, their time and disk space, and what the lab lacks; run nothing.",
     ),
     "run": _Command(
         _EXPERIMENTS,
         "run",
         "run",
-        "Run an experiment, print its results and write a report; the same command continues it.",
+        "Run an experiment, print its results and write a report; repeat the command to continue.",
     ),
     "schemes": _Command(
         _EXPERIMENTS,
@@ -116,7 +124,7 @@ COMMANDS = {
         _RESULTS,
         "results",
         "verify",
-        "Compare runs that were repeated with published ones, byte by byte and value by value.",
+        "Compare your runs of a published experiment with the published runs.",
     ),
     "prune": _Command(
         _RESULTS,
@@ -128,7 +136,7 @@ COMMANDS = {
         _RESULTS,
         "metrics",
         "print_metrics",
-        "Print what TCP and UDP connections did, from captures of nagi or any other tool.",
+        "Print metrics of TCP and UDP connections, from captures of nagi or any other tool.",
     ),
     "doctor": _Command(
         _LABS,
@@ -165,16 +173,23 @@ COMMANDS = {
         _LABS,
         "setup",
         "app",
-        "Build what a lab needs in addition to nagi.",
+        "Build the parts of a lab that the installation of nagi does not include.",
     ),
 }
 
 
 class _Group(TyperGroup):
-    """The command with summaries of its subcommands, in place of which it calls the subcommands."""
+    """The command `nagi`. It lists the summaries in `COMMANDS`, and imports the called subcommand.
+
+    A stand-in is registered for each subcommand, and `resolve_command()` replaces the stand-in.
+    """
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """Return name, subcommand and further arguments, to call or to complete the subcommand."""
+        """Import the subcommand that `args` name, to call it or to complete its options.
+
+        Returns:
+            The name of the subcommand, the subcommand, and the arguments after its name.
+        """
         name, _, further = super().resolve_command(ctx, args)
         return name, name and _import_command(name), further
 
@@ -197,18 +212,18 @@ def _take_options(
 
 
 def make_app() -> typer.Typer:
-    """Make the command, which imports a subcommand when it is called."""
+    """Make the app of the command `nagi`. A subcommand is imported when it is called."""
     app = typer.Typer(
         cls=_Group,
         no_args_is_help=True,
         add_completion=True,
         pretty_exceptions_enable=False,
         rich_markup_mode="rich",
-        help="Measure how much of what a path could carry a TCP scheme achieves.",
+        help="Measure the goodput that TCP schemes achieve, compared with the path's capacity.",
         epilog="Exit status: 0 done; 1 runs failed or are invalid; 2 input refused; 130 "
         "interrupted. With --json a command prints one JSON object on standard output and all "
         "other text on standard error; names are in snake_case with their unit at the end (_s, "
-        "_bps, _bytes), and null is what is not known.",
+        "_bps, _bytes), and null stands for a value that is not known.",
     )
     app.callback()(_take_options)
     for name, command in COMMANDS.items():
@@ -217,7 +232,7 @@ def make_app() -> typer.Typer:
 
 
 def make_whole_command() -> TyperGroup:
-    """Make the command with all subcommands and their options, to describe them."""
+    """Make the command `nagi` with all subcommands imported, so that callers can list options."""
     command = get_command(make_app())
     assert isinstance(command, _Group)
     command.commands = {name: _import_command(name) for name in COMMANDS}
@@ -225,15 +240,18 @@ def make_whole_command() -> TyperGroup:
 
 
 def _stand_in() -> None:
-    """Do nothing. This function is listed in place of a subcommand that is not imported yet."""
+    """Do nothing. This function is registered for each subcommand that is not imported yet."""
 
 
 def _import_command(name: str) -> Any:
-    """Import a subcommand. Its docstring has the help."""
+    """Import a subcommand, and return it as a click command.
+
+    The docstring of its function becomes the help.
+    """
     command = COMMANDS[name]
     member = getattr(import_module(f"nagi.cli.{command.module}"), command.name)
     app = typer.Typer(rich_markup_mode="rich")
-    app.callback()(_take_options)  # without it a single command would not have a name
+    app.callback()(_take_options)  # without a callback, Typer drops the name of a single command
     if isinstance(member, typer.Typer):
         app.add_typer(member, name=name, rich_help_panel=command.panel)
     else:
@@ -250,8 +268,8 @@ def _import_command(name: str) -> Any:
     return get_group(app).commands[name]
 
 
-# Errors that depend on the path of a file, not on the program.
-_NOT_THERE = (
+# Errors that another path avoids.
+_PATH_ERRORS = (
     errno.EACCES,
     errno.EPERM,
     errno.EROFS,
@@ -263,28 +281,29 @@ _NOT_THERE = (
 
 
 # Environment variables that name directories for nagi's files.
-_PLACES = ("HOME", "TMPDIR", "XDG_CACHE_HOME")
+_DIRECTORY_VARIABLES = ("HOME", "TMPDIR", "XDG_CACHE_HOME")
 
 
 def _require_usable_paths() -> None:
-    """Require that the working directory exists, and that all paths are text.
+    """Require that the working directory exists, and that all arguments and paths are UTF-8.
 
-    Tables, reports and guests name files by text.
+    Tables, reports and guests write the names of files as UTF-8 text.
 
     Raises:
-        InputError: The working directory was removed, or a path is not UTF-8.
+        InputError: The working directory was removed, or a text is not UTF-8.
     """
     try:
         working_directory = str(Path.cwd())
     except FileNotFoundError:
         raise refuse("the working directory has been removed", "change to another one") from None
-    for text in (working_directory, *sys.argv[1:], *(os.environ.get(name, "") for name in _PLACES)):
+    directories = (os.environ.get(name, "") for name in _DIRECTORY_VARIABLES)
+    for text in (working_directory, *sys.argv[1:], *directories):
         try:
             text.encode()
         except UnicodeEncodeError:
             raise refuse(
-                "its name is not UTF-8",
-                "rename it, or set a locale such as LC_ALL=C.UTF-8 if it is",
+                "this name is not UTF-8",
+                "rename the file; if the name is UTF-8, set a locale such as LC_ALL=C.UTF-8",
                 file=text,
             ) from None
 
@@ -297,7 +316,7 @@ def _replace_unprintable() -> None:
 
 
 def main() -> None:
-    """Run the command line, print an error as one message, and exit with its status."""
+    """Run the command line. Print an error as one message, and exit with the error's status."""
     _replace_unprintable()
     try:
         _require_usable_paths()
@@ -315,14 +334,14 @@ def main() -> None:
         sys.exit(130)
     except OSError as error:
         prefix = f"{error.filename}: " if error.filename else ""
-        if error.errno in _NOT_THERE:
+        if error.errno in _PATH_ERRORS:
             complain(f"{prefix}{error.strerror}; give a path that you may read and write")
             sys.exit(2)
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         complain(
-            f"{prefix}{os.strerror(error.errno)}; make room, then give the same command again: "
-            "what is done is kept"
+            f"{prefix}{os.strerror(error.errno)}; free disk space, then give the same command "
+            "again, which does not repeat runs that are done"
         )
         sys.exit(1)
     except Exception as error:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `nagi metrics`.
+"""The command `nagi metrics`: prints metrics of the connections in captures.
 
 Modules that take long to import are imported where they are needed.
 """
@@ -15,7 +15,7 @@ from functools import partial
 from ipaddress import ip_network
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import typer
 from nagi_captures.reading import STANDARD_INPUT, read_in_parallel
@@ -26,13 +26,9 @@ from rich.table import Table
 
 from nagi.terminal.console import Json, complain, error_console, out_console, write_json, write_line
 
-if TYPE_CHECKING:
-    from nagi_contracts.units import Quantity
-
-_SHOWN = 20  # connections without --all
-_PART = 400  # rows of a table that are laid out together
-_ENDS = ("from", "to")
-_Kind = TypeVar("_Kind", bound="Quantity")
+_SHOWN = 20  # connections that are shown without --all
+_ROWS_PER_PART = 400  # longer tables are printed in parts, each with its own widths of columns
+_ENDPOINT_HEADS = ("from", "to")
 _SELECT, _OUTPUT, _PAIR, _PLOT = "Connections", "Output", "Two captures of one path", "Plot"
 
 
@@ -64,22 +60,22 @@ def print_metrics(
     from_: Annotated[
         str | None,
         _make_option("--from", metavar="TIME", panel=_SELECT,
-                help="Start of the measurement after the first packet: 2s"),
+                help="Start of the measurement, as time after the first packet, such as 2s"),
     ] = None,
     to: Annotated[
         str | None,
         _make_option("--to", metavar="TIME", panel=_SELECT,
-                help="End of the measurement after the first packet: 10s"),
+                help="End of the measurement, as time after the first packet, such as 10s"),
     ] = None,
     tunnels: Annotated[
         bool,
         _make_option("--tunnels", panel=_SELECT,
-                help="Look into GRE, VXLAN, Geneve, GTP-U and IP-in-IP"),
+                help="Measure the connections inside GRE, VXLAN, Geneve, GTP-U and IP-in-IP"),
     ] = False,
     bottleneck: Annotated[
         str | None,
         _make_option("--bottleneck", metavar="RATE", panel=_OUTPUT,
-                help="Smallest rate on the path, such as 10Mbps: adds AGI"),
+                help="Smallest rate on the path, such as 10Mbps; adds the column AGI"),
     ] = None,
     sort: Annotated[
         str,
@@ -97,7 +93,8 @@ def print_metrics(
     sender: Annotated[
         Path | None,
         _make_option("--sender", metavar="FILE", panel=_PAIR,
-                help="Capture at the sender, FILE being the receiver's: adds losses and delays"),
+                help="Capture made at the sender, while FILE was made at the receiver; adds losses "
+                "and delays"),
     ] = None,
     plot: Annotated[
         Path | None,
@@ -110,11 +107,12 @@ def print_metrics(
                 help="Number of the connection in the table; default: the first row"),
     ] = None,
 ) -> None:  # fmt: skip
-    """Print what TCP and UDP connections did, from captures of nagi or any other tool.
+    """Print metrics of TCP and UDP connections, from captures of nagi or any other tool.
 
-    AG, achieved goodput, is the payload that arrived for the first time, divided by the time it
-    took (RFC 2647). AGI, its index, is AG / the smallest rate on the path (--bottleneck). AG is
-    measured at the receiver; in a capture made at the sender it is what was sent.
+    AG (achieved goodput, RFC 2647) is the payload without repeated bytes, divided by the time of
+    the transfer. AGI (achieved goodput index) is AG divided by the smallest rate on the path
+    (--bottleneck). A capture made at the receiver gives the AG of payload that arrived, a capture
+    made at the sender gives the AG of payload that was sent.
 
     Each direction has packets, payload, AG, retransmissions, reordering, duplicate ACKs, SACK
     blocks, zero windows, RTT, options of the SYN, and where on the path the capture was made. --csv
@@ -175,7 +173,11 @@ def _exit_on_interrupt() -> Iterator[None]:
 def _examine_captures(
     files: Sequence[str], examine_capture: Callable[[Path | str], Overview]
 ) -> tuple[list[Overview], list[InputError]]:
-    """Examine captures on all processors, and return the overviews and the errors."""
+    """Examine captures on all processors.
+
+    Returns:
+        The overviews of captures, and the errors of captures that cannot be read.
+    """
     if files.count(STANDARD_INPUT) > 1:
         raise refuse("- is given twice", "standard input can be read once")
     results = read_in_parallel(examine_capture, files)
@@ -184,7 +186,7 @@ def _examine_captures(
 
 
 def _make_choice(hosts: Sequence[str], ports: Sequence[int], sort: str) -> Choice:
-    """Check the options that choose and sort connections."""
+    """Check --host, --port and --sort, and return them as a choice of connections."""
     networks: list[Network] = []
     for host in hosts:
         try:
@@ -202,19 +204,24 @@ def _make_choice(hosts: Sequence[str], ports: Sequence[int], sort: str) -> Choic
 
 
 def _parse_interval(from_: str | None, to: str | None) -> tuple[int | None, int | None]:
+    """Return --from and --to in nanoseconds after the first packet; None for a missing option."""
     begin, end = (
         _parse_quantity("Duration", "--from", from_),
         _parse_quantity("Duration", "--to", to),
     )
     if end is not None and end <= (begin or 0):
         raise refuse(
-            f"--to {to}: is not after the beginning", "give a later end, or an earlier --from"
+            f"--to {to}: the end is not after the start", "give a later --to, or an earlier --from"
         )
     return begin, end
 
 
 def _parse_quantity(kind: str, option: str, value: str | None) -> int | None:
-    """Parse a value of a type in nagi_contracts.units, and return it in base units."""
+    """Parse the value of an option as the class `kind` of nagi_contracts.units.
+
+    Returns:
+        The value in the base unit of the class (ns, bit/s), or None without a value.
+    """
     if value is None:
         return None
     from nagi_contracts import units
@@ -233,9 +240,12 @@ def _measure_pair(
     bottleneck_bps: int | None,
     json_: bool,
 ) -> None:
-    """Print what captures at the sender and at the receiver show together."""
+    """Print metrics that need captures at the sender and at the receiver, such as losses."""
     if len(files) != 1 or files[0] == STANDARD_INPUT:
-        raise refuse("--sender with several captures", "give one FILE, made at the receiver")
+        raise refuse(
+            "--sender with several captures, or with standard input",
+            "give one FILE, made at the receiver",
+        )
     from nagi_reports import connections
 
     measured = connections.measure(
@@ -256,7 +266,14 @@ def _measure_pair(
 
 
 def _draw_connection(path: Path, capture: Overview, connection: int | None, tunnels: bool) -> None:
-    """Draw a TCP connection over time, by default the first one."""
+    """Draw a TCP connection over time, in the direction that carries more payload.
+
+    Args:
+        path: The image or page to write.
+        capture: The overview of the capture.
+        connection: The number of the connection in the table, or None for the first one.
+        tunnels: Whether connections are inside of tunnels.
+    """
     from nagi_reports import conversation
 
     rows = [row for row in capture.iterate_rows("tcp") if connection in (None, row["connection"])]
@@ -264,7 +281,7 @@ def _draw_connection(path: Path, capture: Overview, connection: int | None, tunn
         raise refuse(
             "there is no TCP connection to draw"
             if connection is None
-            else f"--connection {connection}: no TCP connection of that number was found",
+            else f"--connection {connection}: no TCP connection has this number",
             "give a number of the table",
             file=capture.name,
         )
@@ -274,36 +291,39 @@ def _draw_connection(path: Path, capture: Overview, connection: int | None, tunn
     write_line(f"plot: {path}", error_console)
 
 
-def _print_overview(capture: Overview, is_named: bool) -> None:
-    """Print the tables of one capture, and notes about them."""
-    if is_named:
+def _print_overview(capture: Overview, has_title: bool) -> None:
+    """Print the tables of one capture, and notes about the tables.
+
+    `has_title`: the name of the capture is printed first.
+    """
+    if has_title:
         write_line(f"{capture.name}:")
-    is_part = capture.totals.start_ns is not None or capture.totals.end_ns is not None
-    is_any = False
+    has_interval = capture.totals.start_ns is not None or capture.totals.end_ns is not None
+    has_rows = False
     for protocol, make in (
         ("tcp", _make_payload_table),
-        ("tcp", partial(_make_packet_table, is_part=is_part)),
+        ("tcp", partial(_make_packet_table, has_interval=has_interval)),
         ("tcp", _make_path_table),
         ("udp", _make_udp_table),
     ):
-        is_any |= _print_rows(capture.iterate_rows(protocol), make)
+        has_rows |= _print_rows(capture.iterate_rows(protocol), make)
     if capture.left_out:
         write_line(f"{capture.left_out:,} more connections: --all shows them")
-    if not is_any:
-        write_line(f"{capture.name}: none of its connections was asked for")
+    if not has_rows:
+        write_line(f"{capture.name}: no connection was selected")
     if any(map(_is_captured_at_sender, capture.iterate_rows("tcp"))):
         write_line(
-            "* captured at the sender: AG is what was sent, not what arrived; give the receiver's "
-            "capture for that"
+            "* captured at the sender: AG counts payload that was sent; for payload that arrived, "
+            "give the receiver's capture"
         )
-    if is_part:
-        first, totals = capture.totals.first_ns, capture.totals
+    if has_interval:
+        first_ns, totals = capture.totals.first_ns, capture.totals
         start_ns, end_ns = (
-            (instant_ns or first) - first for instant_ns in (totals.start_ns, totals.end_ns)
+            (instant_ns or first_ns) - first_ns for instant_ns in (totals.start_ns, totals.end_ns)
         )
         write_line(
             f"measured: from {start_ns / 1e9:.6g} s to {end_ns / 1e9:.6g} s after the capture's "
-            "first packet; start, handshake and options are of the connection"
+            "first packet; start, handshake and options do not depend on this interval"
         )
     for line in capture.list_notices():
         write_line(line)
@@ -313,7 +333,7 @@ def _print_overview(capture: Overview, is_named: bool) -> None:
 class _Grid:
     """A table of texts.
 
-    `from` and `to` are left-aligned, and folded if the terminal is too narrow.
+    The columns `from` and `to` are left-aligned, and folded if the terminal is too narrow.
     """
 
     title: str
@@ -328,7 +348,7 @@ class _Grid:
             title=self.title, title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0)
         )
         for head in self.heads:
-            if head in _ENDS:
+            if head in _ENDPOINT_HEADS:
                 table.add_column(head, overflow="fold", min_width=9)
             else:
                 table.add_column(head, justify="right", no_wrap=True)
@@ -337,24 +357,27 @@ class _Grid:
         return table
 
     def format_lines(self) -> Iterator[str]:
-        """Yield the table as lines, as wide as its cells. This is thirty times as fast as rich."""
+        """Yield the lines of the table. Columns are not fitted to the terminal.
+
+        This is thirty times faster than the layout of `rich`.
+        """
         rows = [self.heads, *self.rows]
         widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
-        sides = ["<" if head in _ENDS else ">" for head in self.heads]
+        alignments = ["<" if head in _ENDPOINT_HEADS else ">" for head in self.heads]
         for row in rows:
-            cells = zip(row, sides, widths, strict=True)
-            yield "  ".join(f"{cell:{side}{width}}" for cell, side, width in cells).rstrip()
+            cells = zip(row, alignments, widths, strict=True)
+            yield "  ".join(f"{cell:{align}{width}}" for cell, align, width in cells).rstrip()
 
 
 def _print_rows(rows: Iterator[Row], make_grid: Callable[[list[Row]], _Grid]) -> bool:
     """Print rows as a table, and return whether there was a row.
 
-    More rows than _PART are printed in parts, each with its own head.
+    A table of more than _ROWS_PER_PART rows is printed in parts, each with the heads of columns.
     """
-    rows_of_part = list(islice(rows, _PART))
+    rows_of_part = list(islice(rows, _ROWS_PER_PART))
     if not rows_of_part:
         return False
-    next_rows = list(islice(rows, _PART))
+    next_rows = list(islice(rows, _ROWS_PER_PART))
     grid = make_grid(rows_of_part)
     if not next_rows:
         out_console.print(grid.to_table())
@@ -363,7 +386,7 @@ def _print_rows(rows: Iterator[Row], make_grid: Callable[[list[Row]], _Grid]) ->
         write_line("\n".join(grid.format_lines()))
         while next_rows:
             write_line("\n".join(make_grid(next_rows).format_lines()))
-            next_rows = list(islice(rows, _PART))
+            next_rows = list(islice(rows, _ROWS_PER_PART))
     out_console.print()
     return True
 
@@ -373,11 +396,11 @@ def _is_captured_at_sender(row: Row) -> bool:
 
 
 def _format_label(row: Row) -> str:
-    """Return the number of a row's connection, and > or < for its direction."""
+    """Return the number of the connection, and its direction: > for forward, < for backward."""
     return f"{row['connection']}{'<' if row['direction'] else '>'}"
 
 
-def _format_ends(row: Row) -> tuple[str, str]:
+def _format_endpoints(row: Row) -> tuple[str, str]:
     return (
         overview.format_endpoint(row["source"], row["source_port"]),
         overview.format_endpoint(row["destination"], row["destination_port"]),
@@ -413,31 +436,31 @@ def _make_payload_table(rows: list[Row]) -> _Grid:
                 _format_number(row[name] if has_payload else None)
                 for name in ("agi", "agi_of_ceiling")
             ]
-        table.add_row(_format_label(row), *_format_ends(row), *cells)
+        table.add_row(_format_label(row), *_format_endpoints(row), *cells)
     return table
 
 
-def _make_packet_table(rows: list[Row], *, is_part: bool) -> _Grid:
+def _make_packet_table(rows: list[Row], *, has_interval: bool) -> _Grid:
     """Make the table of packets.
 
-    `is_part`: only a part of the capture is measured (--from, --to).
+    `has_interval`: only an interval of the capture is measured (--from, --to).
     """
-    shown = {
+    columns = {
         "data": "data_packets_inside",
         "retr.": "retransmitted_packets_inside",
         "reordered": "out_of_order_packets_inside",
     }
-    # These counts are of the whole capture, so they do not belong in a table about a part of it.
-    if not is_part:
-        shown |= {
+    # These columns count the whole capture, so a table about an interval leaves them out.
+    if not has_interval:
+        columns |= {
             "dup. ACKs": "duplicate_acks",
             "SACKs": "sack_blocks",
             "zero win.": "zero_window_packets",
         }
-    table = _Grid("Packets", ["#", "all", *shown, "retr. %"])
+    table = _Grid("Packets", ["#", "all", *columns, "retr. %"])
     for row in rows:
         rate = row["retransmission_rate"]
-        counts = [_format_count(row[name]) for name in shown.values()]
+        counts = [_format_count(row[name]) for name in columns.values()]
         packets = _format_count(row["packets_inside"])
         table.add_row(_format_label(row), packets, *counts, _format_number(rate or None, 100))
     return table
@@ -461,12 +484,12 @@ def _make_path_table(rows: list[Row]) -> _Grid:
 
 
 def _make_udp_table(rows: list[Row]) -> _Grid:
-    """Make the table of UDP."""
+    """Make the table of UDP connections."""
     table = _Grid("UDP", ["#", "from", "to", "start s", "packets", "MB", "Mb/s"])
     for row in rows:
         table.add_row(
             _format_label(row),
-            *_format_ends(row),
+            *_format_endpoints(row),
             _format_number(row["start_s"]),
             _format_count(row["packets_inside"]),
             _format_number(row["payload_bytes_inside"], 1e-6),

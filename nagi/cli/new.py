@@ -23,8 +23,8 @@ TEMPLATES = {
     "trace": "a rate that follows a trace file",
     "radio": "a wired and a radio link (GNU Radio)",
 }
-# Template -> suffix of a second file that the template names.
-_BESIDE = {"trace": ".steps"}
+# Template -> suffix of a second file, to which the template refers.
+_SECOND_FILES = {"trace": ".steps"}
 
 
 def _complete_template(incomplete: str) -> list[tuple[str, str]]:
@@ -83,7 +83,9 @@ def write_new(
     for file in contents:
         if os.path.lexists(file):
             raise refuse(
-                "it exists already", "give another name, or a file with --out", file=str(file)
+                "this file exists already",
+                "give another name, or a file with --out",
+                file=str(file),
             )
     for file, content in contents.items():
         _write_file(file, content)
@@ -95,13 +97,13 @@ def write_new(
 
 def _check_scheme(name: str, template: str) -> None:
     if re.fullmatch(NAME_PATTERN, name) is None:
-        raise refuse(f"{name!r} is no name of a scheme", NAME_CURE)
+        raise refuse(f"{name!r} is not a valid name of a scheme", NAME_CURE)
     if template != "path":
-        raise refuse("--template does not go with --scheme", "leave one of them out")
+        raise refuse("--template cannot be used with --scheme", "remove one of these options")
 
 
 def _make_scheme_files(name: str, path: Path) -> dict[Path, str]:
-    """Return the files of a scheme and of an experiment with it, by path."""
+    """Return the contents of a scheme's file and of an experiment with the scheme, by path."""
     experiment = _make_experiment_files(name.replace("_", "-"), "path", path)[path]
     experiment = experiment.replace("[newreno, cubic]", f"[{name}.c, newreno]")
     source = _read_template("scheme.c").replace("scheme.c", f"{name}.c")
@@ -110,11 +112,11 @@ def _make_scheme_files(name: str, path: Path) -> dict[Path, str]:
 
 
 def _make_experiment_files(name: str, template: str, path: Path) -> dict[Path, str]:
-    """Return the files of an experiment, by path."""
+    """Return the contents of an experiment file and of a file that it reads, by path."""
     experiment = _read_template(f"{template}.yaml").replace(
         f"\nname: {template}\n", f"\nname: {name}\n"
     )
-    suffix = _BESIDE.get(template)
+    suffix = _SECOND_FILES.get(template)
     if suffix is None:
         return {path: experiment}
     experiment = experiment.replace(f"{template}{suffix}", f"{name}{suffix}")
@@ -125,7 +127,7 @@ def _make_experiment_files(name: str, template: str, path: Path) -> dict[Path, s
 
 
 def _read_template(name: str) -> str:
-    """Read a template without the licence line, because the file will be its author's."""
+    """Read a template without the licence line, because the new file belongs to the user."""
     text = (files("nagi") / "templates" / name).read_text()
     return "".join(line for line in text.splitlines(True) if "SPDX-License" not in line)
 
@@ -136,5 +138,7 @@ def _write_file(file: Path, content: str) -> None:
             stream.write(content)
     except OSError as error:
         raise refuse(
-            f"cannot write it: {error.strerror}", "give another file with --out", file=str(file)
+            f"cannot write this file: {error.strerror}",
+            "give another file with --out",
+            file=str(file),
         ) from None

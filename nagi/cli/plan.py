@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `nagi plan`: a summary of what `nagi run` would do."""
+"""The command `nagi plan`: summarises the runs that `nagi run` would execute."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def plan(
     all_: Annotated[bool, typer.Option("--all", help="List every point")] = False,
     json_: Json = False,
 ) -> None:
-    """Show what would be run, the time and disk it takes and what the lab lacks; run nothing."""
+    """Show the planned runs, their time and disk space, and what the lab lacks; run nothing."""
     from nagi.commands.plan import show_plan
     from nagi.terminal.selecting import RequestedExperiment
 

@@ -38,13 +38,13 @@ Tags = Annotated[
     typer.Option(
         "--tags",
         metavar="ROLE",
-        help="Only what this role does; may be given several times",
+        help="Apply only this role; may be given several times",
         autocompletion=_complete_role,
     ),
 ]
 AskBecomePass = Annotated[
     bool,
-    typer.Option("-K", "--ask-become-pass", help="Ask for the password by which users become root"),
+    typer.Option("-K", "--ask-become-pass", help="Ask for the password for sudo or su"),
 ]
 
 
@@ -54,19 +54,19 @@ def bootstrap(
     user: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="User who logs in now; default: the inventory's `ansible_user`"
+            metavar="NAME", help="User to log in as now; default: the inventory's `ansible_user`"
         ),
     ] = None,
     account: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="User who is given access, created if missing; default: the inventory's "
+            help="User to log in as later, created if missing; default: the inventory's "
             "`ansible_user`",
         ),
     ] = None,
     sudo: Annotated[
-        bool, typer.Option("--sudo", help="Let the account become root without a password")
+        bool, typer.Option("--sudo", help="Let --account become root without a password")
     ] = False,
     key: Annotated[
         Path | None,
@@ -89,7 +89,7 @@ def bootstrap(
     ] = False,
     limit: Limit = None,
     ask_pass: Annotated[
-        bool, typer.Option("-k", "--ask-pass", help="Ask for the password by which users log in")
+        bool, typer.Option("-k", "--ask-pass", help="Ask for the password for logging in by SSH")
     ] = False,
     ask_become_pass: AskBecomePass = False,
     become_method: Annotated[
@@ -125,7 +125,7 @@ def provision(
     ask_become_pass: AskBecomePass = False,
     json_: Json = False,
 ) -> None:
-    """Install and set up on hosts what runs need. A second time changes nothing."""
+    """Install and configure what hosts need for runs. A second call changes nothing."""
     from nagi.commands import provision
 
     provision.provision(inventory, limit, tags, ask_become_pass, json_)
@@ -153,7 +153,7 @@ def deprovision(
     ask_become_pass: AskBecomePass = False,
     json_: Json = False,
 ) -> None:
-    """Remove from hosts what nagi installed, and restore what it changed."""
+    """Remove the programs that nagi installed on hosts, and restore the settings it changed."""
     from nagi.commands import provision
 
     provision.deprovision(inventory, limit, ask_become_pass, yes=yes, json_=json_)

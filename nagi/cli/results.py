@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands that work on results: captures, campaigns, bundles."""
+"""The commands that work on results: analyze, report, compare, bundle, publish and verify."""
 
 from __future__ import annotations
 
@@ -124,14 +124,16 @@ def verify(
         Path | None,
         typer.Option(
             metavar="DIRECTORY",
-            help="Directory with the files of its release; without it, only values are compared",
+            help="Directory with the files of the published release; without this option, only "
+            "values are compared",
         ),
     ] = None,
     json_: Json = False,
 ) -> None:
-    """Compare runs that were repeated with published ones, byte by byte and value by value.
+    """Compare your runs of a published experiment with the published runs.
 
-    They are equal only if the guest kernel, the agent and nagi's other programs are equal.
+    Values are compared, with --release also the bytes of files. Runs are equal only if the guest
+    kernel, the agent and nagi's other programs are equal.
     """
     from nagi.commands import results
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `nagi run`."""
+"""The command `nagi run`: executes an experiment."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def run(
         int,
         typer.Option(
             min=1,
-            help="How often an invalid run is tried; later tries run alone. In virtual time always "
-            "1, because every try gives the same result",
+            help="Maximum number of tries of an invalid run; later tries run alone. In virtual "
+            "time always 1, because every try gives the same result",
             rich_help_panel=WHERE,
         ),
     ] = 3,
@@ -72,13 +72,13 @@ def run(
         bool,
         typer.Option(
             "--resume",
-            help="Only continue: refuse if the directory has no campaign",
+            help="Continue the campaign in the directory; refuse if it has none",
             rich_help_panel=RESULTS,
         ),
     ] = False,
     json_: Json = False,
 ) -> None:
-    """Run an experiment, print its results and write a report; the same command continues it."""
+    """Run an experiment, print its results and write a report; repeat the command to continue."""
     from nagi.commands.run import execute
     from nagi.terminal.selecting import RequestedExperiment
 

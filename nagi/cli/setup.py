@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `nagi setup`: builds what a lab needs in addition to nagi's installation."""
+"""The command `nagi setup`: builds the parts of a lab that nagi's installation does not include."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from typing import Annotated
 import typer
 from nagi_contracts.errors import refuse
 
-app = typer.Typer(no_args_is_help=True, help="Build what a lab needs in addition to nagi.")
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Build the parts of a lab that the installation of nagi does not include.",
+)
 
 
 @app.callback()
@@ -20,7 +23,7 @@ def _group() -> None:
 @app.command("virtual-lab")
 def build_virtual_lab(
     mirror: Annotated[
-        str | None, typer.Option(help="Debian archive to use instead of apt's")
+        str | None, typer.Option(help="Debian archive to use instead of the one that apt uses")
     ] = None,
     tree: Annotated[
         Path | None, typer.Option(help="Linux source tree to use instead of Debian's package")

@@ -36,7 +36,7 @@ def show(
         typer.Option(
             "--check",
             metavar="NAME",
-            help="Show what this check of the run measured, where, and from which packets",
+            help="Show the values that this check of the run measured, with links and packets",
             show_default=False,
         ),
     ] = None,
@@ -44,7 +44,7 @@ def show(
 ) -> None:
     """Print state and results of a campaign, or everything about one run; change nothing.
 
-    Instead of both arguments, you can give the directory of a run.
+    The directory of a run can replace both arguments.
     """
     from nagi.commands import show
 

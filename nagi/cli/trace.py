@@ -37,7 +37,7 @@ def convert_trace(
         str,
         typer.Option(
             metavar="QUANTITY",
-            help="With steps: rate, delay or snr",
+            help="With --format steps: the quantity in the file (rate, delay or snr)",
             autocompletion=_complete_quantity,
         ),
     ] = "rate",
@@ -52,6 +52,6 @@ def convert_trace(
         if value not in values:
             raise refuse(f"--{name} {value}: no such {name}", f"one of: {', '.join(values)}")
     if quantity != "rate" and format_ != "steps":
-        raise refuse(f"--format {format_}: no format of {quantity}s", "use --format steps")
+        raise refuse(f"--format {format_}: this format has no {quantity}", "use --format steps")
     converted = read_trace(file, cast(Format, format_), cast(Quantity, quantity))
     typer.echo(converted.model_dump_json(exclude_none=True))

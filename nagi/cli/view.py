@@ -29,4 +29,4 @@ def view(
     """
     from nagi.commands import view
 
-    view.view(directory, out, opens=not no_open, json_=json_)
+    view.view(directory, out, opens_browser=not no_open, json_=json_)

@@ -23,53 +23,64 @@ _CURE = "give the address that `dask scheduler` prints, such as tcp://127.0.0.1:
 
 
 def connect_client(option: str) -> tuple[Client, str]:
-    """Return a client of a scheduler, and the scheduler's address.
+    """Connect to a scheduler.
 
     Args:
-        option: the value of `--dask`: an address, or a file that `dask scheduler` has written
+        option: The value of `--dask`: an address, or a file that `dask scheduler` has written.
+
+    Returns:
+        The connected client, and the address of the scheduler.
 
     Raises:
-        InputError: the address is malformed, or no scheduler answers there
+        InputError: The address is malformed, no scheduler answers, or TLS is not configured.
     """
     address = _read_scheduler_address(Path(option)) if Path(option).is_file() else option
     security = _make_security(address)
     try:
         host, port = get_address_host_port(address)
     except ValueError:
-        raise refuse(f"--dask {excerpt(option)}: there is no HOST:PORT in it", _CURE) from None
+        raise refuse(f"--dask {excerpt(option)}: this address has no HOST:PORT", _CURE) from None
     try:
         socket.create_connection((host, port), _TIMEOUT_S).close()
     except OSError as error:
-        problem = f"no scheduler answers there: {error.strerror or error}"
+        problem = f"no scheduler answers at this address: {error.strerror or error}"
         raise refuse(f"--dask {excerpt(option)}: {problem}", _CURE) from None
     try:
-        # Connect without a client first: a client takes long to give up when it is refused.
-        asyncio.run(asyncio.wait_for(_greet(address, security), _TIMEOUT_S))
+        # Connect without a client first, because a client retries for a long time if it is refused.
+        asyncio.run(asyncio.wait_for(_test_connection(address, security), _TIMEOUT_S))
         client = Client(
             address, timeout=_TIMEOUT_S, security=security, set_as_default=False, name="nagi"
         )
         return client, address
     except (OSError, ValueError):
         raise refuse(
-            f"--dask {excerpt(option)}: what answers there is no Dask scheduler",
-            f"{_CURE}; one with TLS is tls://HOST:PORT, and takes certificates that it knows",
+            f"--dask {excerpt(option)}: the program that answers is no Dask scheduler",
+            f"{_CURE}; a scheduler with TLS is tls://HOST:PORT, and must accept your certificate",
         ) from None
 
 
 def _read_scheduler_address(file: Path) -> str:
-    """Return the address that a scheduler wrote to its file. Raises InputError if there is none."""
+    """Return the address in a file of `dask scheduler --scheduler-file`.
+
+    Raises:
+        InputError: The file has no address.
+    """
     try:
         address = json.loads(file.read_bytes())["address"]
         if isinstance(address, str):
             return address
     except (OSError, ValueError, TypeError, KeyError):
         pass
-    cure = "give what `dask scheduler --scheduler-file` has written, or an address"
+    cure = "give the file that `dask scheduler --scheduler-file` has written, or an address"
     raise refuse("--dask: this is not a scheduler's file", cure, file=str(file))
 
 
 def _make_security(address: str) -> Security:
-    """Return the security settings of Dask's configuration. Raises InputError if they are wrong."""
+    """Return Dask's security settings for an address, from Dask's configuration.
+
+    Raises:
+        InputError: The protocol of the address is not supported, or certificates are missing.
+    """
     scheme, _ = parse_address(address)
     if scheme not in backends or scheme == "inproc":
         supported = [name for name in ("tcp", "tls", "ws", "wss") if name in backends]
@@ -96,6 +107,7 @@ def _get_connection_arguments(security: Security) -> dict[str, Any]:
     return dict(security.get_connection_args("client"))
 
 
-async def _greet(address: str, security: Security) -> None:
+async def _test_connection(address: str, security: Security) -> None:
+    """Connect to a scheduler and disconnect. Raises OSError or ValueError if this is refused."""
     comm = await connect(address, timeout=_TIMEOUT_S, **_get_connection_arguments(security))
     await comm.close()

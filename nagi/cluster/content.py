@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that workers store by content.
+"""Sets of files that workers store by content.
 
-Such files are the kernel, the modules and the preloaded library of guests. A worker keeps sets of
-files in $XDG_CACHE_HOME/nagi/by-content, one directory per content. A process checks the SHA-256 of
-a set before it uses the set for the first time. Sets and run directories are sent as archives (tar,
-compressed by zstd).
+A set has, for example, the kernel, the modules and the preloaded library of guests. A worker stores
+each set in a directory of $XDG_CACHE_HOME/nagi/by-content, whose name is a checksum of the set. A
+process checks the SHA-256 of all files of a set before it uses the set for the first time. Sets and
+run directories are sent as archives (tar, compressed by zstd).
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from nagi_contracts.records import compute_sha256
 
 from nagi.scratch import get_user_cache, make_scratch
 
-Sums = dict[str, str]  # file -> SHA-256, of one directory
+Sums = dict[str, str]  # name of a file of a set -> SHA-256
 
 
 def hash_files(files: list[Path]) -> Sums:
-    """Return the checksums of a set of files, whose names must differ."""
+    """Return the checksums of a set of files. The names of the files must differ."""
     return {file.name: compute_sha256(file) for file in sorted(files)}
 
 
 def hash_sums(sums: Sums) -> str:
-    """Return a key that identifies the content of a set."""
+    """Return the key of a set: one checksum of its names and contents."""
     return digest(sums)
 
 
 def pack(directory: Path, files: list[Path]) -> bytes:
-    """Return files below `directory` as an archive."""
+    """Return an archive of `files`, which must be below `directory`. Paths are relative to it."""
     sink = pa.BufferOutputStream()
     with (
         pa.CompressedOutputStream(sink, "zstd") as stream,
@@ -52,10 +52,10 @@ def pack(directory: Path, files: list[Path]) -> bytes:
 def unpack(archive: bytes, target: Path) -> None:
     """Create the directory `target` from an archive that `pack()` made.
 
-    Either the whole directory is created or nothing. No file can land outside of it.
+    Either the whole directory is created or nothing. No file is written outside of `target`.
 
     Raises:
-        OSError: the archive is damaged or has more than plain files, or the disk is full
+        OSError: The archive is damaged, an entry is not a plain file, or the disk is full.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     with make_scratch(target.parent) as directory:
@@ -64,10 +64,12 @@ def unpack(archive: bytes, target: Path) -> None:
 
 
 def unpack_into(archive: bytes, target: Path) -> None:
-    """Replace files of the directory `target` by those of an archive, each of them atomically.
+    """Write the files of an archive to the directory `target`, each of them atomically.
+
+    Files of the same name are replaced; other files stay.
 
     Raises:
-        OSError: the archive is damaged or has more than plain files, or the disk is full
+        OSError: The archive is damaged, an entry is not a plain file, or the disk is full.
     """
     with make_scratch(target.parent) as directory:
         _extract(archive, directory / "files")
@@ -76,7 +78,7 @@ def unpack_into(archive: bytes, target: Path) -> None:
 
 
 def _extract(archive: bytes, target: Path) -> None:
-    """Extract an archive below `target`. Raises OSError if it has more than plain files."""
+    """Extract an archive below `target`. Raises OSError if an entry is not a plain file."""
     with (
         pa.input_stream(BytesIO(archive), compression="zstd") as stream,
         tarfile.open(fileobj=stream, mode="r|") as tar,
@@ -84,7 +86,7 @@ def _extract(archive: bytes, target: Path) -> None:
         for member in tar:
             name = PurePosixPath(member.name)
             if not member.isreg() or name.is_absolute() or ".." in name.parts:
-                raise OSError(errno.EBADMSG, "it has more than plain files", str(target))
+                raise OSError(errno.EBADMSG, "the archive has more than plain files", str(target))
             content = tar.extractfile(member)
             assert content is not None  # a plain file
             file = target / name
@@ -100,7 +102,7 @@ def list_files(run: Path) -> list[Path]:
 
 
 def has_files(sums: Sums) -> bool:
-    """Return whether this machine stores a set, undamaged."""
+    """Return whether this machine stores a set whose files have these checksums."""
     return _hash_cached_files(hash_sums(sums)) == sums
 
 
@@ -108,12 +110,12 @@ def ensure_files(sums: Sums, fetch: Callable[[str], bytes]) -> Path:
     """Return the directory in which this machine stores a set, and fetch the set if it is missing.
 
     Args:
-        sums: the checksums of the set
-        fetch: returns the archive of the set with a key, from `hash_sums()`
+        sums: The checksums of the set.
+        fetch: A function that returns the archive of the set with a given key (`hash_sums()`).
 
     Raises:
-        InputError: `fetch` returned other files
-        OSError: the archive is damaged, or the disk is full
+        InputError: The archive of `fetch` has files with other checksums.
+        OSError: The archive is damaged, or the disk is full.
     """
     key = hash_sums(sums)
     target = get_user_cache("by-content") / key
@@ -122,18 +124,21 @@ def ensure_files(sums: Sums, fetch: Callable[[str], bytes]) -> Path:
         try:
             unpack(fetch(key), target)
         except OSError:
-            if not target.exists():  # otherwise another process was faster
+            if not target.exists():  # if the set exists, another process has stored it meanwhile
                 raise
         _hash_cached_files.cache_clear()
         if _hash_cached_files(key) != sums:
             shutil.rmtree(target, ignore_errors=True)
-            raise refuse(f"the files that came for {key[:16]} are others", "restart the scheduler")
+            raise refuse(
+                f"the scheduler sent files with wrong checksums for the set {key[:16]}",
+                "restart the scheduler",
+            )
     return target
 
 
 @cache
 def _hash_cached_files(key: str) -> Sums:
-    """Return the checksums of the files that this machine stores under a key."""
+    """Return the checksums of the set that this machine stores under a key; {} without one."""
     try:
         return hash_files(
             [file for file in (get_user_cache("by-content") / key).iterdir() if file.is_file()]

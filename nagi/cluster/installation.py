@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The software of a machine that can change a result. It must be equal on all machines.
 
-The guest kernel is not a part: workers fetch it.
+The guest kernel is not compared, because workers fetch it.
 """
 
 from __future__ import annotations
@@ -31,10 +31,12 @@ _GUEST_PROGRAMS = ("tcpdump", "iperf", "ip", "ethtool", "sysctl", "/usr/bin/pyth
 
 @dataclass(frozen=True)
 class Requirements:
-    """The purpose of an installation, which decides what has to be installed.
+    """The requirements of an installation.
 
-    If `guests` is false, the installation only reads captures. `backends` are those that the
-    experiment needs, and `switch` is the target of switches.
+    Attributes:
+        guests: Whether the machine executes runs in guests. If not, it only reads captures.
+        backends: The backends that the experiment needs.
+        switch: The target of switches.
     """
 
     guests: bool = False
@@ -44,10 +46,12 @@ class Requirements:
 
 @dataclass(frozen=True)
 class Installation:
-    """The software of one machine, by name.
+    """The software of one machine.
 
-    `parts` are versions and checksums that must be equal on all machines. `machine` are checksums
-    of the distribution's programs: captures may differ if these differ.
+    Attributes:
+        parts: Name -> version or checksum of software that must be equal on all machines.
+        machine: Name -> checksum of the distribution's programs that run in guests. If they differ
+            between machines, captures may differ.
     """
 
     parts: dict[str, str]
@@ -55,7 +59,11 @@ class Installation:
 
     @classmethod
     def from_this_machine(cls, requirements: Requirements) -> Installation:
-        """Read the software of this machine. Raises InputError if something is missing."""
+        """Read the versions and checksums of the software that `requirements` need.
+
+        Raises:
+            InputError: A required part is not installed.
+        """
         parts = {
             "nagi": __version__,
             "Python": ".".join(platform.python_version_tuple()[:2]),
@@ -77,23 +85,26 @@ class Installation:
 
 
 def list_differences(expected: dict[str, str], actual: dict[str, str]) -> list[str]:
-    """Describe the parts in which two installations differ, with both versions if they have some.
+    """Describe the parts in which another machine differs from this machine.
 
     Args:
-        expected: version or checksum of each part here
-        actual: version or checksum of each part of the other machine
+        expected: Name -> version or checksum of each part of this machine.
+        actual: Name -> version or checksum of each part of the other machine.
+
+    Returns:
+        One text per differing part: the name, and both versions if the part has a version.
     """
     differing = []
     for name, value in expected.items():
         actual_value = actual.get(name)
         if actual_value != value:
-            is_version = len(value) < 32
+            is_version = len(value) < 32  # checksums are longer
             differing.append(f"{name} {actual_value or 'none'} for {value}" if is_version else name)
     return differing
 
 
 def _hash_sources() -> str:
-    """Return one checksum of nagi's Python packages and of the switches' pipeline."""
+    """Return one checksum of nagi's Python packages and of the pipeline edge.json of switches."""
     checksum = hashlib.sha256()
     for package in _PACKAGES:
         for root in _find_package_directories(package):

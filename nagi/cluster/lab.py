@@ -31,10 +31,10 @@ def collect_guest_files(plans: list[RunPlan]) -> GuestFiles:
     """Return the files that workers need to execute plans in guests.
 
     Args:
-        plans: plans that this machine made, at least one
+        plans: The plans, at least one. They must have been made on this machine.
 
     Raises:
-        InputError: a file is missing
+        InputError: A file is missing.
     """
     module_sets = [
         [module] for plan in plans for module in guest_modules.build_user_modules(plan).values()
@@ -44,18 +44,26 @@ def collect_guest_files(plans: list[RunPlan]) -> GuestFiles:
 
 
 def _list_library() -> list[Path]:
-    """Return the files of every guest: kernel, modules, preloaded library and filter."""
+    """Return the files of every guest: kernel, modules, preloaded library, seccomp filter."""
     directory = guest_kernel.find_kernel_directory()
     files = [file for pattern in ("linux", "*.ko") for file in directory.glob(pattern)]
     return [*files, guest_kernel.find_preloaded_library(), guest.require_filter()]
 
 
 class ClusterLab:
-    """A lab that executes runs of any shape on all workers."""
+    """A lab that executes runs of any shape on all workers. It implements `Lab`."""
 
     in_real_time = False
 
     def __init__(self, cluster: Cluster, records: Path, build: Build, keep: Keep) -> None:
+        """Read the files of guests.
+
+        Args:
+            cluster: The cluster, whose workers have been examined.
+            records: The directory to which complete run directories are unpacked.
+            build: The build of nagi, which workers write to run directories.
+            keep: The files of a run that are kept.
+        """
         self._cluster = cluster
         self._library = hash_files(_list_library())
         self._records = records
@@ -64,11 +72,11 @@ class ClusterLab:
 
     @property
     def cells(self) -> list[str]:
-        """One cell per thread of the workers that are ready. Any free worker may execute a run."""
+        """One name per thread of the ready workers. Names do not determine the worker of a run."""
         return [f"thread{number}" for number in range(max(1, self._cluster.threads))]
 
     def prepare(self, plans: list[RunPlan]) -> None:
-        """Do nothing: workers were examined when they were registered."""
+        """Do nothing, because workers were examined when they were registered."""
 
     def estimate_lead_s(self) -> float:
         return 0.0
@@ -95,7 +103,7 @@ class ClusterLab:
 
 
 class ClusterLabs:
-    """Opens the lab of a cluster. Labs for all shapes are the same lab."""
+    """Opens the lab of a cluster, which is the same lab for all shapes. It implements `Labs`."""
 
     name = VIRTUAL
 
@@ -111,14 +119,14 @@ class ClusterLabs:
 
 
 def analyse(cluster: Cluster, runs: list[Path]) -> Iterator[tuple[Path, str]]:
-    """Compute the metrics of run directories again from their captures, and write them there.
+    """Compute the metrics of run directories on workers, and write the metrics to the directories.
 
     Yields:
-        each run directory when its task ends, and why it has no metrics, or an empty text
+        Each run directory when its task ends, with the reason why it has no metrics; "" if it has.
 
     Raises:
-        Gone: the scheduler is gone, or no worker has been ready for some time
-        Interrupted: the user asked to stop
+        Gone: The scheduler is gone, or no worker has been ready for some time.
+        Interrupted: The user asked to stop.
     """
     directories = {run.name: run for run in runs}
     analyses = [

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Dask cluster on which nagi executes tasks.
 
-`WorkerRegistry` discovers and examines workers. `Cluster` gives tasks to those that are ready.
+`WorkerRegistry` discovers and examines workers. `Cluster` assigns tasks to workers that are ready.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from nagi.cluster.worker_registry import (
 from nagi.labs.errors import Gone, Interrupted
 
 _UPDATE_INTERVAL_S = 0.5
-_BUSY_TIMEOUT_S = 60.0  # a worker that takes longer to answer is busy with something else
-_ANSWERED_TIMEOUT_S = 10  # then the workers that have answered begin without the others
-# The key in Dask's configuration of the time to wait for workers, which the environment variable
-# DASK_NAGI__WAIT_FOR_WORKERS sets as well.
+_BUSY_TIMEOUT_S = 60.0  # a worker that takes longer to answer has other work
+_ANSWERED_TIMEOUT_S = 10  # after this time, ready workers begin although others did not answer
+# The key in Dask's configuration of the time to wait for workers. The environment variable
+# DASK_NAGI__WAIT_FOR_WORKERS sets the same value.
 _SETTING, _DEFAULT = "nagi.wait-for-workers", "30s"
-_MAX_LOST_WORKERS = 3  # a task during which this many workers were lost is given up
+_MAX_LOST_WORKERS = 3  # a task fails when this many workers were lost while they executed it
 
 
 @dataclass(frozen=True)
 class TaskResult:
     """The result of a task: an archive of files (content.py), or an error.
 
-    `archive` is empty if `error` is not.
+    One of `archive` and `error` is empty.
     """
 
     task: Task
@@ -56,13 +56,16 @@ class TaskResult:
 class Cluster:
     """The cluster of the scheduler at `address`.
 
-    A worker has as many tasks at a time as it has threads. nagi, not Dask, chooses the worker of a
-    task and repeats tasks of lost workers. Dask counts a lost worker also for tasks that waited
-    there, gives up after a number of workers that is a setting of the scheduler, and keeps a task
-    forever if its permitted workers are gone, even if other workers have become ready.
+    A worker executes as many tasks at a time as it has threads. nagi, not Dask, chooses the worker
+    of a task and repeats the tasks of lost workers, because Dask
 
-    `notify` is called with a message about each worker that is excluded or lost; it may be
-    replaced.
+    - counts a lost worker also against tasks that only waited at this worker,
+    - gives a task up after a number of lost workers that is a setting of the scheduler,
+    - keeps a task forever if its permitted workers are gone, even if other workers are ready.
+
+    Attributes:
+        notify: A function that is called with messages for the user, such as the loss of a worker.
+            Callers may replace it.
     """
 
     def __init__(
@@ -71,12 +74,12 @@ class Cluster:
         """Connect to the scheduler.
 
         Args:
-            address: the scheduler's address, or a file that `dask scheduler` has written
-            interrupted: returns whether the user asked to stop
-            notify: receives messages for the user
+            address: The scheduler's address, or a file that `dask scheduler` has written.
+            interrupted: A function that returns whether the user asked to stop.
+            notify: A function that receives messages for the user.
 
         Raises:
-            InputError: no scheduler answers, or Dask's setting of the timeout is no duration
+            InputError: No scheduler answers, or Dask's setting of the timeout is not a duration.
         """
         self.notify = notify
         self._interrupted = interrupted
@@ -89,7 +92,7 @@ class Cluster:
         self._registry = WorkerRegistry(self._client, installation, lambda text: self.notify(text))
         self._pending: deque[Task] = deque()
         self._results: deque[TaskResult] = deque()
-        self._lost_workers: Counter[str] = Counter()  # by run
+        self._lost_workers: Counter[str] = Counter()  # run id -> workers lost during its tasks
 
     def close(self) -> None:
         """Disconnect from the cluster. Tasks of this client that still run are cancelled."""
@@ -102,16 +105,16 @@ class Cluster:
 
     @property
     def dashboard(self) -> str | None:
-        """The address of Dask's dashboard, if the scheduler has one."""
+        """The address of Dask's dashboard, or None if the scheduler has none."""
         return self._client.dashboard
 
     @property
     def threads(self) -> int:
-        """The number of tasks that can run at a time."""
+        """The number of tasks that ready workers can execute at a time."""
         return sum(worker.threads for worker in self._list_ready())
 
     def describe_workers(self) -> str:
-        """Return how many workers and threads are ready, for messages."""
+        """Return a text for messages with the number of ready workers and of their threads."""
         workers = self._list_ready()
         threads = f" with {self.threads} threads" if self.threads > len(workers) else ""
         return f"{format_count(len(workers), 'worker')}{threads}"
@@ -119,16 +122,18 @@ class Cluster:
     def require_workers(
         self, requirements: Requirements | None = None, guests: GuestFiles | None = None
     ) -> None:
-        """Wait until all connected workers have been examined.
+        """Wait until all connected workers have been examined, and at least one is ready.
+
+        Workers that do not answer in time are not waited for if another worker is ready.
 
         Args:
-            requirements: what workers have to fulfil; by default, what reading captures needs
-            guests: the files that guests need, if workers execute runs
+            requirements: The requirements of workers; by default, those of reading captures.
+            guests: The files that guests need, or None if workers execute no runs.
 
         Raises:
-            InputError: no worker fulfils the requirements
-            Interrupted: the user asked to stop
-            Gone: the scheduler is gone
+            InputError: No worker fulfils the requirements.
+            Interrupted: The user asked to stop.
+            Gone: The scheduler is gone.
         """
         self._registry.set_requirements(requirements or Requirements(), guests)
         self._registry.check_scheduler()
@@ -137,33 +142,34 @@ class Cluster:
         while True:
             self._poll()
             waited_s = time.monotonic() - started_s
-            new = self._registry.list_workers(WorkerState.NEW)
-            if self._registry.list_workers() and not new:
+            unexamined = self._registry.list_workers(WorkerState.NEW)
+            if self._registry.list_workers() and not unexamined:
                 break
+            unexamined_text = format_count(len(unexamined), "worker")
             if waited_s > _ANSWERED_TIMEOUT_S and self._list_ready():
-                self.notify(f"{format_count(len(new), 'worker')} not used yet: no answer")
+                self.notify(f"{unexamined_text} not used yet, for lack of an answer")
                 break
-            limit_s = max(self._timeout_s, _BUSY_TIMEOUT_S) if new else self._timeout_s
-            longer = "to wait longer, set DASK_NAGI__WAIT_FOR_WORKERS, such as 10min"
-            if waited_s > limit_s and new:
+            limit_s = max(self._timeout_s, _BUSY_TIMEOUT_S) if unexamined else self._timeout_s
+            wait_longer = "to wait longer, set DASK_NAGI__WAIT_FOR_WORKERS, for example to 10min"
+            if waited_s > limit_s and unexamined:
                 raise refuse(
-                    f"{format_count(len(new), 'worker')} of {self.address}, and no answer in "
-                    f"{limit_s:.0f} s: busy with something else",
-                    f"give the same command when the workers are idle; {longer}",
+                    f"{unexamined_text} of {self.address} did not answer in {limit_s:.0f} s, "
+                    "perhaps because of other work",
+                    f"give the same command when the workers are idle; {wait_longer}",
                 )
             if waited_s > limit_s:
                 raise refuse(
-                    f"no worker has come to {self.address} in {limit_s:.0f} s",
-                    f"start one: {_make_worker_command(self.address)}; {longer}",
+                    f"no worker has connected to {self.address} in {limit_s:.0f} s",
+                    f"start one: {_make_worker_command(self.address)}; {wait_longer}",
                 )
-            if not is_notified and (not new or waited_s > _ANSWERED_TIMEOUT_S):
-                missing = "an answer of workers" if new else "workers"
+            if not is_notified and (not unexamined or waited_s > _ANSWERED_TIMEOUT_S):
+                missing = "answers of workers" if unexamined else "workers"
                 self.notify(f"waiting up to {limit_s:.0f} s for {missing} of {self.address}")
                 is_notified = True
         if not self._list_ready():
             raise refuse(
                 f"{self.address} has no worker that can be used",
-                "repair what is listed above, then give the same command again",
+                "repair the problems listed above, then give the same command again",
             )
 
     def run_tasks(self, tasks: Sequence[Task]) -> Iterator[TaskResult]:
@@ -172,8 +178,8 @@ class Cluster:
         Tasks that are unfinished when the iterator is closed are cancelled.
 
         Raises:
-            Gone: the scheduler is gone, or no worker has been ready for some time
-            Interrupted: the user asked to stop
+            Gone: The scheduler is gone, or no worker has been ready for some time.
+            Interrupted: The user asked to stop.
         """
         self._pending.extend(tasks)
         unfinished = len(tasks)
@@ -199,7 +205,14 @@ class Cluster:
                 worker.tasks.clear()
 
     def _poll(self) -> None:
-        """Update the list of workers, assign tasks, and handle the events of a short while."""
+        """Update the list of workers, assign tasks to free workers, and handle events.
+
+        This waits for events for a fraction of a second.
+
+        Raises:
+            Gone: The scheduler is gone.
+            Interrupted: The user asked to stop.
+        """
         if self._interrupted():
             raise Interrupted
         if time.monotonic() - self._updated_s >= _UPDATE_INTERVAL_S:
@@ -221,19 +234,27 @@ class Cluster:
 
     def _drop_worker(self, worker: Worker) -> None:
         """Cancel the tasks of a lost worker, and let other workers repeat them."""
-        lost = list(worker.tasks.values())
+        lost_tasks = list(worker.tasks.values())
         self._client.cancel([*worker.tasks, *([worker.inquiry] if worker.inquiry else [])])
         worker.tasks.clear()
         if worker.state is WorkerState.READY:
-            repeated = f"; {format_count(len(lost), 'run')} of it done by others" if lost else ""
+            runs = format_count(len(lost_tasks), "run")
+            repeated = f"; other workers repeat its {runs}" if lost_tasks else ""
             self.notify(f"worker {worker} is gone{repeated}")
-        for task in lost:
+        for task in lost_tasks:
             self._retry(task)
 
     def _handle_end(self, worker: Worker, future: AnyFuture, answer: Any) -> None:
-        """Store the result of a task, or retry or give up a task that failed."""
+        """Store the result of a task, or retry the task if its worker was lost or is broken.
+
+        Args:
+            worker: The worker that executed the task.
+            future: The future of the task.
+            answer: The (archive, error) of the task's function, the exception that it raised, or
+                None if the task or its result was lost.
+        """
         task = worker.tasks.pop(future, None)
-        if task is None:  # the task was dropped
+        if task is None:  # _drop_worker() has dropped the task
             return
         if answer is None or isinstance(answer, KilledWorker | Interrupted):
             self._retry(task)
@@ -247,19 +268,19 @@ class Cluster:
             self._results.append(TaskResult(task, *answer))
 
     def _retry(self, task: Task) -> None:
-        """Make a task pending again, unless several workers were lost during it."""
+        """Make a task pending again, unless it has lost _MAX_LOST_WORKERS workers."""
         self._lost_workers[task.run_id] += 1
         if self._lost_workers[task.run_id] < _MAX_LOST_WORKERS:
             self._pending.appendleft(task)
         else:
-            error = f"{_MAX_LOST_WORKERS} workers were lost that did it"
+            error = f"{_MAX_LOST_WORKERS} workers were lost while they executed the run"
             self._results.append(TaskResult(task, b"", error))
 
 
 def _silence_dask() -> None:
-    """Switch off the logs of Dask, which sets levels of its loggers itself.
+    """Switch off the logs of Dask, because nagi reports the errors of the cluster.
 
-    nagi reports the errors of the cluster.
+    Dask sets the levels of its loggers itself, so the level of each logger is changed.
     """
     packages = ("distributed", "tornado", "asyncio")
     for name in (*packages, *logging.root.manager.loggerDict):
@@ -268,13 +289,18 @@ def _silence_dask() -> None:
 
 
 def _read_timeout_s() -> float:
-    """Return how long to wait for workers, in seconds. Raises InputError if it is no duration."""
+    """Return the time to wait for workers, in seconds, from Dask's configuration.
+
+    Raises:
+        InputError: The setting is not a duration.
+    """
     setting = dask.config.get(_SETTING, _DEFAULT)
     try:
         return float(parse_timedelta(setting))
     except (ValueError, KeyError, TypeError, AttributeError):
         raise refuse(
-            f"Dask's setting {_SETTING} is {excerpt(str(setting))}", "write such as 10min"
+            f"Dask's setting {_SETTING} is {excerpt(str(setting))}, which is not a duration",
+            "write a duration such as 10min",
         ) from None
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The client of a Dask scheduler, whose events one thread handles.
+"""The client of a Dask scheduler. One thread handles all its events.
 
-Dask fetches results in a thread of its own. They are queued here, and the thread that uses the
-cluster handles them in `handle_events()`, so that no other code of nagi needs locks.
+Dask fetches results in its own thread. The client queues the results as events, and the thread that
+uses the cluster handles the events in `handle_events()`, so that no other code of nagi needs locks.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from nagi.cluster.connection import connect_client
 from nagi.labs.errors import Gone
 
 AnyFuture = Future[Any]
-# Receives the future of a task that has ended, and what its function has returned or raised, or
-# None if the task or its result was lost.
+# A function that is called at the end of a task, with the task's future, and with the value that
+# its function returned or the exception that it raised; None if the task or its result was lost.
 HandleEnd = Callable[[AnyFuture, Any], None]
 
 
@@ -31,9 +31,13 @@ HandleEnd = Callable[[AnyFuture, Any], None]
 class Task:
     """A call of `function` that one worker executes.
 
-    `name` is what Dask's dashboard shows. `function` can be pickled. It is called with `arguments`
-    and, if `make_archive` is given, with the archive that `make_archive` returns as the last
-    argument. `run_id` is the run that the task executes or analyses, if there is one.
+    Attributes:
+        name: The name in Dask's dashboard.
+        function: The function, which must be importable on the worker.
+        arguments: The arguments of the function.
+        make_archive: A function that makes an archive, which becomes the last argument; None
+            without an archive. It is called when the task is submitted, to save memory.
+        run_id: The run that the task executes or analyses; "" without one.
     """
 
     name: str
@@ -47,7 +51,7 @@ class SchedulerClient:
     """A connection to the scheduler at `address`, or at the address in the file `address`."""
 
     def __init__(self, address: str) -> None:
-        """Connect. Raises InputError if no scheduler answers."""
+        """Connect to the scheduler. Raises InputError if no scheduler answers."""
         self._events: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._client, self.address = connect_client(address)
 
@@ -58,49 +62,59 @@ class SchedulerClient:
 
     @property
     def dashboard(self) -> str | None:
-        """The address of Dask's dashboard, if the scheduler has one."""
-        services = self.ask(self._client.scheduler_info)["services"]
+        """The address of Dask's dashboard, or None if the scheduler has none. Raises Gone."""
+        services = self.request(self._client.scheduler_info)["services"]
         return str(self._client.dashboard_link) if "dashboard" in services else None
 
-    def ask(self, question: Callable[[], Any]) -> Any:
-        """Return the answer of `question()`, which calls the scheduler. Raises Gone."""
+    def request(self, call_scheduler: Callable[[], Any]) -> Any:
+        """Call `call_scheduler()`, which uses the connection, and return its result.
+
+        Raises:
+            Gone: The connection to the scheduler is lost.
+        """
         if self._client.status == "running":
             with suppress(OSError, RuntimeError):  # the connection is lost during the call
-                return question()
+                return call_scheduler()
         raise Gone(f"the scheduler at {self.address} is gone")
 
     def read_threads(self) -> dict[str, int]:
         """Return the number of threads of each connected worker, by address. Raises Gone."""
-        threads: dict[str, int] = self.ask(self._client.nthreads)
+        threads: dict[str, int] = self.request(self._client.nthreads)
         return threads
 
     def read_names(self) -> dict[str, str]:
         """Return the name of each connected worker, by address. Raises Gone."""
-        workers = self.ask(self._client.scheduler_info)["workers"]
+        workers = self.request(self._client.scheduler_info)["workers"]
         return {address: str(worker["name"]) for address, worker in workers.items()}
 
     def run_on_scheduler(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Return what `function` returns in the scheduler's process. Raises Gone."""
-        return self.ask(lambda: self._client.run_on_scheduler(function, *arguments))
+        """Execute `function` in the scheduler's process, and return its result. Raises Gone."""
+        return self.request(lambda: self._client.run_on_scheduler(function, *arguments))
 
     def publish(self, key: str, archive: bytes) -> None:
-        """Store an archive at the scheduler, from where workers fetch it. Raises Gone."""
+        """Store an archive at the scheduler, so that workers can fetch it by `key`. Raises Gone."""
         variable = Variable(tasks.make_variable_name(key), client=self._client)
-        self.ask(lambda: variable.set(archive))
+        self.request(lambda: variable.set(archive))
 
     def submit(self, address: str, task: Task, handle_end: HandleEnd) -> AnyFuture:
-        """Start a task on the worker at `address` and on no other. Raises Gone.
+        """Start a task on the worker at `address` and on no other worker.
 
         Args:
-            address: the address of the worker
-            task: the task
-            handle_end: is called as an event when the task has ended
+            address: The address of the worker.
+            task: The task.
+            handle_end: A function that `handle_events()` calls when the task has ended.
+
+        Returns:
+            The future of the task, which identifies the task in `handle_end` and `cancel()`.
+
+        Raises:
+            Gone: The connection to the scheduler is lost.
         """
 
         def submit() -> AnyFuture:
             archives: list[Any] = []
             if task.make_archive is not None:
-                # It is sent through the scheduler, as this machine need not reach the worker.
+                # "direct": False sends it by the scheduler: this machine may not reach the worker.
                 options = {"workers": [address], "hash": False, "direct": False}
                 archives.append(self._client.scatter(task.make_archive(), **options))
             future: AnyFuture = self._client.submit(
@@ -112,20 +126,21 @@ class SchedulerClient:
                 allow_other_workers=False,
                 pure=False,
             )
-            # The worker can take another task before the result has been fetched.
+            # An empty event ends the wait of handle_events(), because the worker can take another
+            # task before the result has been fetched.
             future.add_done_callback(lambda _: self._events.put(lambda: None))
             assert self._client.loop is not None  # the client is connected
             self._client.loop.add_callback(self._queue_end, future, handle_end)
             return future
 
-        submitted: AnyFuture = self.ask(submit)
+        submitted: AnyFuture = self.request(submit)
         return submitted
 
     async def _queue_end(self, future: AnyFuture, handle_end: HandleEnd) -> None:
-        """Queue the end of a task as an event.
+        """Fetch the result of a task when it has ended, and queue a call of `handle_end`.
 
-        The result is fetched as soon as it exists. Dask's `as_completed()` does the same, but it
-        never yields a task whose result could not be fetched, such as after a timeout.
+        Dask's `as_completed()` is not used, because it never yields a task whose result could not
+        be fetched, such as after a timeout.
         """
         answer = None
         try:
@@ -136,7 +151,7 @@ class SchedulerClient:
         self._events.put(partial(handle_end, future, answer))
 
     def cancel(self, futures: Sequence[AnyFuture]) -> None:
-        """Cancel tasks, unless the scheduler is gone."""
+        """Cancel tasks. Do nothing if the scheduler is gone."""
         if futures and self._client.status == "running":
             with suppress(OSError, RuntimeError):
                 self._client.cancel(futures)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The functions that workers of a cluster execute.
 
-The result of each function depends on its arguments alone. Arguments and results are texts, bytes
-and numbers.
+The result of a function depends only on its arguments and the worker's machine. Arguments and
+results are texts, bytes and numbers, in tuples, lists and dictionaries.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from nagi.scratch import make_scratch
 
 _FETCH_TIMEOUT_S = 60
 _ACTIVE_STATES = ("running", "paused")  # of a worker that does not shut down
-# An archive of files and an empty text, or no files and the reason.
+# An archive of files and an empty text; or an empty archive and the reason of the failure.
 Outcome = tuple[bytes, str]
 
 
 def make_variable_name(key: str) -> str:
-    """Return the name of the scheduler's variable that stores a set of files."""
+    """Return the name of the scheduler's variable that stores the set of files with this key."""
     return f"nagi-{key}"
 
 
@@ -48,12 +48,13 @@ def examine(
     """Examine the worker's machine.
 
     Args:
-        requirements: what the machine has to fulfil
-        sets: the checksums of the sets of files that guests need
+        requirements: The requirements of the worker's machine.
+        sets: The checksums of each set of files that guests need.
 
     Returns:
-        parts and machine of the Installation, the indices of the sets that are missing here, and
-        what keeps this machine from running guests, or an empty text
+        `parts` and `machine` of the Installation; the indices of the sets that the worker's machine
+        does not store; and the reason why the machine does not fulfil the requirements, or "". With
+        a reason, the other three values are empty.
     """
     try:
         installation = Installation.from_this_machine(requirements)
@@ -66,14 +67,14 @@ def examine(
 
 
 def prepare(sets: list[Sums], plan: str) -> str:
-    """Fetch sets of files, and try whether a guest can execute a plan.
+    """Fetch sets of files, and boot a guest that checks whether it can execute a plan.
 
     Args:
-        sets: the checksums of the sets; the first set has the kernel
-        plan: a RunPlan as JSON
+        sets: The checksums of each set; the first set has the kernel.
+        plan: A RunPlan as JSON.
 
     Returns:
-        what keeps a guest from executing the plan, or an empty text
+        The reason why a guest cannot execute the plan, or "".
     """
     for sums in sets:
         ensure_files(sums, _fetch_files)
@@ -95,14 +96,14 @@ def prepare(sets: list[Sums], plan: str) -> str:
 
 
 def run(plan: str, build: str, keep: str, library: Sums, modules: dict[str, Sums]) -> Outcome:
-    """Execute a run in a guest, and return its run directory.
+    """Execute a run in a guest, and return an archive of its run directory.
 
     Args:
-        plan: the RunPlan as JSON
-        build: the Build as JSON
-        keep: the Keep as JSON, which lists the files of the run that are kept
-        library: the checksums of the set that has the kernel
-        modules: the checksums of the modules of users' own schemes, by congestion control
+        plan: The RunPlan as JSON.
+        build: The Build as JSON.
+        keep: The Keep as JSON, which lists the files of the run that are kept.
+        library: The checksums of the set that has the kernel.
+        modules: Congestion control of a user's scheme -> checksum of the module, as a set.
     """
     interrupted = _make_cancel_check(get_worker())
     with make_scratch(_find_worker_directory()) as directory, _reserve_processor() as processor:
@@ -122,10 +123,10 @@ def run(plan: str, build: str, keep: str, library: Sums, modules: dict[str, Sums
 
 
 def analyse(archive: bytes) -> Outcome:
-    """Compute the metrics of a run directory, and return the files that contain them.
+    """Compute the metrics of a run directory, and return an archive of the files with metrics.
 
     Args:
-        archive: the run directory, as `content.pack()` packs it
+        archive: The run directory, as `content.pack()` packs it.
     """
     with make_scratch(_find_worker_directory()) as directory:
         run = directory / "run"
@@ -138,9 +139,11 @@ def analyse(archive: bytes) -> Outcome:
         return pack(run, [path for path in files if path.exists()]), ""
 
 
-def _make_parts(library: Sums, own: dict[str, Sums], processor: int) -> GuestParts:
+def _make_parts(library: Sums, user_modules: dict[str, Sums], processor: int) -> GuestParts:
+    """Fetch the files of guests that are missing, and return the parts of a guest."""
     modules = {
-        name: ensure_files(sums, _fetch_files) / next(iter(sums)) for name, sums in own.items()
+        name: ensure_files(sums, _fetch_files) / next(iter(sums))
+        for name, sums in user_modules.items()
     }
     return GuestParts(
         ensure_files(library, _fetch_files), lambda _: modules, [processor], _unpack_agent()
@@ -169,9 +172,9 @@ def _unpack_agent() -> Path:
 
 
 def _make_cancel_check(worker: Worker) -> Callable[[], bool]:
-    """Return a predicate that is true when the current task must be interrupted.
+    """Return a function that returns whether the current task must be interrupted.
 
-    This is when the client has cancelled the task or is gone, or when the worker shuts down.
+    It must if the client has cancelled the task or is gone, or if the worker shuts down.
     """
     key = worker.get_current_task()
 
@@ -186,13 +189,18 @@ def _make_cancel_check(worker: Worker) -> Callable[[], bool]:
 def _reserve_processor() -> Iterator[int]:
     """Yield a processor on which no other worker of this machine has a guest, if there is one.
 
-    An abstract socket reserves it: the kernel closes the socket however this process ends.
+    A bound abstract socket reserves the processor. The kernel closes this socket at the end of the
+    process, even if the process is killed.
     """
     with socket.socket(socket.AF_UNIX) as reservation:
         yield _bind_processor(reservation, guest.list_processors())
 
 
 def _bind_processor(reservation: socket.socket, processors: list[int]) -> int:
+    """Reserve the first free processor by `reservation`, and return it.
+
+    If other workers have reserved all processors, return one of them.
+    """
     for processor in processors:
         with suppress(OSError):  # another worker has reserved it
             reservation.bind(f"\0nagi-processor-{processor}")

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Discovers the workers of a cluster and decides which of them are used.
 
-A worker is used if its installation equals that of this machine (installation.py) and, for runs,
-if a guest works there.
+A worker is used if its installation equals the installation of this machine (installation.py). If
+it is to execute runs, it is also tried whether a guest works on the worker's machine.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from nagi.cluster.scheduler_client import AnyFuture, SchedulerClient, Task
 
 REPAIR = "repair that, then start it again"
 _SAME_BUILD = (
-    f"install there what is here: nagi {__version__} of the same build (of a checkout the same "
-    "commit, built by `make setup`), then start that worker again"
+    f"install the same build of nagi {__version__} there as here (in a checkout: the same commit, "
+    "built by `make setup`), then start that worker again"
 )
 
 
@@ -34,8 +34,10 @@ _SAME_BUILD = (
 class GuestFiles:
     """Files that guests need on workers.
 
-    `sets` are sets of files, which workers keep by content; the first has the kernel, nagi's
-    modules and the preloaded library. `plan` is the run that each worker tries in a guest.
+    Attributes:
+        sets: Sets of files, which workers store by content (content.py). The first set has the
+            kernel, nagi's modules and the preloaded library; each other set has a user's module.
+        plan: A plan that each worker checks in a guest before it gets runs.
     """
 
     sets: list[list[Path]]
@@ -59,7 +61,9 @@ class WorkerState(Enum):
 class Worker:
     """A worker that is connected to the scheduler.
 
-    `tasks` are those whose results have not been handled yet.
+    Attributes:
+        inquiry: The task that examines the worker, or None if no such task is running.
+        tasks: The worker's tasks whose results have not been handled yet.
     """
 
     address: str
@@ -73,7 +77,7 @@ class Worker:
     def is_free(self) -> bool:
         """True if the worker can take another task.
 
-        Results that were not fetched yet occupy memory of the worker, so their number is limited.
+        Results that were not fetched yet occupy the worker's memory, so their number is limited.
         """
         running = sum(not future.done() for future in self.tasks)
         return running < self.threads and len(self.tasks) < 3 * self.threads
@@ -83,16 +87,23 @@ class Worker:
 
 
 class WorkerRegistry:
-    """The workers of a cluster. `notify` is called with a message about each excluded worker.
+    """The workers of a cluster. It examines new workers, and excludes unsuitable ones.
 
-    Tasks examine workers. A WorkerPlugin of Dask cannot: workers that lack its module do not start
-    any more, not even after this process has ended, and its registration waits for all workers,
-    also for those that do not answer.
+    Workers are examined by tasks, not by a WorkerPlugin of Dask. A worker that cannot import the
+    plugin's module would not start any more, even after this process has ended. The registration
+    of a plugin also waits for workers that do not answer.
     """
 
     def __init__(
         self, client: SchedulerClient, installation: Installation, notify: Callable[[str], None]
     ) -> None:
+        """Make an empty registry.
+
+        Args:
+            client: The client of the scheduler.
+            installation: The installation of this machine.
+            notify: A function that is called with a message about each excluded worker.
+        """
         self._client = client
         self._notify = notify
         self._workers: dict[str, Worker] = {}
@@ -102,31 +113,35 @@ class WorkerRegistry:
         self._published: set[str] = set()
 
     def set_requirements(self, requirements: Requirements, guests: GuestFiles | None) -> None:
-        """Set the requirements of workers.
+        """Set the requirements of workers that are added from now on.
+
+        Args:
+            requirements: The requirements.
+            guests: The files that guests need, or None if workers execute no runs.
 
         Raises:
-            InputError: this machine does not fulfil them
+            InputError: This machine does not fulfil the requirements itself.
         """
         self._requirements, self._guests = requirements, guests
         self._installation = Installation.from_this_machine(requirements)
 
     def list_workers(self, state: WorkerState | None = None) -> list[Worker]:
-        """Return the workers in a state, by default all."""
+        """Return the workers in `state`; without `state`, all workers."""
         return [worker for worker in self._workers.values() if state in (None, worker.state)]
 
     def remove_lost(self, threads: Mapping[str, int]) -> list[Worker]:
-        """Forget and return the workers that are not among the connected ones.
+        """Remove the workers that are not connected any more, and return them.
 
         Args:
-            threads: the number of threads of each connected worker, by address
+            threads: The number of threads of each connected worker, by address.
         """
         return [self._workers.pop(address) for address in self._workers.keys() - threads.keys()]
 
     def add_new(self, threads: Mapping[str, int]) -> None:
-        """Register the connected workers that are not known yet, and start to examine them.
+        """Register the connected workers that are not registered yet, and start to examine them.
 
         Args:
-            threads: the number of threads of each connected worker, by address
+            threads: The number of threads of each connected worker, by address.
         """
         if new := threads.keys() - self._workers.keys():
             names = self._client.read_names()
@@ -143,8 +158,8 @@ class WorkerRegistry:
         self._notify(f"worker {worker} is left out: {problem}; {cure}")
 
     def check_scheduler(self) -> None:
-        """Raise InputError if the scheduler's Python cannot unpickle nagi's tasks."""
-        cure = "start it from an environment that has the nagi that is used here"
+        """Raise InputError if the scheduler does not have the same build of nagi."""
+        cure = "start it in an environment with the same build of nagi as here"
         address = self._client.address
         try:
             scheduler = self._client.run_on_scheduler(
@@ -152,7 +167,7 @@ class WorkerRegistry:
             )
         except (ImportError, AttributeError) as error:
             raise refuse(
-                f"the scheduler at {address} has no nagi, or another one ({error})", cure
+                f"the scheduler at {address} has no nagi, or another version ({error})", cure
             ) from None
         parts = {name: self._installation.parts[name] for name in scheduler.parts}
         if differences := list_differences(parts, scheduler.parts):
@@ -162,12 +177,15 @@ class WorkerRegistry:
     def _inquire(
         self, worker: Worker, task: Task, handle_answer: Callable[[Worker, Any], None]
     ) -> None:
-        """Execute a task on a new worker, and call `handle_answer` with its result."""
+        """Execute a task on a new worker, and call `handle_answer` with the worker and the result.
+
+        If the task raises an error, exclude the worker.
+        """
 
         def handle_end(future: AnyFuture, answer: Any) -> None:
             worker.inquiry = None
             if isinstance(answer, ImportError | AttributeError):
-                self.exclude(worker, f"it has no nagi, or another one ({answer})", _SAME_BUILD)
+                self.exclude(worker, f"it has no nagi, or another version ({answer})", _SAME_BUILD)
             elif isinstance(answer, BaseException):
                 self.exclude(worker, describe_error(answer), REPAIR)
             elif answer is not None:  # remove_lost() handles workers that are lost meanwhile
@@ -176,7 +194,10 @@ class WorkerRegistry:
         worker.inquiry = self._client.submit(worker.address, task, handle_end)
 
     def _handle_examination(self, worker: Worker, answer: tuple[Any, ...]) -> None:
-        """Exclude or admit a worker that was examined, or try a guest there first."""
+        """Exclude or admit an examined worker. If it is to execute runs, try a guest there first.
+
+        `answer` is the result of `tasks.examine()`.
+        """
         parts, machine, missing, error = answer
         if error:
             problem, _, cure = error.partition("; ")
@@ -198,7 +219,7 @@ class WorkerRegistry:
         return None
 
     def _publish_set(self, index: int) -> None:
-        """Store a set of files at the scheduler, unless that was done before."""
+        """Store a set of files at the scheduler, unless this process has stored it before."""
         assert self._guests is not None
         key = hash_sums(self._guests.sums[index])
         if key not in self._published:

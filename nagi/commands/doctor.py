@@ -31,13 +31,14 @@ def examine(
     """Check whether this machine, or the hosts of an inventory, are fit for runs.
 
     Args:
-        subject: The backend whose examination is to be made, or None for the machine.
+        subject: The backend to examine, or None to check this machine or the hosts.
         inventory: The inventory of the hosts, or None for this machine.
-        options: Backend -> the options of its examination, by their names.
+        options: Backend -> option of its examination -> value.
         json_: Whether to print JSON.
 
     Raises:
-        typer.Exit: The findings are printed.
+        InputError: The subject or an option is wrong, or the inventory cannot be used.
+        typer.Exit: Always, after the findings were printed; its status is that of the findings.
     """
     if subject is not None:
         _require_local(subject, inventory)
@@ -59,11 +60,11 @@ def examine(
 
 
 def _say_nothing(line: str) -> None:
-    """Print nothing beside JSON."""
+    """Print nothing. With --json, standard output has the JSON object only."""
 
 
 def _require_local(subject: str, inventory: Path | None) -> None:
-    """Require that `nagi doctor SUBJECT` is about this machine.
+    """Require that `subject` exists, and that no inventory was given with it.
 
     Raises:
         InputError: There is no such subject, or an inventory was given.
@@ -82,22 +83,22 @@ def _require_local(subject: str, inventory: Path | None) -> None:
 
 
 def _require_own_options(subject: str | None, options: Mapping[str, Mapping[str, Any]]) -> None:
-    """Require that options of another subject are not given.
+    """Require that no option of another subject is given.
 
     Raises:
-        InputError: Such an option is given.
+        InputError: An option of another subject is given.
     """
     for name, examination in load_examinations().items():
         for option in examination.own_options:
             if name != subject and options[name][option]:
                 raise refuse(
-                    f"--{option} is of `nagi doctor {name}`",
+                    f"--{option} is an option of `nagi doctor {name}`",
                     f"write `nagi doctor {name} --{option} ...`",
                 )
 
 
 def _print_and_exit(findings: Doctor, json_: bool) -> NoReturn:
-    """Print findings as text or JSON, and exit with their status."""
+    """Print findings as text or JSON, and exit with the status of the findings."""
     if json_:
         typer.echo(findings.model_dump_json(indent=1))
     else:

@@ -56,7 +56,10 @@ def bring_up(
     switch: str,
     lease: str,
 ) -> None:
-    """Set up an experiment's topology and keep it up. The arguments are the command's options."""
+    """Set up the topology of an experiment's first run, and keep it up.
+
+    The arguments are the command's options.
+    """
     lab_name = NETNS if lab is None and inventory is None else choose_lab_name(lab, inventory)
     if lab_name == VIRTUAL:
         raise refuse(
@@ -74,7 +77,7 @@ def bring_up(
         parse_axis_values(only),
         identify_build(lab_name, find_backends(points), target or "nagi"),
         switch=target or "nagi",
-        # Agents of real hosts report this themselves.
+        # Agents of real hosts report what their hosts lack.
         availability=check_here if inventory is None else lambda needs: Availability(True),
     )
     plan = selection.plans[0]
@@ -96,16 +99,19 @@ def bring_up(
             user_schemes = find_schemes(selection.points)
             live = _bring_up_on_hosts(live_lab, plan, inventory, lease_s, interrupted, user_schemes)
     except LabError as error:
-        complain(f"{error}; nothing is left")
+        complain(f"{error}; all changes are undone")
         raise typer.Exit(1) from None
     except Interrupted:
-        error_console.print("stopped; nothing is left")
+        error_console.print("stopped; all changes are undone")
         raise typer.Exit(130) from None
     _print_topology(live)
 
 
 def open_shell(node: str, command: list[str]) -> None:
-    """Open a shell on a node of the topology that is up, or run a command there."""
+    """Open a shell on a node of the topology that is up, or run a command there.
+
+    This replaces the process, so it does not return.
+    """
     live = LiveLab(find_state_directory()).get()
     if live.lab == NETNS:
         require_root()
@@ -123,9 +129,9 @@ def take_down(inventory: Path | None, force: bool) -> None:
         return
     with make_scratch() as directory:
         pool = open_host_pool(inventory, directory, make_token(find_state_directory()))
-        pool.survey()  # brings the agent to hosts that have none
+        pool.survey()  # copies the agent to hosts that have none
         pool.release(force=force)
-    write_line("all hosts are as they were before, and free")
+    write_line("all hosts are restored and released")
 
 
 def _bring_up_on_hosts(
@@ -136,7 +142,11 @@ def _bring_up_on_hosts(
     interrupted: Callable[[], bool],
     user_schemes: dict[str, Scheme],
 ) -> Live:
-    """Bring a topology up on the hosts of an inventory."""
+    """Bring a topology up on the hosts of an inventory.
+
+    Raises:
+        InputError: Hosts are not ready, or no cell has the nodes and links of the topology.
+    """
     directory = lab.make_directory()
     token = make_token(find_state_directory())
     with open_host_pool(inventory, directory, token, interrupted, user_schemes) as pool:
@@ -178,7 +188,7 @@ def _print_topology(live: Live) -> None:
     out_console.print(table)
     (emulator,) = (node for node in live.nodes if node.node == EMULATOR)
     show_command = [emulator.nagi_link, "show", f"{emulator.spool}/nagi-link.sock"]
-    first, last = live.nodes[0], live.nodes[-2]
+    first, last = live.nodes[0], live.nodes[-2]  # the emulator is the last node
     target = next(iter(last.addresses.values())).split("/")[0]
     for line in (
         "",

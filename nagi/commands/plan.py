@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Summarises what `nagi run` would do: `nagi plan`."""
+"""Summarises the runs that `nagi run` would execute: `nagi plan`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from nagi.terminal.selecting import (
 )
 from nagi.terminal.site import Site
 
-_SHOWN = 6  # values of an axis that are shown
+_MAX_VALUES = 6  # values of an axis that are shown
 
 
 def show_plan(
@@ -54,7 +54,7 @@ def show_plan(
     all_: bool,
     json_: bool,
 ) -> None:
-    """Print what would be run, the time and disk it takes and what the lab lacks.
+    """Print the planned runs, their time and disk space, and what the lab lacks.
 
     Args:
         requested: The experiment.
@@ -75,7 +75,7 @@ def show_plan(
             choice.name, inventory, requested.points, directory, _is_interrupted, cleanup
         )
         selection = requested.select(site)
-        if site.name == VIRTUAL:  # `nagi run` asks real hosts whether they fit
+        if site.name == VIRTUAL:  # only `nagi run` checks the fitness of real hosts
             site.require_fit(selection.list_available())
         estimate = Estimate.from_selection(selection, site, out or requested.default_out)
     if json_:
@@ -103,9 +103,18 @@ def show_plan(
 
 @dataclass(frozen=True)
 class Estimate:
-    """The number of runs, and the time and disk they take: minimum and maximum.
+    """The number of runs, and their time and disk space.
 
-    Both differ if `until` may add repeats.
+    Pairs are minimum and maximum, which differ if `until` may add repeats.
+
+    Attributes:
+        out: The directory of results.
+        jobs: The number of runs that are executed side by side.
+        runs: The number of all runs.
+        possible: The number of runs that the lab can execute.
+        seconds: The time of the possible runs.
+        disk: The disk space of the possible runs.
+        free_bytes: The free disk space at `out`.
     """
 
     out: Path
@@ -150,7 +159,7 @@ class Estimate:
         )
 
     def describe(self, lab: str) -> list[str]:
-        """Return the lines that describe the estimate."""
+        """Return lines for people that describe the estimate in the lab `lab`."""
         runs, possible = (
             _format_range(*map(str, self.runs)),
             _format_range(*map(str, self.possible)),
@@ -170,24 +179,25 @@ class Estimate:
         return lines
 
     def _get_max_disk(self) -> tuple[int, int]:
+        """Return the largest use of the disk during the campaign, in bytes: minimum and maximum."""
         minimum, maximum = self.disk
         return minimum.peak, maximum.peak
 
     def to_data(self) -> dict[str, Any]:
-        """Return the estimate as --json prints it, with minimum and maximum."""
+        """Return the keys of --json that contain the estimate."""
         minimum, maximum = self.disk
 
-        def both(pair: tuple[float, float]) -> dict[str, float]:
+        def to_object(pair: tuple[float, float]) -> dict[str, float]:
             return {"min": pair[0], "max": pair[1]}
 
         return {
             "results": str(self.out),
             "jobs": self.jobs,
-            "runs": both(self.runs),
-            "possible_runs": both(self.possible),
-            "time_s": both(self.seconds),
-            "disk_bytes": both(self._get_max_disk()),
-            "kept_bytes": both((minimum.kept, maximum.kept)),
+            "runs": to_object(self.runs),
+            "possible_runs": to_object(self.possible),
+            "time_s": to_object(self.seconds),
+            "disk_bytes": to_object(self._get_max_disk()),
+            "kept_bytes": to_object((minimum.kept, maximum.kept)),
             "free_bytes": self.free_bytes,
         }
 
@@ -199,10 +209,10 @@ def _make_axes_table(selection: Selection) -> Table:
     table.add_column("", justify="right")
     table.add_column("values", overflow="fold")
     for axis, values in _list_axis_values(selection).items():
-        shown = values
-        if len(values) > _SHOWN:
-            shown = [*values[: _SHOWN - 2], "...", values[-1]]
-        table.add_row(axis, str(len(values)), ", ".join(shown))
+        shown_values = values
+        if len(values) > _MAX_VALUES:
+            shown_values = [*values[: _MAX_VALUES - 2], "...", values[-1]]
+        table.add_row(axis, str(len(values)), ", ".join(shown_values))
     until, repeats = selection.experiment.until, selection.experiment.repeats
     if until is not None:
         goal = f"until {until.metric} is known to ±{until.halfwidth:g}"
@@ -213,7 +223,7 @@ def _make_axes_table(selection: Selection) -> Table:
 
 
 def _list_axis_values(selection: Selection) -> dict[str, list[str]]:
-    """Return the values of each axis in the runs, in the order of the file."""
+    """Return axis -> values that planned runs have, in the order of the experiment file."""
     points = selection.points
     return {
         axis: list(dict.fromkeys(point.values[axis] for point in points))
@@ -222,15 +232,15 @@ def _list_axis_values(selection: Selection) -> dict[str, list[str]]:
 
 
 def _make_flows_table(plans: list[RunPlan]) -> Table:
-    """Make a table with one row per flow. What differs between points is a range."""
+    """Make a table with one row per flow. Values that differ between points become ranges."""
     table = Table(show_edge=False, pad_edge=False)
-    for head in ("flow", "path", "base RTT", "bottleneck", "queue there"):
+    for head in ("flow", "path", "base RTT", "bottleneck", "bottleneck queue"):
         table.add_column(head, overflow="fold", no_wrap=head not in ("flow", "path"))
     for name, plans_and_flows in _group_by_flow(plans).items():
-        first = plans_and_flows[0][1]
+        first_plan, first_flow = plans_and_flows[0]
         table.add_row(
-            f"{name} (background)" if first.background else name,
-            _describe_path(*plans_and_flows[0]),
+            f"{name} (background)" if first_flow.background else name,
+            _describe_path(first_plan, first_flow),
             _format_span([round(flow.base_rtt_s * 1e9) for _, flow in plans_and_flows], Duration),
             _format_span([flow.bottleneck_bps for _, flow in plans_and_flows], Bitrate),
             _describe_queues([_get_bottleneck_queue(plan, flow) for plan, flow in plans_and_flows]),
@@ -239,7 +249,7 @@ def _make_flows_table(plans: list[RunPlan]) -> Table:
 
 
 def _make_media_table(plans: list[RunPlan]) -> Table:
-    """Make a table with one row per medium. What differs between points is a range."""
+    """Make a table with one row per medium. Values that differ between points become ranges."""
     table = Table(show_edge=False, pad_edge=False)
     for head in ("medium", "PHY", "data rate", "stations", "in reach of", "queue"):
         table.add_column(head, no_wrap=True)
@@ -250,7 +260,9 @@ def _make_media_table(plans: list[RunPlan]) -> Table:
     for name, media in media_by_name.items():
         counts = [len(medium.stations) for medium in media]
         neighbour_counts = [
-            len(others) for medium in _list_distinct(media) for others in medium.in_reach().values()
+            len(neighbours)
+            for medium in _list_distinct(media)
+            for neighbours in medium.in_reach().values()
         ]
         table.add_row(
             name,
@@ -264,7 +276,7 @@ def _make_media_table(plans: list[RunPlan]) -> Table:
 
 
 def _list_distinct(media: list[MediumPlan]) -> list[MediumPlan]:
-    """Return one medium of each set of stations, which repeats share as objects."""
+    """Return each medium once. Repeats of a point share the object of a medium."""
     return list({id(medium): medium for medium in media}.values())
 
 
@@ -288,7 +300,7 @@ def _describe_path(plan: RunPlan, flow: FlowPlan) -> str:
 
 
 def _get_bottleneck_queue(plan: RunPlan, flow: FlowPlan) -> QueuePlan | None:
-    """Return the queue at the bottleneck of a flow."""
+    """Return the queue at the bottleneck of a flow, or None if the queue has no limit."""
 
     def get_rate(direction: LinkDirection) -> float:
         bps = plan.channel(direction).mean_rate_bps
@@ -298,6 +310,7 @@ def _get_bottleneck_queue(plan: RunPlan, flow: FlowPlan) -> QueuePlan | None:
 
 
 def _describe_queues(queues: list[QueuePlan | None]) -> str:
+    """Return the range of limits of queues, and their disciplines."""
     packets = [queue.packets for queue in queues if queue and queue.packets is not None]
     sizes = [queue.bytes for queue in queues if queue and queue.bytes is not None]
     texts = []
@@ -321,7 +334,7 @@ def _make_points_table(selection: Selection, site: Site) -> Table:
         table.add_column(axis)
     for head in ("runs", "seconds"):
         table.add_column(head, justify="right")
-    table.add_column("first run, or why there is none")
+    table.add_column("first run, or what is missing")
     until, get_seconds = selection.experiment.until, make_time_estimator(site.name)
     for plans in selection.group_by_point():
         first, minimum = plans[0], len(plans)
@@ -342,7 +355,7 @@ def _make_points_table(selection: Selection, site: Site) -> Table:
 def _to_data(
     requested: RequestedExperiment, selection: Selection, site: Site, estimate: Estimate
 ) -> dict[str, Any]:
-    """Return what --json prints."""
+    """Return the object that --json prints."""
     get_seconds = make_time_estimator(site.name)
     return {
         "experiment": selection.experiment.name,
@@ -382,18 +395,22 @@ def _to_data(
 
 
 def _describe_done(selection: Selection, site: Site, out: Path) -> list[str]:
-    """Describe how many runs in the campaign's directory are done, and how many are left."""
+    """Describe how many runs in the directory of results are done, and how many are not.
+
+    Returns:
+        Lines for people; none if no run is done.
+    """
     directory = CampaignDirectory(out)
     available = selection.list_available()
     verdicts = {plan.run_id: read_verdict(directory.runs, plan.run_id) for plan in available}
     counts = Counter(verdict.status for verdict in verdicts.values() if verdict is not None)
     if not counts:
         return []
-    left = [plan for plan in available if needs_run(verdicts[plan.run_id])]
+    pending = [plan for plan in available if needs_run(verdicts[plan.run_id])]
     states = ", ".join(f"{counts[state]} {state}" for state in ("valid", "invalid", "failed"))
-    lines = [f"done there: {states}; to run: {len(left)}"]
-    if left:
-        seconds = estimate_time(left, site.jobs(left), site.name)
+    lines = [f"done in this directory: {states}; to run: {len(pending)}"]
+    if pending:
+        seconds = estimate_time(pending, site.jobs(pending), site.name)
         lines[0] += f", about {format_time(seconds)}"
     if directory.campaign_file.exists():
         lines.append(describe_stray(directory, Campaign.read(directory.campaign_file)))

@@ -92,7 +92,7 @@ def provision(
     ask_become_pass: bool,
     json_: bool,
 ) -> None:
-    """Install and set up on hosts what runs need."""
+    """Install and configure what hosts need for runs. The arguments are the command's options."""
     hosts = _select_hosts(inventory, limit)
     options = _make_options(limit, hosts, tags, ask_become_pass)
     outcome = _run_playbook("provision", inventory, hosts, options, json_)
@@ -106,7 +106,7 @@ def check(
     ask_become_pass: bool,
     json_: bool,
 ) -> None:
-    """Show what provisioning would change, without changing anything."""
+    """Show what `nagi lab provision` would change, without changing anything."""
     hosts = _select_hosts(inventory, limit)
     options = ["--check", "--diff", *_make_options(limit, hosts, tags, ask_become_pass)]
     outcome = _run_playbook("provision", inventory, hosts, options, json_)
@@ -118,20 +118,20 @@ def check(
 def deprovision(
     inventory: Path, limit: list[str] | None, ask_become_pass: bool, *, yes: bool, json_: bool
 ) -> None:
-    """Remove from hosts what nagi installed, and restore what it changed."""
+    """Remove the programs that nagi installed on hosts, and restore the settings it changed."""
     hosts = _select_hosts(inventory, limit)
     if not yes:
-        _confirm(f"remove what nagi installed on {', '.join(hosts)}, and put back what it changed?")
+        _confirm(f"remove what nagi installed on {', '.join(hosts)}, and restore what it changed?")
     options = _make_options(limit, hosts, None, ask_become_pass)
     outcome = _run_playbook("deprovision", inventory, hosts, options, json_)
     _print_and_exit(outcome, json_, "as they were before nagi")
 
 
 def _select_hosts(inventory: Path, limit: list[str] | None) -> list[str]:
-    """Return the hosts that --limit selects, by default all.
+    """Return the names of the hosts that --limit selects, or of all hosts without --limit.
 
     Raises:
-        InputError: The inventory is wrong, or has no such host.
+        InputError: The inventory is wrong, or has no host or cell that --limit names.
     """
     return select_hosts(read_cells(inventory), limit or (), inventory)
 
@@ -139,10 +139,10 @@ def _select_hosts(inventory: Path, limit: list[str] | None) -> list[str]:
 def _make_options(
     limit: list[str] | None, hosts: list[str], tags: list[str] | None, ask_become_pass: bool
 ) -> list[str]:
-    """Return the options of ansible-playbook.
+    """Return the options of ansible-playbook for --limit, --tags and --ask-become-pass.
 
     Raises:
-        InputError: There is no such role.
+        InputError: A tag is not the name of a role.
     """
     for tag in tags or ():
         if tag not in list_roles():
@@ -155,10 +155,11 @@ def _make_options(
 
 
 def _confirm(question: str) -> None:
-    """Ask a question on the terminal, and exit unless the answer is yes.
+    """Ask a question on the terminal.
 
     Raises:
-        InputError: There is no terminal.
+        InputError: Standard input is not a terminal.
+        typer.Exit: The answer is not yes.
     """
     if not sys.stdin.isatty():
         raise refuse("cannot ask: standard input is not a terminal", "give --yes")
@@ -169,9 +170,12 @@ def _confirm(question: str) -> None:
 def _run_playbook(
     playbook: str, inventory: Path, hosts: list[str], options: list[str], json_: bool
 ) -> Outcome:
-    """Print the command of a playbook, and run it.
+    """Print the command line of ansible-playbook for a playbook, and run the command line.
 
     With --json, Ansible's output goes to standard error.
+
+    Raises:
+        typer.Exit: The user interrupted the playbook.
     """
     stop = InterruptFlag()
     command = make_playbook_command(playbook, inventory, *options)
@@ -188,7 +192,15 @@ def _run_playbook(
 def _print_and_exit(
     outcome: Outcome, json_: bool, done: str, next_step: str = "", *, is_check: bool = False
 ) -> NoReturn:
-    """Print the outcome of each host and the next step, or all as JSON; exit."""
+    """Print the outcome of each host and the next step, or one JSON object, and exit.
+
+    Args:
+        outcome: The outcome of the playbook.
+        json_: Whether to print JSON.
+        done: The words after the number of hosts if all hosts succeeded, such as "provisioned".
+        next_step: The line to print if all hosts succeeded, or an empty text.
+        is_check: Whether nothing was changed on hosts.
+    """
     if json_:
         hosts = [{"host": name, **dataclasses.asdict(host)} for name, host in outcome.hosts.items()]
         write_json({"ok": outcome.ok, "error": outcome.error or None, "hosts": hosts})
@@ -196,9 +208,10 @@ def _print_and_exit(
         console = get_text_console(json_)
         console.print(_make_table(outcome, is_check))
         console.print()
-        failed = [host for host in outcome.hosts.values() if host.status != "ok"]
-        if failed:
-            summary = f"not done on {len(failed)} of {format_count(len(outcome.hosts), 'host')}"
+        failed_hosts = [host for host in outcome.hosts.values() if host.status != "ok"]
+        if failed_hosts:
+            hosts_text = format_count(len(outcome.hosts), "host")
+            summary = f"not done on {len(failed_hosts)} of {hosts_text}"
         else:
             summary = f"{format_count(len(outcome.hosts), 'host')} {done}"
         console.print(Text(summary, _STYLES["ok" if outcome.ok else "failed"]))
@@ -213,7 +226,7 @@ def _make_table(outcome: Outcome, is_check: bool) -> Table:
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("host", no_wrap=True)
     table.add_column("status", no_wrap=True)
-    table.add_column("what", overflow="fold")
+    table.add_column("message", overflow="fold")
     for name, host in outcome.hosts.items():
         table.add_row(
             name, Text(host.status, _STYLES[host.status]), _describe_outcome(host, is_check)

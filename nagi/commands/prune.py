@@ -22,7 +22,7 @@ def prune(directory: Path, yes: bool, json_: bool) -> None:
     campaign = Campaign.read(campaign_directory.campaign_file)
     if narrowed := campaign.narrowed_by:
         raise refuse(
-            f"the campaign was last run with {narrowed}, so it does not list all runs that it has",
+            f"the campaign was last run with {narrowed}: its campaign.json does not list all runs",
             f"give `nagi run` without {narrowed} first",
             file=str(campaign_directory.out),
         )
@@ -35,15 +35,18 @@ def prune(directory: Path, yes: bool, json_: bool) -> None:
                 f"{run.name}  {format_bytes(count_bytes_of_runs([run]))}  {describe_point(run)}",
                 console,
             )
-        nothing_text = "nothing to remove"
+        text_without_runs = "nothing to remove"
         runs_text = f"{format_count(len(runs), 'run')}, {format_bytes(size)}"
         if runs and not yes:
             if not sys.stdin.isatty():
-                raise refuse(f"remove {runs_text}? Standard input is no terminal", "give --yes")
+                raise refuse(
+                    f"cannot ask whether to remove {runs_text}: standard input is not a terminal",
+                    "give --yes",
+                )
             if not typer.confirm(f"remove {runs_text}?", err=True):
-                runs, size, nothing_text = [], 0, "nothing removed"
+                runs, size, text_without_runs = [], 0, "nothing removed"
         remove_runs(runs)
     if json_:
         write_json({"removed": [run.name for run in runs], "bytes": size})
     else:
-        write_line(f"removed: {runs_text}" if runs else nothing_text)
+        write_line(f"removed: {runs_text}" if runs else text_without_runs)

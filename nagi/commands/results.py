@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Works on results: captures, campaigns, bundles.
+"""Works on results: computes metrics again; writes reports, comparisons, bundles, publications.
 
 Modules that write reports are imported only where a report is written, because figures and
 typesetting take long to import.
@@ -35,7 +35,16 @@ if TYPE_CHECKING:
 
 
 def analyze(directory: Path, out: Path | None, dask: str | None, json_: bool) -> None:
-    """Compute all metrics again from the captures, print them and write the report."""
+    """Compute all metrics again from the captures, print them and write the report.
+
+    Runs that did not keep their captures keep their metrics.
+
+    Args:
+        directory: The directory of a campaign, or a bundle.
+        out: The directory to unpack a bundle to, or None for the default.
+        dask: The option --dask, or None to use this machine.
+        json_: Whether to print JSON.
+    """
     console = get_text_console(json_)
     campaign_directory, campaign = open_campaign(directory, out)
     with ExitStack() as cleanup:
@@ -64,14 +73,13 @@ def analyze(directory: Path, out: Path | None, dask: str | None, json_: bool) ->
     if count_without:
         write_line(
             f"{format_count(count_without, 'run')} without captures (the experiment's `keep`): "
-            "their "
-            "metrics stay as they are",
+            "metrics unchanged",
             console,
         )
 
 
 def _analyse_on_cluster(cluster: Cluster, runs: list[Path], progress: Progress) -> None:
-    """Analyse runs on the workers of a cluster.
+    """Compute the metrics of runs on the workers of a cluster.
 
     Raises:
         InputError: A file of a run is missing or cannot be read.
@@ -113,17 +121,17 @@ def compare(
 
     Args:
         first: The directory of a campaign.
-        second: The directory of another campaign.
+        second: The directory of another campaign, or None with `by`.
         metric: The column of results.parquet that is compared.
-        by: AXIS=VALUE,VALUE, to compare within the first campaign.
-        out: The file of a report.
+        by: AXIS=VALUE,VALUE, to compare within the first campaign; None with `second`.
+        out: The report to write (*.pdf or *.html), or None.
         json_: Whether to print JSON.
     """
     format_ = None if out is None else _choose_format(out)
     if (second is None) == (by is None):
         raise refuse(
-            "there must be two sides to compare",
-            "give two campaigns, or one and --by such as --by scheme=newreno,cubic",
+            "a comparison needs either two campaigns or --by",
+            "give two campaigns, or one campaign and --by scheme=newreno,cubic",
         )
     if second is not None:
         comparisons = comparison.compare_campaigns(first, second, metric)
@@ -146,6 +154,11 @@ def compare(
 
 
 def _choose_format(out: Path) -> report.Format:
+    """Return the format of a report by the suffix of its file.
+
+    Raises:
+        InputError: There is no such format, or no such directory.
+    """
     from nagi_reports import report
 
     format_ = out.suffix.removeprefix(".")
@@ -153,12 +166,17 @@ def _choose_format(out: Path) -> report.Format:
         formats = " or ".join(f"*.{name}" for name in report.FORMATS)
         raise refuse(f"--out {out}: no such format", f"name a file {formats}")
     if not out.absolute().parent.is_dir():
-        raise refuse("no such directory", "make it first", file=str(out.parent))
+        raise refuse("no such directory", "create the directory first", file=str(out.parent))
     return cast(report.Format, format_)
 
 
 def make_bundle(directory: Path, out: Path | None) -> None:
-    """Pack a campaign into one archive with checksums."""
+    """Pack a campaign into one archive with checksums.
+
+    Args:
+        directory: The directory of the campaign.
+        out: The archive, or None for NAME-VARIANT.tar.zst in the working directory.
+    """
     campaign_directory, campaign = open_campaign(directory, None)
     target = out or Path(bundle.name_bundle(campaign) + bundle.SUFFIX)
     with campaign_directory.lock():
@@ -182,7 +200,13 @@ def publish(directory: Path, target: Path) -> None:
 
 
 def verify(directory: Path, published: Path, release: Path | None, json_: bool) -> None:
-    """Compare runs that were repeated with published ones, byte by byte and value by value.
+    """Compare the runs of a campaign with the published runs of the same experiment.
+
+    Args:
+        directory: The directory of the campaign.
+        published: The directory that `publish()` wrote.
+        release: The directory with the published files, or None to compare only values.
+        json_: Whether to print JSON.
 
     Raises:
         typer.Exit: Runs differ.
@@ -221,14 +245,10 @@ def verify(directory: Path, published: Path, release: Path | None, json_: bool) 
             own_programs, published_programs = (
                 "; ".join(programs) for programs in (outcome.programs, outcome.published_programs)
             )
-            write_line(
-                f"these were made by {own_programs}, the published ones by {published_programs}"
-            )
+            write_line(f"your runs: made by {own_programs}; published runs: {published_programs}")
         if outcome.differing and outcome.other_parts:
             parts = ", ".join(outcome.other_parts)
-            write_line(
-                f"parts of the build that are not those that made what is published: {parts}"
-            )
+            write_line(f"parts of the build that differ from the published build: {parts}")
         files = sum(run.files for run in outcome.runs)
         compared = format_count(len(outcome.runs), "run")
         if outcome.has_compared_files:

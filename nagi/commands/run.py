@@ -66,8 +66,8 @@ from nagi.terminal.site import make_cluster_site
 if TYPE_CHECKING:
     from nagi.cluster.pool import Cluster
 
-# A worker gets the next run as soon as a run ends, of any topology.
-_RUNS_A_BATCH = 64
+# Runs per thread and batch on a cluster, where a batch need not wait for runs of equal topology.
+_RUNS_PER_CLUSTER_BATCH = 64
 
 
 def execute(
@@ -85,16 +85,17 @@ def execute(
     resume: bool,
     json_: bool,
 ) -> None:
-    """Execute an experiment, or what is missing of it. The arguments are the command's options.
+    """Execute the runs of an experiment that are not done yet, and write the report.
+
+    `requested` is the experiment in the file `spec`. The other arguments are the command's options.
 
     Raises:
+        InputError: Options contradict each other, or the lab cannot execute the experiment.
         typer.Exit: A run is not valid, or the user or a lab stopped the campaign.
     """
     directory = CampaignDirectory(out or requested.default_out)
     if resume and not directory.campaign_file.exists():
-        raise refuse(
-            "there is no campaign to resume", "leave --resume out", file=str(directory.out)
-        )
+        raise refuse("there is no campaign to resume", "remove --resume", file=str(directory.out))
     stop = InterruptFlag()
     if dask is not None:
         require_virtual(lab, inventory, jobs)
@@ -121,11 +122,12 @@ def execute(
         left_out = leave_out(selection, skip_unavailable)
         site.require_fit(selection.list_available())
         side_by_side = jobs or site.jobs(selection.list_available())
-        to_do = [plan for plan in selection.list_available() if directory.needs_run(plan)]
+        pending = [plan for plan in selection.list_available() if directory.needs_run(plan)]
         keep = selection.experiment.keep
-        concurrent_runs = side_by_side if cluster is None else 0  # with records on this disk
-        needed = estimate_disk(to_do, keep, concurrent_runs, choice.name)
-        require_disk(len(to_do), needed, directory.out, read_free_disk(directory.out))
+        # Unfinished runs need space for all their records; on a cluster, the disks of workers.
+        concurrent_runs = side_by_side if cluster is None else 0
+        needed_disk = estimate_disk(pending, keep, concurrent_runs, choice.name)
+        require_disk(len(pending), needed_disk, directory.out, read_free_disk(directory.out))
         labs = cleanup.enter_context(site.labs(directory, selection))
         launch = _Launch(
             requested.name,
@@ -133,7 +135,7 @@ def execute(
             labs,
             left_out,
             side_by_side,
-            # A run that is invalid in virtual time is invalid at every try.
+            # In virtual time every try gives the same verdict.
             tries=1 if choice.name == VIRTUAL else tries,
             stop_if_noisy=stops_if_noisy(choice.name, keep_going),
             json_=json_,
@@ -152,7 +154,19 @@ def execute(
 
 @dataclass
 class _Launch:
-    """The execution of a campaign, and the messages about it."""
+    """The execution of a campaign, and the messages about it.
+
+    Attributes:
+        name: The name of experiment and variant, for people.
+        directory: The directory of the campaign.
+        labs: The labs that execute runs.
+        left_out: Scheme or link that is left out -> reason.
+        jobs: How many runs are executed side by side.
+        tries: How often an invalid run is tried at most.
+        stop_if_noisy: Whether to stop if most of the first runs are late.
+        json_: Whether to print JSON.
+        cluster: The cluster, or None without --dask.
+    """
 
     name: str
     directory: CampaignDirectory
@@ -166,9 +180,9 @@ class _Launch:
 
     @cached_property
     def _paces(self) -> pace.Paces:
-        """The paces that were known when the campaign began.
+        """The paces that were stored when the campaign began.
 
-        Other campaigns may learn meanwhile.
+        Other campaigns may store new paces meanwhile.
         """
         return pace.read_paces()
 
@@ -177,7 +191,10 @@ class _Launch:
         return get_text_console(self.json_)
 
     def carry_out(self, selection: Selection) -> dict[str, Verdict]:
-        """Execute the runs, then write table and report.
+        """Execute the runs, then write the table of results and the report.
+
+        Returns:
+            Run id -> verdict.
 
         Raises:
             typer.Exit: The user or a lab stopped the campaign.
@@ -215,7 +232,7 @@ class _Launch:
                 jobs=self.jobs,
                 tries=self.tries,
                 stop_if_noisy=self.stop_if_noisy,
-                runs_per_batch=RUNS_PER_BATCH if self.cluster is None else _RUNS_A_BATCH,
+                runs_per_batch=RUNS_PER_BATCH if self.cluster is None else _RUNS_PER_CLUSTER_BATCH,
                 one_shape=self.cluster is None,
                 analyse=lambda run: analyse_and_retain(run, campaign.keep),
                 grow=grow,
@@ -248,11 +265,19 @@ class _Launch:
         return verdicts
 
     def _store_pace(
-        self, selection: Selection, done_before: set[str], progress: Progress, share: float
+        self,
+        selection: Selection,
+        done_before: set[str],
+        progress: Progress,
+        processor_share: float,
     ) -> None:
-        """Write the ratio of measured to estimated time and disk, for later estimates.
+        """Store the pace of this campaign (estimated and measured time and disk) for estimates.
 
-        `share` is the share of the processors that other programs left to the campaign.
+        Args:
+            selection: All runs of the campaign.
+            done_before: The ids of runs that were done when the campaign began.
+            progress: The display of the campaign, which has measured its time.
+            processor_share: The share of processor time that other programs left to the campaign.
         """
         estimated_s, took_s = progress.compare_estimate()
         new_plans = [
@@ -260,16 +285,18 @@ class _Launch:
             for plan in selection.plans
             if plan.run_id not in done_before and not self.directory.needs_run(plan)
         ]
-        estimated = sum(estimate_size(plan, selection.experiment.keep).kept for plan in new_plans)
-        kept = count_bytes_of_runs(self.directory.runs / plan.run_id for plan in new_plans)
-        first = selection.plans[0]  # all runs of a campaign are of one kind
-        lesson = pace.Pace(
-            estimated_s=estimated_s / self._paces.find_time_ratio(first),
-            took_s=took_s * share,
-            estimated_bytes=estimated,
-            kept_bytes=kept,
+        keep = selection.experiment.keep
+        estimated_bytes = sum(estimate_size(plan, keep).kept for plan in new_plans)
+        kept_bytes = count_bytes_of_runs(self.directory.runs / plan.run_id for plan in new_plans)
+        any_plan = selection.plans[0]  # one pace is stored for all runs of a campaign
+        new_pace = pace.Pace(
+            # The estimate without the ratio of earlier campaigns, with which it was multiplied.
+            estimated_s=estimated_s / self._paces.find_time_ratio(any_plan),
+            took_s=took_s * processor_share,
+            estimated_bytes=estimated_bytes,
+            kept_bytes=kept_bytes,
         )
-        pace.record_pace(first, lesson)
+        pace.record_pace(any_plan, new_pace)
 
     def _announce(self, selection: Selection, done_before: set[str]) -> None:
         """Print the number of runs, the directory of results, and the time and disk needed."""
@@ -277,17 +304,16 @@ class _Launch:
         pending = [plan for plan in plans if plan.run_id not in done_before]
         concurrent_runs = self.jobs if self.cluster is None else 0
         keep, lab = selection.experiment.keep, self.labs.name
-        needed = estimate_disk(pending, keep, concurrent_runs, lab, self._paces)
+        needed_disk = estimate_disk(pending, keep, concurrent_runs, lab, self._paces)
         at_least = "at least " if selection.experiment.until else ""
         time_s = estimate_time(pending, self.jobs, lab, self._paces)
         time = f"{at_least}about {format_time(time_s)}"
-        place = f"{self.jobs} side by side"
+        parallelism = f"{self.jobs} side by side"
         if self.cluster is not None:
-            place = f"on {self.cluster.describe_workers()} of {self.cluster.address}"
+            parallelism = f"on {self.cluster.describe_workers()} of {self.cluster.address}"
         lines = [
             f"{self.name}: {at_least}{format_count(len(plans), 'run')} in the {self.labs.name} "
-            "lab, "
-            f"{place}",
+            f"lab, {parallelism}",
             f"results: {directory.out}",
         ]
         if self.cluster is not None and (dashboard := self.cluster.dashboard):
@@ -296,14 +322,14 @@ class _Launch:
             lines.append(f"done before: {done}; only runs that are not valid are executed again")
         if pending:
             lines.append(
-                f"to run: {len(pending)}; {time}; disk: about {needed.describe()}, "
+                f"to run: {len(pending)}; {time}; disk: about {needed_disk.describe()}, "
                 f"{format_bytes(read_free_disk(directory.out))} free"
             )
         for line in lines:
             write_line(line, self._console)
 
     def _count_tries(self, plans: list[RunPlan]) -> Counter[str]:
-        """Return how often each invalid run was tried."""
+        """Return the number of tries of each invalid run, by run id."""
         runs = self.directory.runs
         tries: Counter[str] = Counter()
         for plan in plans:
@@ -313,7 +339,11 @@ class _Launch:
         return tries
 
     def _report_stop(self, runner: Runner, error: Interrupted | LabError | TooNoisy) -> typer.Exit:
-        """Print how many runs are done, and return the exit of the command."""
+        """Print why the campaign stopped and how many runs are done.
+
+        Returns:
+            The exception that ends the command with its exit status.
+        """
         give_to_user(self.directory.out)
         if isinstance(error, LabError):
             complain(str(error))
@@ -340,9 +370,14 @@ def stops_if_noisy(lab: str, keep_going: bool) -> bool:
 
 
 def describe_noise(error: TooNoisy, command: list[str], out: Path) -> list[str]:
-    """Explain why a campaign was stopped, and the two ways to continue.
+    """Return lines for people: why a campaign was stopped, and two commands to continue.
 
     A campaign has one lab, so a campaign in virtual time needs another directory.
+
+    Args:
+        error: The exception, which has the verdicts of the late runs.
+        command: The `nagi run` of the campaign without --lab and --out.
+        out: The directory of the campaign.
     """
     virtual_command = [*command, "--lab", VIRTUAL, "--out", f"{out}-{VIRTUAL}"]
     same_command = [*command, "--lab", NETNS, "--out", str(out), "--keep-going"]
@@ -350,7 +385,7 @@ def describe_noise(error: TooNoisy, command: list[str], out: Path) -> list[str]:
     try:
         require_guest_support()
     except InputError as missing:
-        condition = f" (first: {missing})"
+        condition = f" (first repair this: {missing})"
     return [
         f"nagi: this machine is too busy for runs in real time: {error}",
         *noise.summarise(error.late),
@@ -360,7 +395,9 @@ def describe_noise(error: TooNoisy, command: list[str], out: Path) -> list[str]:
 
 
 def leave_out(selection: Selection, skip_unavailable: bool) -> dict[str, str]:
-    """Return the schemes and links to leave out with their reasons, and print these.
+    """Print and return the schemes and links that are not available, each with its reason.
+
+    Without --skip-unavailable, something that is not available is an error.
 
     Raises:
         InputError: Something is not available and --skip-unavailable was not given, or nothing is

@@ -24,8 +24,15 @@ from nagi.terminal.site import get_scheme_availability
 
 
 def list_schemes(lab: str | None, inventory: Path | None, json_: bool) -> None:
-    """List TCP schemes with their parameters, and why the lab cannot run some."""
-    # A receiver can be combined with any scheme. It is listed as an experiment file writes it.
+    """List TCP schemes with their parameters, and why the lab cannot run some.
+
+    Args:
+        lab: The option --lab.
+        inventory: The option -i.
+        json_: Whether to print JSON.
+    """
+    # A receiver's part of TCP can be combined with the scheme of any sender. Experiment files name
+    # the combination SCHEME-RECEIVER.
     combined = {f"SCHEME-{name}": receiver for name, receiver in schemes.read_receivers().items()}
     all_schemes = schemes.read_schemes() | combined
     choice = choose_lab(lab, inventory, has_root=True)  # listing needs no root
@@ -53,7 +60,7 @@ def list_schemes(lab: str | None, inventory: Path | None, json_: bool) -> None:
         )
         return
     table = Table(show_edge=False, pad_edge=False)
-    for head in ("scheme", "available", "what it is / why not, and what helps", "parameters"):
+    for head in ("scheme", "available", "description / reason and cure", "parameters"):
         table.add_column(head)
     for name, scheme in all_schemes.items():
         availability = availabilities[name]
@@ -74,6 +81,11 @@ def list_schemes(lab: str | None, inventory: Path | None, json_: bool) -> None:
 
 
 def _check_on_hosts(inventory: Path, all_schemes: dict[str, Scheme]) -> dict[str, Availability]:
+    """Inspect the hosts of an inventory, and return the availability of each scheme on them.
+
+    Raises:
+        InputError: A host could not be inspected.
+    """
     with make_scratch() as directory:
         token = make_token(directory)
         with open_host_pool(inventory, directory, token, InterruptFlag()) as pool:
@@ -81,7 +93,7 @@ def _check_on_hosts(inventory: Path, all_schemes: dict[str, Scheme]) -> dict[str
     if survey.failures:
         hosts = ", ".join(sorted({failure.host for failure in survey.failures}))
         raise refuse(
-            f"{hosts} could not be looked at",
+            f"{hosts} could not be inspected",
             f"see `nagi doctor -i {inventory}`",
             file=str(inventory),
         )
@@ -93,7 +105,7 @@ def _list_parameters(scheme: Scheme) -> dict[str, Any]:
 
 
 def _to_data(scheme: Scheme, availability: Availability) -> dict[str, Any]:
-    """Return a scheme as --json prints it."""
+    """Return the object that --json prints for a scheme."""
     return {
         "available": availability.available,
         "reason": availability.reason,

@@ -24,7 +24,7 @@ from nagi.campaign.stray import describe_stray
 from nagi.terminal.campaigns import find_campaign
 from nagi.terminal.console import out_console, write_json, write_line
 
-_SHOWN = 10  # runs that are not valid without --all; places of a check
+_SHOWN = 10  # invalid and failed runs without --all; also values of a check
 _WITNESSES = 20  # packets of a check that are shown
 
 
@@ -86,7 +86,7 @@ def _print_state(status: CampaignStatus) -> None:
     if campaign.until is not None:
         facts["repeats"] = (
             f"until {campaign.until.metric} is known to ±{campaign.until.halfwidth:g}, at most "
-            f"{campaign.until.at_most} a point"
+            f"{campaign.until.at_most} per point"
         )
     if (ended := status.find_end_times()) is not None:
         first, last = (f"{time:%Y-%m-%d %H:%M:%S}" for time in ended)
@@ -107,19 +107,19 @@ def _print_facts(facts: dict[str, str]) -> None:
 
 
 def _print_runs(status: CampaignStatus, all_: bool) -> None:
-    """Print all runs, or those that are invalid or failed, one line per run."""
+    """Print one line per run, of all runs or of the first invalid and failed runs."""
     not_valid = [run for run in status.runs if run.state in ("invalid", "failed")]
-    shown = status.runs if all_ else not_valid[:_SHOWN]
-    if not shown:
+    shown_runs = status.runs if all_ else not_valid[:_SHOWN]
+    if not shown_runs:
         return
     write_line("")
-    for run in shown:
+    for run in shown_runs:
         repeat = f", repeat {run.run.repeat + 1}" if run.run.repeat else ""
         tries = f" after {run.attempts} tries" if run.attempts > 1 else ""
         reasons = f": {'; '.join(run.reasons)}" if run.reasons else ""
         point = ", ".join(run.run.point.values())
         write_line(f"{run.run.run_id}  {run.state:7}  {point}{repeat}{tries}{reasons}")
-    if (further := len(not_valid) - len(shown)) > 0:
+    if (further := len(not_valid) - len(shown_runs)) > 0:
         write_line(f"and {further} more: --all")
 
 
@@ -191,13 +191,16 @@ def _print_run(status: CampaignStatus, run_name: str, json_: bool) -> None:
 
 
 def _print_check(status: CampaignStatus, run_name: str | None, name: str, json_: bool) -> None:
-    """Print the values of a check by place, and the packets behind them, the worst first."""
+    """Print the values that a check measured on links, nodes or flows, and the packets concerned.
+
+    The worst values and packets come first.
+    """
     from nagi.campaign.rechecking import recheck
 
     if run_name is None:
         raise refuse(
-            "--check is of one run",
-            f"name it: nagi show {status.directory.out} RUN --check {name}",
+            "--check needs the id of a run",
+            f"give it: nagi show {status.directory.out} RUN --check {name}",
         )
     run, _ = _find_run(status, run_name)
     rechecked = recheck(status.directory.runs / run, name)
@@ -207,7 +210,7 @@ def _print_check(status: CampaignStatus, run_name: str | None, name: str, json_:
             {
                 "run": run,
                 "check": check.model_dump(mode="json"),
-                "places": [{"at": place, "value": value} for value, place in rechecked.values],
+                "places": [{"at": subject, "value": value} for value, subject in rechecked.values],
                 "witnesses": None
                 if witnesses is None
                 else json.loads(witnesses.to_json(orient="records")),
@@ -222,18 +225,18 @@ def _print_check(status: CampaignStatus, run_name: str | None, name: str, json_:
             "measured": f"{value}, limit {check.limit:g}: {'ok' if check.ok else 'not ok'}",
         }
     )
-    table_of_places = _make_table("at", "value", "unit")
-    for place_value, place in rechecked.values[:_SHOWN]:
-        table_of_places.add_row(place, f"{place_value:.6g}", check.unit)
+    values_table = _make_table("at", "value", "unit")
+    for measured_value, subject in rechecked.values[:_SHOWN]:
+        values_table.add_row(subject, f"{measured_value:.6g}", check.unit)
     out_console.print()
-    out_console.print(table_of_places)
+    out_console.print(values_table)
     _print_more(len(rechecked.values))
     out_console.print()
     if witnesses is None:
-        write_line("No packet is kept for this check: only these numbers were recorded.")
+        write_line("Only these values were recorded for this check, and no packets.")
         return
     if witnesses.empty:
-        write_line("This check has no packets.")
+        write_line("No packet contributed to this check.")
         return
     table = Table(show_edge=False, pad_edge=False)
     for column in witnesses.columns:
@@ -250,19 +253,19 @@ def _print_more(count: int, shown: int = _SHOWN) -> None:
 
 
 def _find_run(status: CampaignStatus, run_name: str) -> tuple[str, RunStatus]:
-    """Return the directory's name of a run, and the run.
+    """Return the name of a run's directory, and the status of the run.
 
     Args:
         status: The campaign.
-        run_name: The beginning of the run's id. `ID.invalid-1` is an earlier try.
+        run_name: The beginning of the run's id, or `ID.invalid-1` for an earlier try.
 
     Raises:
         InputError: There is no such run, or several.
     """
-    # The id of an earlier try must be complete.
-    start, suffix, _ = run_name.partition(".invalid-")
-    matching = [run for run in status.runs if run.run.run_id.startswith(start)]
-    exact = [run for run in matching if run.run.run_id == start]
+    # An id may be shortened, but not the suffix `.invalid-N` of an earlier try.
+    id_prefix, suffix, _ = run_name.partition(".invalid-")
+    matching = [run for run in status.runs if run.run.run_id.startswith(id_prefix)]
+    exact = [run for run in matching if run.run.run_id == id_prefix]
     matching = exact or matching
     directory_text = str(status.directory.out)
     if not run_name or not matching:
@@ -275,14 +278,14 @@ def _find_run(status: CampaignStatus, run_name: str) -> tuple[str, RunStatus]:
         ids = ", ".join(run.run.run_id for run in matching[:4])
         more = ", ..." if len(matching) > 4 else ""
         raise refuse(
-            f"{format_count(len(matching), 'run')} begin with {run_name!r}",
+            f"the ids of {format_count(len(matching), 'run')} begin with {run_name!r}",
             f"give more of the id: {ids}{more}",
             file=directory_text,
         )
     (run_status,) = matching
     if not suffix:
         return run_status.run.run_id, run_status
-    name = run_status.run.run_id + run_name[len(start) :]
+    name = run_status.run.run_id + run_name[len(id_prefix) :]
     directory = status.directory.runs / name
     verdict = _read_if_present(Verdict, directory / VERDICT)
     if verdict is None or "/" in name:
@@ -297,12 +300,12 @@ def _find_run(status: CampaignStatus, run_name: str) -> tuple[str, RunStatus]:
 
 
 def _read_if_present(kind: type[Any], path: Path) -> Any:
-    """Read a file of a run; return None if the run has none."""
+    """Read a file of a run as the model `kind`. Return None if the file does not exist."""
     return kind.read(path) if path.exists() else None
 
 
 def _list_files(directory: Path) -> dict[str, int]:
-    """Return the size of each file in a directory, in bytes."""
+    """Return file -> size in bytes of all files below a directory, by relative path."""
     return {
         str(path.relative_to(directory)): path.stat().st_size
         for path in sorted(directory.rglob("*"))
@@ -325,7 +328,7 @@ def _make_checks_table(checks: list[Check]) -> Table:
     return table
 
 
-# The most important metrics; --json has all. Column of results.parquet -> title and scale.
+# The most important metrics; --json prints all. Column of results.parquet -> title and factor.
 _METRICS: dict[str, tuple[str, float]] = {
     "bottleneck_bps": ("bottleneck (Mb/s)", 1e-6),
     "goodput_bps": ("goodput (Mb/s)", 1e-6),
@@ -337,17 +340,17 @@ _METRICS: dict[str, tuple[str, float]] = {
     "cwnd_mean_packets": ("mean cwnd (packets)", 1),
     "segments_sent": ("segments sent", 1),
     "segments_retransmitted": ("segments retransmitted", 1),
-    "queue_overflows": ("dropped by queues of its path", 1),
+    "queue_overflows": ("dropped by queues on the path", 1),
     "channel_losses": ("channel losses", 1),
 }
 _MAX_FLOWS = 8  # one column per flow
-# These metrics are shown if a flow has them.
-_OF_MEDIA = {
+# The following metrics are shown if at least one flow has a value.
+_MEDIA_METRICS = {
     "link_drop_probability": ("given up on media (%)", 1e2),
     "retries_per_hop": ("retries per hop", 1),
     "airtime_share": ("airtime (%)", 1e2),
 }
-_OF_APPLICATIONS = {
+_APPLICATION_METRICS = {
     name: (
         f"{measured.phrase} ({measured.unit})" if measured.unit else measured.phrase,
         measured.scale,
@@ -357,7 +360,7 @@ _OF_APPLICATIONS = {
 
 
 def _make_flows_table(rows: list[ResultRow]) -> Table:
-    """Make a table with one column per flow."""
+    """Make a table with one column per flow and one row per metric."""
     table = Table(show_edge=False, pad_edge=False)
     table.add_column("flow", no_wrap=True)
     for row in rows:
@@ -365,9 +368,9 @@ def _make_flows_table(rows: list[ResultRow]) -> Table:
             f"{row.flow} (background)" if row.background else row.flow, justify="right"
         )
     table.add_row("scheme", *(row.scheme for row in rows))
-    others = {**_OF_MEDIA, **_OF_APPLICATIONS}
-    present = {name: shown for name, shown in others.items() if _has_value(rows, name)}
-    for name, (title, scale) in {**_METRICS, **present}.items():
+    optional = {**_MEDIA_METRICS, **_APPLICATION_METRICS}
+    with_values = {name: metric for name, metric in optional.items() if _has_value(rows, name)}
+    for name, (title, scale) in {**_METRICS, **with_values}.items():
         table.add_row(title, *(_format_number(getattr(row, name), scale) for row in rows))
     return table
 

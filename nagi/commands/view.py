@@ -17,13 +17,13 @@ from nagi.terminal.console import get_text_console, write_json, write_line
 from nagi.terminal.progress import Progress
 
 
-def view(directory: Path, out: Path | None, *, opens: bool, json_: bool) -> None:
-    """Write the page of a campaign.
+def view(directory: Path, out: Path | None, *, opens_browser: bool, json_: bool) -> None:
+    """Write the explorer's page of a campaign, and open the page in a browser.
 
     Args:
         directory: The directory of the campaign.
-        out: The directory for the page, or None for the default.
-        opens: Whether to open the page in a browser.
+        out: The directory for the page, or None for `explorer` in the campaign's directory.
+        opens_browser: Whether to open the page in a browser, if there is a display.
         json_: Whether to print JSON.
     """
     campaign_directory = find_campaign(directory)
@@ -45,7 +45,7 @@ def view(directory: Path, out: Path | None, *, opens: bool, json_: bool) -> None
         write_json({"page": str(page), "runs": len(campaign.runs)})
     else:
         write_line(str(page))
-    if opens and _has_display():
+    if opens_browser and _has_display():
         webbrowser.open(page.resolve().as_uri())
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Findings about hosts, with cures: for `nagi doctor`, and at the start of every campaign.
 
-Stages of backends stand between "capture" and "processors". Each host has a finding in every stage
-that concerns it. A stage that could not be checked, because the host was not reached or an earlier
-stage failed, has the status `skipped`, and its finding has the reason.
+Stages of backends follow after "capture". Each host has a finding in every stage that concerns the
+host. If a stage could not be checked, because the host was not reached or an earlier stage failed,
+the finding has the status `skipped` and the reason.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _STAGES_AFTER: dict[str, _Check] = {
 
 
 def list_stages() -> dict[str, _Check]:
-    """Return the check of each stage, in the order of findings."""
+    """Return stage -> function that yields the findings of the stage, in the order of stages."""
     backends = sorted(load_stages().values(), key=lambda stage: stage.order)
     return _STAGES_BEFORE | {stage.name: stage.check for stage in backends} | _STAGES_AFTER
 
@@ -66,7 +66,7 @@ def collect_failures(doctor: Doctor, inventory: str = "") -> InputError | None:
 
     Args:
         doctor: The findings.
-        inventory: The file that problems name.
+        inventory: The file of the inventory, which is written in each problem; "" without one.
     """
     problems = [
         Problem(finding.what, finding.cure, file=inventory, key=", ".join(finding.hosts))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks whether hosts agree on the time.
+"""Checks that the clocks of hosts show the same time.
 
-Agents begin each phase of a run by their hosts' clocks.
+Agents begin each phase of a run at a time of their hosts' clocks.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from nagi_contracts.units import format_time
 
 from nagi.doctor.observations import Observations, StageFinding
 
-APART_S = 0.05  # a run is invalid if an agent is 0.1 s late (certificate.py)
+MAX_OFFSET_S = 0.05  # a run is invalid if an agent is 0.1 s late (nagi/verdict/limits.py)
 _CHRONY = "run chrony (`apt install chrony`) with the same server on all hosts"
 
 
 def check_clocks(observations: Observations) -> Iterator[StageFinding]:
-    """Check how far the clock of each host is from this machine's, and from those of its cell."""
+    """Check the offset of each host's clock from this machine's, and offsets within each cell."""
     inspected = dict(observations.list_inspected())
     boots = {inspection.facts.boot_id for inspection in inspected.values()}
-    is_only_one = len(boots) == 1 and None not in boots
-    readings: dict[str, ClockReading] = {}  # of hosts near this machine's clock
+    have_one_clock = len(boots) == 1 and None not in boots
+    readings: dict[str, ClockReading] = {}  # of hosts whose offset from this machine is small
     for host, inspection in inspected.items():
         reading = observations.clocks.get(host)
         if observations.is_local:
@@ -34,7 +34,7 @@ def check_clocks(observations: Observations) -> Iterator[StageFinding]:
             message = f"its clock is {_describe_offset(reading)} {ahead} this machine's"
             yield StageFinding([host], "failure", message, _CHRONY)
         else:
-            yield _check_synchronisation(host, inspection, reading, is_only_one)
+            yield _check_synchronisation(host, inspection, reading, have_one_clock)
             if reading is not None:
                 readings[host] = reading
     for cell in dict.fromkeys(observations.cells.values()):
@@ -46,35 +46,40 @@ def check_clocks(observations: Observations) -> Iterator[StageFinding]:
 
 
 def _check_synchronisation(
-    host: str, inspection: Inspection, reading: ClockReading | None, is_only_one: bool
+    host: str, inspection: Inspection, reading: ClockReading | None, have_one_clock: bool
 ) -> StageFinding:
-    """Check what a host's kernel reports of its clock.
+    """Return a finding: whether a host's clock is synchronised, as the host's kernel reports.
 
     Args:
         host: The host.
-        inspection: Its agent's inspection.
+        inspection: The inspection of the host.
         reading: The offset from this machine's clock, or None if it was not measured.
-        is_only_one: Whether all hosts share one clock.
+        have_one_clock: Whether all hosts share one clock, because they are one machine.
     """
     clock = inspection.clock
     if reading is None:
         message = "its clock was not compared with this machine's"
         return StageFinding([host], "skipped", message, "fix the earlier failure, then check again")
-    if is_only_one:
+    if have_one_clock:
         return StageFinding([host], "ok", "one clock")
     if not clock.synchronised:
         keeper = f", though {clock.keeper} runs" if clock.keeper else ""
         return StageFinding([host], "warning", f"its clock is not synchronised{keeper}", _CHRONY)
-    if clock.max_error_s > APART_S:
+    if clock.max_error_s > MAX_OFFSET_S:
         message = f"its kernel reports a clock error of up to {clock.max_error_s:.2g} s"
-        return StageFinding([host], "warning", message, "configure a nearer time server in chrony")
+        return StageFinding([host], "warning", message, "configure a closer time server in chrony")
     return StageFinding([host], "ok", f"synchronised by {clock.keeper or 'an unknown program'}")
 
 
 def _check_offsets(
     hosts: dict[str, Inspection], readings: dict[str, ClockReading]
 ) -> Iterator[StageFinding]:
-    """Check the two hosts of a cell whose clocks are farthest apart."""
+    """Yield a failure for the two hosts whose clocks differ most, if they differ too much.
+
+    Args:
+        hosts: Host of one cell -> inspection.
+        readings: Host -> offset from this machine's clock.
+    """
     worst: tuple[float, str, str, ClockReading] | None = None
     for first, second in combinations(hosts, 2):
         boot_id = hosts[first].facts.boot_id
@@ -100,7 +105,8 @@ def _check_offsets(
 
 
 def _is_too_far(offset_s: float, halfwidth_s: float) -> bool:
-    return abs(offset_s) - halfwidth_s > APART_S
+    """Return whether an offset is too large even if the error of its measurement is subtracted."""
+    return abs(offset_s) - halfwidth_s > MAX_OFFSET_S
 
 
 def _describe_offset(reading: ClockReading) -> str:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Examines hosts for `nagi doctor`: inspects them, and tries their links."""
+"""Examines hosts for `nagi doctor`: inspects them, and sends pings over their links."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def to_observations(
     Args:
         survey: The survey.
         inventory: The file of the inventory.
-        token: The token that the campaign shows to hosts.
+        token: The token by which hosts recognise the campaign that has reserved them.
         needs: The needs of the experiment, or None without an experiment.
     """
     hosts = [host for cell in survey.cells for host in cell.hosts.values()]
@@ -83,9 +83,10 @@ def to_observations(
 
 
 def examine_hosts(pool: HostPool) -> Observations:
-    """Inspect all hosts of an inventory, and try their links if nothing fails.
+    """Inspect all hosts of an inventory. If no finding is a failure, try their links.
 
-    To try links, hosts are held and their links are set up without impairments.
+    To try links, hosts are reserved, and links are set up without impairments. If links were not
+    tried, `paths_left_out` of the result has the reason.
     """
     survey = pool.survey()
     observations = to_observations(survey, pool.inventory, pool.token)
@@ -125,7 +126,10 @@ def examine_hosts(pool: HostPool) -> Observations:
 
 
 def examine_this_machine(scratch: Path, interrupted: Callable[[], bool]) -> Observations:
-    """Inspect this machine, and try a link if it can have a netns lab."""
+    """Inspect this machine. If no finding is a failure, try a link of a netns lab.
+
+    If this machine cannot make a netns lab, `no_namespaces` of the result has the reason.
+    """
     observations = Observations(
         cells={HERE: "netns"}, inspections={HERE: _inspect_this_machine(scratch)}, now_s=time.time()
     )
@@ -157,7 +161,7 @@ _LINK = ("path", 0, ("S", "D"), ("198.18.0.1/30", "198.18.0.2/30"))
 
 
 def _inspect_this_machine(scratch: Path) -> Inspection:
-    """Inspect this machine as a host and as an emulator, and return both as one inspection."""
+    """Inspect this machine as a node and as an emulator, and merge both inspections."""
     agent = make_agent(
         scratch, list_scheme_objects([*read_schemes().values(), *read_receivers().values()])
     )
@@ -194,7 +198,7 @@ def _inspect_this_machine(scratch: Path) -> Inspection:
 def _plan_idle_run(shape: Shape, delay_ns: int) -> RunPlan:
     """Plan a run without traffic, to try its links.
 
-    Links have a delay and nothing else. On media, all stations receive each other.
+    Links have a delay and no other impairment. On media, all stations receive each other.
     """
     direction = DirectionPlan(delay_ns=delay_ns)
     return RunPlan(
@@ -235,7 +239,7 @@ def _plan_idle_medium(
     """Plan a medium on which all stations receive each other."""
     phy: PhyName = "802.11g"
     slowest, fastest = load_phys()[phy].rates_bps[0], load_phys()[phy].rates_bps[-1]
-    others = [[node != other for other in nodes] for node in nodes]
+    all_others = [[node != other for other in nodes] for node in nodes]
     return MediumPlan(
         name=name,
         id=number,
@@ -252,7 +256,7 @@ def _plan_idle_medium(
         resets_nav=True,
         eifs_after="frames",
         monitor=None,
-        reach=MatrixReach(decodes=others, senses=others, interferes=others),
+        reach=MatrixReach(decodes=all_others, senses=all_others, interferes=all_others),
         stations=[
             StationPlan(node=node, address=address, mac=make_mac_address(number, index))
             for index, (node, address) in enumerate(zip(nodes, addresses, strict=True))
@@ -262,7 +266,13 @@ def _plan_idle_medium(
 
 @dataclass(frozen=True)
 class _Trial:
-    """Results of trying links, by host."""
+    """Results of trying links.
+
+    Attributes:
+        paths: Host of a node -> results of its pings.
+        ports: Host of an emulator -> packet counters of its interfaces.
+        io: Host of an emulator -> the ways in which nagi-link reads and writes packets.
+    """
 
     paths: dict[str, list[PathReading]]
     ports: dict[str, list[PortReading]]
@@ -270,7 +280,11 @@ class _Trial:
 
 
 def _try_links(plan: RunPlan, batches: Batches) -> _Trial:
-    """Try the links of a lab that is prepared for `plan`. Raises LabError."""
+    """Bring up the links of a lab that is prepared for `plan`, and send pings over them.
+
+    Raises:
+        LabError: A playbook failed.
+    """
     batches.run_playbook("up.yml")
     results = batches.run_playbook("paths.yml")
     placements = {placement.host: placement for placement in batches.placements}
@@ -278,14 +292,14 @@ def _try_links(plan: RunPlan, batches: Batches) -> _Trial:
     io: dict[str, str] = {}
     for host, output in _list_outputs(results, "Ask nagi-link"):
         node_of_interface = {
-            interface: end.node
+            interface: link_end.node
             for link in plan.links
-            for interface, end in zip(
+            for interface, link_end in zip(
                 placements[host].interfaces[link.name], link.ends, strict=True
             )
         }
-        account = Links.model_validate_json(output)
-        ports_of_links = [(link.name, port) for link in account.links for port in (link.a, link.b)]
+        links = Links.model_validate_json(output).links  # nagi-link's counters
+        ports_of_links = [(link.name, port) for link in links for port in (link.a, link.b)]
         ports[host] = [
             PortReading(
                 link=link,
@@ -308,7 +322,7 @@ def _try_links(plan: RunPlan, batches: Batches) -> _Trial:
 
 
 def _list_outputs(results: Results, task: str) -> Iterator[tuple[str, str]]:
-    """Yield each host's standard output of a task."""
+    """Yield each host that executed a task, with the standard output of the task."""
     for host, result in results.get(task, {}).items():
         if "stdout" in result:  # not skipped
             yield host, result["stdout"]

@@ -15,7 +15,7 @@ from nagi.plan.schemes import Scheme, check_availability_on_host, read_schemes
 
 OLDEST_PYTHON = (3, 9)
 _PYTHON_CURE = "install Python 3.9 or newer there; see `ansible_python_interpreter`"
-# Debian's packages that have another name than their program.
+# Program -> Debian's package that has the program, if the names differ.
 _PACKAGES = {
     "ip": "iproute2",
     "ping": "iputils-ping",
@@ -31,7 +31,7 @@ def check_ssh(observations: Observations) -> Iterator[StageFinding]:
     for host in () if observations.is_local else observations.cells:
         if host in observations.unreachable:
             text = " ".join(observations.unreachable[host].split())
-            cure = find_cure(text, "try `ssh` to it by hand, as the inventory has it")
+            cure = find_cure(text, "try `ssh` by hand, with the settings of the inventory")
             yield StageFinding([host], "failure", text, cure)
         else:
             yield StageFinding([host], "ok", "reached")
@@ -40,14 +40,14 @@ def check_ssh(observations: Observations) -> Iterator[StageFinding]:
 def check_versions(observations: Observations) -> Iterator[StageFinding]:
     """Check whether each host has the programs that its agent needs."""
     for host, inspection in observations.list_inspected():
-        wrong = list(_list_version_problems(inspection, observations.needs))
-        yield from (StageFinding([host], "failure", message, cure) for message, cure in wrong)
-        if not wrong:
+        problems = list(_list_version_problems(inspection, observations.needs))
+        yield from (StageFinding([host], "failure", message, cure) for message, cure in problems)
+        if not problems:
             yield StageFinding([host], "ok", _describe_versions(inspection))
     for host in observations.list_silent():
         text = " ".join(observations.silent.get(host, "").split()) or "it printed nothing"
         cure = find_cure(text, _PYTHON_CURE)
-        yield StageFinding([host], "failure", f"nagi-agent cannot run there: {text}", cure)
+        yield StageFinding([host], "failure", f"nagi-agent cannot run on this host: {text}", cure)
     yield from observations.skip_unreachable()
 
 
@@ -59,7 +59,7 @@ def get_package(program: str) -> str:
 def _list_version_problems(
     inspection: Inspection, needs: ExperimentNeeds | None
 ) -> Iterator[tuple[str, str]]:
-    """Yield what is wrong with a host's programs, and the cure.
+    """Yield a message and a cure for each program that is missing or has a wrong version.
 
     `needs` are the needs of an experiment, or None without an experiment.
     """
@@ -95,7 +95,7 @@ def check_kernels(observations: Observations) -> Iterator[StageFinding]:
 def _list_kernel_problems(
     observations: Observations, host: str, inspection: Inspection
 ) -> Iterator[StageFinding]:
-    """Yield findings about a host whose agent or kernel cannot do what runs need."""
+    """Yield findings if the agent is not root, or if the kernel lacks a feature that runs need."""
     if not inspection.is_root:
         cure = "connect as root, or set `ansible_become: true`"
         if observations.is_local:
@@ -129,12 +129,12 @@ def _check_same_kernel(traffic: dict[str, Inspection]) -> Iterator[StageFinding]
 
     Results of different kernels are not comparable.
     """
-    by_kernel: dict[str, list[str]] = {}
+    hosts_by_kernel: dict[str, list[str]] = {}
     for host, inspection in traffic.items():
-        by_kernel.setdefault(inspection.facts.kernel, []).append(host)
-    if len(by_kernel) > 1:
+        hosts_by_kernel.setdefault(inspection.facts.kernel, []).append(host)
+    if len(hosts_by_kernel) > 1:
         kernels = "; ".join(
-            f"{kernel} on {', '.join(hosts)}" for kernel, hosts in by_kernel.items()
+            f"{kernel} on {', '.join(hosts)}" for kernel, hosts in hosts_by_kernel.items()
         )
         message = f"kernels differ between hosts with traffic: {kernels}"
         yield StageFinding(list(traffic), "failure", message, "boot the same kernel on all of them")
@@ -144,24 +144,24 @@ def check_schemes(observations: Observations) -> Iterator[StageFinding]:
     """Check which schemes the hosts with traffic can run."""
     hosts = dict(observations.list_traffic_hosts())
     status: Status = "warning" if observations.needs is None else "failure"
-    ready = []
+    available = []
     for name in observations.needs.schemes if observations.needs else read_schemes():
         if name not in read_schemes():
-            continue  # a user's own object, which agents check before a campaign begins
+            continue  # a user's scheme object, which agents check before a campaign begins
         lacking = _find_lacking_hosts(read_schemes()[name], hosts)
         if not lacking:
-            ready.append(name)
+            available.append(name)
         for (reason, cure), affected in lacking.items():
             yield StageFinding(affected, status, f"{name} is not available: {reason}", cure)
-    if hosts and ready:
-        yield StageFinding(list(hosts), "ok", ", ".join(ready))
+    if hosts and available:
+        yield StageFinding(list(hosts), "ok", ", ".join(available))
     yield from observations.skip_uninspected()
 
 
 def _find_lacking_hosts(
     scheme: Scheme, hosts: dict[str, Inspection]
 ) -> dict[tuple[str, str], list[str]]:
-    """Return the hosts on which a scheme is not available, by reason and cure."""
+    """Return (reason, cure) -> hosts on which a scheme is not available for this reason."""
     lacking: dict[tuple[str, str], list[str]] = {}
     for host, inspection in hosts.items():
         availability = check_availability_on_host(scheme, inspection)

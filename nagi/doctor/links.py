@@ -11,11 +11,14 @@ from nagi_contracts.inspection import Inspection
 from nagi.doctor.observations import Observations, StageFinding
 from nagi.labs.shape import EMULATOR
 
-_ANOTHER = "name another in its `nagi_links`"
+_OTHER_INTERFACE = "name another interface in its `nagi_links`"
 
 
 def check_interfaces(observations: Observations) -> Iterator[StageFinding]:
-    """Check that the test interfaces of each host exist, have a carrier, and are fit for tests."""
+    """Check that the test interfaces of each host exist, have a carrier, and are fit for tests.
+
+    An interface that is down has no carrier to check, so the finding is `skipped`.
+    """
     for host, inspection in observations.list_inspected():
         findings = list(_list_interface_problems(host, inspection))
         down = [name for name, interface in inspection.interfaces.items() if not interface.up]
@@ -24,9 +27,9 @@ def check_interfaces(observations: Observations) -> Iterator[StageFinding]:
             and down
             and host not in observations.paths.keys() | observations.ports.keys()
         ):
-            message = f"{', '.join(down)}: down, so that cables cannot be seen"
+            message = f"{', '.join(down)}: down, so cables cannot be checked"
             cure = (
-                "`nagi doctor` tries links where nothing else fails; runs bring them up themselves"
+                "repair other failures, then `nagi doctor` tries the links; runs set interfaces up"
             )
             findings = [StageFinding([host], "skipped", message, cure)]
         elif not findings and not observations.is_local:
@@ -45,7 +48,7 @@ def _describe_interfaces(inspection: Inspection) -> str:
 def _list_interface_problems(host: str, inspection: Inspection) -> Iterator[StageFinding]:
     """Yield findings about a host's test interfaces that are missing or not fit for tests."""
     for name in inspection.missing_interfaces:
-        cure = f"{_ANOTHER}; `ip link` there lists what there is"
+        cure = f"{_OTHER_INTERFACE}; `ip link` there lists all interfaces"
         yield StageFinding([host], "failure", f"it has no interface {name}", cure)
     for name, interface in inspection.interfaces.items():
         if interface.is_management:
@@ -54,19 +57,22 @@ def _list_interface_problems(host: str, inspection: Inspection) -> Iterator[Stag
                 [host],
                 "failure",
                 message,
-                f"{_ANOTHER}: test traffic needs an interface of its own",
+                f"{_OTHER_INTERFACE}: test traffic needs an interface of its own",
             )
             continue  # nagi leaves this interface alone
         if interface.fixed_offloads:
             message = (
                 f"{name} has {', '.join(interface.fixed_offloads)} on and cannot switch it off"
             )
-            driver = interface.driver or "that is not known"
+            driver = interface.driver or "unknown"
             yield StageFinding(
-                [host], "failure", message, f"{_ANOTHER}: driver {driver} spoils every run"
+                [host],
+                "failure",
+                message,
+                f"{_OTHER_INTERFACE}; runs over this one are invalid (driver {driver})",
             )
         if interface.carrier is False:
-            cure = f"plug its cable in, at both ends, or {_ANOTHER}"
+            cure = f"plug its cable in, at both ends, or {_OTHER_INTERFACE}"
             yield StageFinding([host], "failure", f"{name} has no carrier", cure)
 
 
@@ -83,7 +89,7 @@ def check_paths(observations: Observations) -> Iterator[StageFinding]:
                 "warning",
                 f"{reading.sent - reading.answered} of {reading.sent} pings to {neighbour} were "
                 "lost, though it was idle",
-                "look at the link's cables and connectors, and for other traffic on it",
+                "check the link's cables and connectors, and whether the link has other traffic",
             )
         else:
             minimum, median = reading.rtt_min_ms, reading.rtt_median_ms
@@ -105,30 +111,31 @@ def check_mtu(observations: Observations) -> Iterator[StageFinding]:
                 [host],
                 "failure",
                 f"packets of {size} to {neighbour} are lost, short ones are not",
-                f"give all interfaces of the link an MTU of {size}, and all that is between them; "
-                "or give its ends a smaller one",
+                f"set an MTU of {size} on all interfaces of the link and on switches between them, "
+                "or a smaller MTU on both nodes",
             )
         elif answered < reading.answered:
             message = (
                 f"only {answered} of {reading.sent} packets of {size} to {neighbour} were answered"
             )
-            yield StageFinding(
-                [host], "warning", message, "look at the link's cables and connectors"
-            )
+            yield StageFinding([host], "warning", message, "check the link's cables and connectors")
         else:
             yield StageFinding([host], "ok", f"{size} to {neighbour}")
     yield from _list_untried(observations)
 
 
 def _list_readings(observations: Observations) -> Iterator[tuple[str, PathReading]]:
-    """Yield each node, and each of its readings."""
+    """Yield the results of all pings, each with the host that sent the pings."""
     for host, _ in observations.list_nodes():
         for reading in observations.paths.get(host, []):
             yield host, reading
 
 
 def _list_untried(observations: Observations) -> Iterator[StageFinding]:
-    """Yield nodes whose links were not tried. The netns lab makes its links for each run."""
+    """Yield findings `skipped` for nodes whose links were not tried.
+
+    This machine alone has none of them, because the netns lab makes links for each run.
+    """
     if observations.is_local:
         return
     hosts = [host for host, _ in observations.list_nodes() if host not in observations.paths]
@@ -139,7 +146,7 @@ def _list_untried(observations: Observations) -> Iterator[StageFinding]:
 
 
 def _locate_loss(observations: Observations, cell: str, reading: PathReading) -> tuple[str, str]:
-    """Return where a path lost packets, by the counts of the emulator, and the cure."""
+    """Return where pings were lost, according to the emulator's counters, and the cure."""
     emulator = next(
         (host for host, _ in observations.list_emulators() if observations.cells[host] == cell),
         EMULATOR,
@@ -152,21 +159,21 @@ def _locate_loss(observations: Observations, cell: str, reading: PathReading) ->
     near, far = ports.get(reading.from_node), ports.get(reading.to_node)
     if near is None or far is None:
         return (
-            f"{emulator} reported no counts",
-            f"look at the link's cables, and at `nagi_links` of both ends and of {emulator}",
+            f"{emulator} reported no counters",
+            f"check the link's cables, and `nagi_links` of both nodes and of {emulator}",
         )
     if near.received == 0:
         return (
             f"nothing arrived at {emulator}'s {near.interface}",
-            f"does the cable lead there? Compare its `nagi_links` with {emulator}'s",
+            f"check that the cable leads there: compare its `nagi_links` with {emulator}'s",
         )
     if far.sent == 0:
         return (
             f"{emulator} sent nothing at {far.interface}",
-            f"bring {far.interface} up there; if it is, read nagi-link.log there",
+            f"set {far.interface} up there; if it is up already, read nagi-link.log there",
         )
     return (
         f"{emulator} sent the packets at {far.interface}",
-        f"does the cable at {emulator}'s {far.interface} lead to {reading.to_node}? Are two "
-        f"swapped? Compare `nagi_links` of {reading.to_node} with {emulator}'s",
+        f"check that the cable at {emulator}'s {far.interface} leads to {reading.to_node}, and "
+        f"that no cables are swapped: compare `nagi_links` of {reading.to_node} with {emulator}'s",
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Observations of hosts before a campaign, from which the stages make findings."""
+"""Observations of hosts before a campaign. The stages of the doctor derive findings from them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,22 @@ HERE = "this machine"
 
 @dataclass(frozen=True)
 class ExperimentNeeds:
-    """The needs of an experiment at its hosts."""
+    """The needs of an experiment at its hosts.
+
+    Attributes:
+        schemes: The TCP schemes of all flows.
+        traffic_nodes: The nodes that are senders or receivers.
+        window_cap: Whether a flow has `max_window`, which needs cgroup2.
+        iperf: Whether a flow is sent by iperf.
+        free_bytes: The disk space that each host needs for records, or None if it is not known.
+        parts: Stage of a backend -> the result of the stage's `collect_needs()`.
+    """
 
     schemes: tuple[str, ...]
-    traffic_nodes: frozenset[str]  # senders and receivers
+    traffic_nodes: frozenset[str]
     window_cap: bool = False
-    iperf: bool = False  # sends bulk data
-    free_bytes: int | None = None  # on each host, or None if not known
-    # Stage of a backend -> what runs need there.
+    iperf: bool = False
+    free_bytes: int | None = None
     parts: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
     @classmethod
@@ -35,7 +43,7 @@ class ExperimentNeeds:
 
         Args:
             plans: The runs.
-            free_bytes: The space that each host needs for records, or None if it is not known.
+            free_bytes: The disk space that each host needs for records, or None if not known.
         """
         flows = [flow for plan in plans for flow in plan.flows]
         return cls(
@@ -52,29 +60,45 @@ class ExperimentNeeds:
 
 @dataclass(frozen=True)
 class Observations:
-    """The observations of hosts. Keys are the hosts' names in the inventory."""
+    """The observations of hosts. Keys of dictionaries are the hosts' names in the inventory.
 
-    cells: dict[str, str]  # host -> its cell; all hosts, in the inventory's order
+    Attributes:
+        cells: Host -> its cell, for all hosts in the inventory's order.
+        inspections: Host -> answer of its agent, for hosts that answered.
+        now_s: The time of this machine's clock, in seconds since the epoch.
+        inventory: The file of the inventory, or None for this machine alone (netns lab).
+        unreachable: Host that was not reached -> error of SSH.
+        silent: Host that was reached, but whose agent did not answer -> output of the command.
+        clocks: Host -> offset of its clock from this machine's clock.
+        paths: Host of a node -> results of its pings to neighbours.
+        ports: Host of an emulator -> packet counters of its interfaces after these pings.
+        paths_left_out: The reason why hosts have no entry in `paths`.
+        no_namespaces: The reason why this machine cannot make network namespaces, or "".
+        needs: The needs of the experiment, or None without an experiment.
+        token: The token of the campaign that will run (see HostPool), or None.
+    """
+
+    cells: dict[str, str]
     inspections: dict[str, Inspection]
-    now_s: float  # by this machine's clock, seconds since the epoch
-    inventory: str | None = None  # file, or None for this machine alone (netns lab)
-    unreachable: dict[str, str] = field(default_factory=dict)  # host -> error of SSH
-    silent: dict[str, str] = field(default_factory=dict)  # host -> output instead of an answer
+    now_s: float
+    inventory: str | None = None
+    unreachable: dict[str, str] = field(default_factory=dict)
+    silent: dict[str, str] = field(default_factory=dict)
     clocks: dict[str, ClockReading] = field(default_factory=dict)
-    paths: dict[str, list[PathReading]] = field(default_factory=dict)  # node -> its pings
-    ports: dict[str, list[PortReading]] = field(default_factory=dict)  # emulator -> counts after
-    paths_left_out: str = "its links were not tried"  # reason why a node has no readings
-    no_namespaces: str = ""  # reason why this machine cannot make network namespaces
-    needs: ExperimentNeeds | None = None  # None without an experiment
-    token: str | None = None  # of the campaign that will run
+    paths: dict[str, list[PathReading]] = field(default_factory=dict)
+    ports: dict[str, list[PortReading]] = field(default_factory=dict)
+    paths_left_out: str = "its links were not tried"
+    no_namespaces: str = ""
+    needs: ExperimentNeeds | None = None
+    token: str | None = None
 
     @property
     def is_local(self) -> bool:
-        """True if this machine is the only host, on which the netns lab makes all nodes."""
+        """True if this machine is the only host. It then is every node, and the emulator."""
         return self.inventory is None
 
     def list_needs(self, stage: str) -> tuple[Any, ...]:
-        """Return what the experiment needs in the stage of a backend; () without an experiment."""
+        """Return the result of `collect_needs()` of a backend's stage; () without an experiment."""
         return () if self.needs is None else self.needs.parts.get(stage, ())
 
     def list_inspected(self) -> Iterator[tuple[str, Inspection]]:
@@ -84,25 +108,28 @@ class Observations:
                 yield host, self.inspections[host]
 
     def list_nodes(self) -> Iterator[tuple[str, Inspection]]:
-        """Yield each host that is a node of an experiment, with its inspection."""
+        """Yield each inspected host that is a node of an experiment, with its inspection."""
         for host, inspection in self.list_inspected():
             if self.is_local or inspection.node != EMULATOR:
                 yield host, inspection
 
     def list_emulators(self) -> Iterator[tuple[str, Inspection]]:
-        """Yield each host that is an emulator, with its inspection."""
+        """Yield each inspected host that is an emulator, with its inspection."""
         for host, inspection in self.list_inspected():
             if self.is_local or inspection.node == EMULATOR:
                 yield host, inspection
 
     def list_traffic_hosts(self) -> Iterator[tuple[str, Inspection]]:
-        """Yield each host at an end of flows; without an experiment, each that could be one."""
+        """Yield each inspected host that sends or receives flows, with its inspection.
+
+        Without an experiment, yield all hosts that are nodes.
+        """
         for host, inspection in self.list_nodes():
             if self.is_local or not self.needs or inspection.node in self.needs.traffic_nodes:
                 yield host, inspection
 
     def skip_unreachable(self) -> Iterator[StageFinding]:
-        """Yield a skipped finding of hosts that were not reached."""
+        """Yield one finding `skipped` for the hosts that were not reached, if there are any."""
         hosts = [host for host in self.cells if host in self.unreachable]
         if hosts:
             yield StageFinding(hosts, "skipped", "not reached", "see SSH")
@@ -113,14 +140,21 @@ class Observations:
         return [host for host in self.cells if host not in answered_or_unreachable]
 
     def skip_uninspected(self) -> Iterator[StageFinding]:
-        """Yield skipped findings of hosts without an inspection, for stages that need one."""
+        """Yield findings `skipped` for hosts without an inspection, which the stage needs."""
         yield from self.skip_unreachable()
         if hosts := self.list_silent():
             yield StageFinding(hosts, "skipped", "no answer from nagi-agent", "see versions")
 
 
 class StageFinding(NamedTuple):
-    """A finding of one stage about hosts: a Finding without its stage and cell."""
+    """A finding of one stage about hosts. `list_findings()` adds the stage and the cell.
+
+    Attributes:
+        hosts: The hosts that the finding is about.
+        status: The status.
+        what: The message. The output prints the names of the hosts before it.
+        cure: The cure; for `skipped`, the stage that has the reason.
+    """
 
     hosts: Sequence[str]
     status: Status

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of programs that only some links need."""
+"""The stage of a program that only links of one backend need, such as nagi-sdr."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from nagi.doctor.observations import Observations, StageFinding
 
 
 class ProgramStage(Stage):
-    """The stage of a program of emulators that only some links need.
+    """A stage that checks a program of emulators, which only links of one backend need.
 
     Attributes:
-        needs: The needs of the backend whose program it is. Users are the links.
+        needs: The needs of the backend, which list the links that need the program.
         program: The name of the program.
-        install: How to install it on this machine.
-        install_there: How to install it on another host.
+        install: The cure that installs the program on this machine.
+        install_there: The cure that installs the program on another host.
     """
 
     needs: Needs
@@ -35,7 +35,10 @@ class ProgramStage(Stage):
         return tuple(self.needs.list_users(plans))
 
     def check(self, observations: Observations) -> Iterator[StageFinding]:
-        """Check the version of the program on each emulator."""
+        """Check that each emulator has the program in nagi's version.
+
+        If the experiment does not need the program, a wrong program is a warning.
+        """
         links = observations.list_needs(self.name)
         users = self.needs.describe(links) if links else ""
         cure = self.install if observations.is_local else self.install_there
@@ -48,6 +51,15 @@ class ProgramStage(Stage):
 def _check_program(
     host: str, program: str, facts: ProgramFacts, users: str, cure: str
 ) -> StageFinding:
+    """Return the finding about a program on a host.
+
+    Args:
+        host: The host.
+        program: The name of the program.
+        facts: The program's version or error, as the agent reported them.
+        users: The links that need the program, for messages; "" if no link needs it.
+        cure: The cure if the program does not work.
+    """
     version, error = (facts.version or "").split()[-1:], facts.error
     status_if_lacking: Status = "failure" if users else "warning"
     if error is not None:

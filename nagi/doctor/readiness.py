@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of what hosts can do now.
+"""Checks of the current state of hosts.
 
-These are captures, processors, disk space, reservations, and leftovers of other runs.
+These are captures, busy processors, disk space, reservations, and changes that other runs left.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from nagi_contracts.units import format_bytes, format_time
 
 from nagi.doctor.observations import Observations, StageFinding
 
-BUSY = 0.2  # largest share of all processors' time that other programs may use
-MIN_FREE_BYTES = 10**9  # without an experiment, whose needs would be known
+MAX_BUSY_SHARE = 0.2  # of all processors' time, which other programs may use
+MIN_FREE_BYTES = 10**9  # on hosts that are checked without an experiment
 
 
 def check_captures(observations: Observations) -> Iterator[StageFinding]:
@@ -23,7 +23,7 @@ def check_captures(observations: Observations) -> Iterator[StageFinding]:
         if not inspection.is_root:
             yield StageFinding([host], "skipped", "only root can try to capture", "see kernel")
         elif inspection.missing_programs:
-            yield StageFinding([host], "skipped", "programs it needs are missing", "see versions")
+            yield StageFinding([host], "skipped", "its programs are missing", "see versions")
         elif inspection.capture_error is None:
             yield StageFinding([host], "ok", "tcpdump captures")
         else:
@@ -44,9 +44,9 @@ def _cure_capture(error: str) -> str:
 def check_processors(observations: Observations) -> Iterator[StageFinding]:
     """Check that other programs do not keep the processors of hosts busy."""
     for host, inspection in observations.list_inspected():
-        share = inspection.processors_busy
-        busy = f"{100 * share:.0f} % busy"
-        if share <= BUSY:
+        busy_share = inspection.processors_busy
+        busy = f"{100 * busy_share:.0f} % busy"
+        if busy_share <= MAX_BUSY_SHARE:
             yield StageFinding([host], "ok", busy)
         else:
             cure = "end the programs that keep them busy (see `top` there), or wait"
@@ -56,15 +56,17 @@ def check_processors(observations: Observations) -> Iterator[StageFinding]:
 
 def check_disks(observations: Observations) -> Iterator[StageFinding]:
     """Check that each host has space for records."""
-    needed = observations.needs.free_bytes if observations.needs else None
-    cure = "make room" if observations.is_local else "make room there, or name another `nagi_spool`"
+    needed_bytes = observations.needs.free_bytes if observations.needs else None
+    cure = "free disk space"
+    if not observations.is_local:
+        cure = "free disk space there, or name another `nagi_spool`"
     for host, inspection in observations.list_inspected():
         free = format_bytes(inspection.free_bytes)
-        if needed is not None and inspection.free_bytes < needed:
-            message = f"{free} are free where records go, {format_bytes(needed)} are needed"
+        if needed_bytes is not None and inspection.free_bytes < needed_bytes:
+            message = f"{free} are free for records, and {format_bytes(needed_bytes)} are needed"
             yield StageFinding([host], "failure", message, cure)
-        elif needed is None and inspection.free_bytes < MIN_FREE_BYTES:
-            message = f"only {free} are free where records go"
+        elif needed_bytes is None and inspection.free_bytes < MIN_FREE_BYTES:
+            message = f"only {free} are free for records"
             yield StageFinding(
                 [host], "warning", message, f"{cure}; `nagi plan` shows what runs need"
             )
@@ -79,7 +81,7 @@ def check_locks(observations: Observations) -> Iterator[StageFinding]:
         if inspection.holder is None:
             yield StageFinding([host], "ok", "free")
         elif inspection.holder.token == observations.token:
-            yield StageFinding([host], "ok", "held by this campaign")
+            yield StageFinding([host], "ok", "reserved by this campaign")
         else:
             message, cure = _describe_holder(observations, host, inspection.holder)
             yield StageFinding([host], "failure", message, cure)
@@ -87,39 +89,39 @@ def check_locks(observations: Observations) -> Iterator[StageFinding]:
 
 
 def _describe_holder(observations: Observations, host: str, holder: Holder) -> tuple[str, str]:
-    """Return who has reserved a host, and how to get it.
+    """Return a message about the holder of a host's reservation, and the cure.
 
-    The holder's times are of the host's clock.
+    The times in `holder` are by the host's clock.
     """
     now_s = observations.now_s + (
         observations.clocks[host].offset_s if host in observations.clocks else 0.0
     )
     since = format_time(max(0.0, now_s - holder.since_s))
-    holder_text = f"{holder.owner} has had it for {since}, for {holder.campaign}"
-    command = f"`{_down_command(observations)} --force`"
+    holder_text = f"{holder.owner} reserved it {since} ago, for {holder.campaign}"
+    command = f"`{_make_down_command(observations)} --force`"
     left_s = holder.expires_s - now_s
     if left_s > 0:
-        lease = f"the lease runs for {format_time(left_s)} more, if it is not renewed"
+        lease = f"the lease ends in {format_time(left_s)}, if it is not renewed"
         return f"{holder_text}; {lease}", f"wait, or release the host with {command}"
     lease = f"the lease expired {format_time(-left_s)} ago, but the host was not released"
     return (
         f"{holder_text}; {lease}",
-        f"check again in a minute; if it is stale, release the host with {command}",
+        f"check again in a minute; if it is still reserved, release the host with {command}",
     )
 
 
 def check_leftovers(observations: Observations) -> Iterator[StageFinding]:
-    """Check for settings that earlier runs left, and for other obstacles."""
+    """Check for settings that an earlier agent did not restore, and for other obstacles."""
     for host, inspection in observations.list_inspected():
         findings = [
             StageFinding([host], "failure", message, cure)
             for message, cure in _list_obstacles(inspection)
         ]
         if inspection.to_restore:
-            message = "an agent that died left its settings behind"
+            message = "an agent that died did not restore the host's settings"
             cure = (
-                "the next run restores the earlier settings; to restore them now: "
-                f"`{_down_command(observations)}`"
+                "the next run restores the settings; to restore them now: "
+                f"`{_make_down_command(observations)}`"
             )
             findings.append(StageFinding([host], "warning", message, cure))
         yield from findings or [StageFinding([host], "ok", "none")]
@@ -127,9 +129,9 @@ def check_leftovers(observations: Observations) -> Iterator[StageFinding]:
 
 
 def _list_obstacles(inspection: Inspection) -> Iterator[tuple[str, str]]:
-    """Yield other problems that the agent reports, such as ports in use, with their cures.
+    """Yield a message and a cure for each other problem that an agent reports, such as a used port.
 
-    Agents check for these only where nothing is missing, which earlier stages report.
+    Yield nothing if privileges or programs are missing, which earlier stages report.
     """
     if inspection.is_root and not inspection.missing_programs and not inspection.nagi_link_error:
         for problem in inspection.problems:
@@ -137,5 +139,5 @@ def _list_obstacles(inspection: Inspection) -> Iterator[tuple[str, str]]:
             yield message, cure or "fix that, then check again"
 
 
-def _down_command(observations: Observations) -> str:
+def _make_down_command(observations: Observations) -> str:
     return "nagi down" if observations.is_local else f"nagi down -i {observations.inventory}"

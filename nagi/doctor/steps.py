@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes findings of an examination of this machine, of which each step needs the one before it."""
+"""Makes findings of an examination whose steps depend on each other, such as `nagi doctor fpga`."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ def make_step_findings(
     steps: Sequence[str],
     titles: Mapping[str, str],
 ) -> Doctor:
-    """Return the findings of steps.
+    """Return the findings about the steps of an examination of this machine.
 
     Args:
-        checked: Step, whether it is well, detail and cure, for each step that was checked.
-        steps: All steps. Those that were not checked become `skipped`.
-        titles: The titles of steps that are not their names.
+        checked: The steps that were checked, each with its name, whether it succeeded, the message,
+            and the cure.
+        steps: The names of all steps, in order. If a step failed, the unchecked ones are `skipped`.
+        titles: Step -> title, for steps whose title is not their name.
     """
     findings = [
         Finding(

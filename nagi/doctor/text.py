@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prints findings: one line per stage in which all is well, and all details of the other stages."""
+"""Prints findings. A stage is one line if all its findings are `ok`; others have all details."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _STYLES: dict[Status, str] = {
     "warning": "yellow",
     "failure": "bold red",
 }
-_SHOWN = 48  # characters: longer texts about hosts that are well are left out
-_HOSTS_SHOWN = 4
+_MAX_OK_TEXT = 48  # characters; longer texts of findings that are `ok` are left out
+_MAX_HOSTS = 4  # names of hosts per line
 
 
 def print_findings(console: Console, doctor: Doctor) -> None:
@@ -36,8 +36,8 @@ def print_findings(console: Console, doctor: Doctor) -> None:
     table.add_column("status", no_wrap=True)
     table.add_column("what", overflow="fold")
     titles = dict(_TITLES)
-    for part in load_stages().values():
-        titles |= part.titles
+    for stage_of_backend in load_stages().values():
+        titles |= stage_of_backend.titles
     for stage, findings in groupby(doctor.findings, key=lambda finding: finding.stage):
         title = titles.get(stage, stage)
         for status, text in _format_stage(list(findings)):
@@ -57,23 +57,23 @@ def describe_readiness(doctor: Doctor) -> str:
 
 
 def _format_stage(findings: list[Finding]) -> Iterator[tuple[Status, Text]]:
-    """Yield status and text of each line of a stage."""
-    others = [finding for finding in findings if finding.status != "ok"]
-    good = [finding for finding in findings if finding.status == "ok"]
-    if good:
-        hosts = {host for finding in good for host in finding.hosts}
-        texts = list(dict.fromkeys(finding.what for finding in good))
+    """Yield status and text of each line of a stage: one line for all `ok`, one for each other."""
+    ok_findings = [finding for finding in findings if finding.status == "ok"]
+    other_findings = [finding for finding in findings if finding.status != "ok"]
+    if ok_findings:
+        hosts = {host for finding in ok_findings for host in finding.hosts}
+        texts = list(dict.fromkeys(finding.what for finding in ok_findings))
         joined_texts = ", ".join(texts)
         count = format_count(len(hosts), "host")
         yield (
             "ok",
             Text(
                 f"{count}: {joined_texts}"
-                if len(texts) == 1 or len(joined_texts) <= _SHOWN
+                if len(texts) == 1 or len(joined_texts) <= _MAX_OK_TEXT
                 else count
             ),
         )
-    for finding in others:
+    for finding in other_findings:
         words = Text(f"{_list_hosts(finding.hosts)}: ", "bold")
         words.append(finding.what, "not bold")
         if finding.status == "skipped":
@@ -84,7 +84,7 @@ def _format_stage(findings: list[Finding]) -> Iterator[tuple[Status, Text]]:
 
 
 def _list_hosts(names: list[str]) -> str:
-    if len(names) <= _HOSTS_SHOWN:
+    if len(names) <= _MAX_HOSTS:
         return ", ".join(names)
-    first = names[: _HOSTS_SHOWN - 1]
+    first = names[: _MAX_HOSTS - 1]
     return f"{', '.join(first)} and {len(names) - len(first)} more"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs playbooks, and reports their failures by host, task and message."""
+"""Runs playbooks, and reports host, task and message of each failure."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ from nagi.labs.ansible_variables import to_yaml
 from nagi.labs.complaints import describe_failure, shorten_to_end
 from nagi.labs.errors import Failure, Interrupted, LabError, Results
 
-# Ansible does not read the user's configuration file if this one is given.
+# With this configuration file, Ansible does not read the user's configuration file.
 CONFIGURATION = Path(__file__).with_name("ansible.cfg")
 _TIMEOUT_S = 10.0
 
 
-Window = tuple[float, float]  # begin and end of a task, in seconds since the epoch
+Window = tuple[float, float]  # begin and end of a task on a host, in seconds since the epoch
 
 
 class Playbooks:
-    """Runs playbooks with one inventory. Ansible's own records go to `directory`.
+    """Runs playbooks with one inventory.
 
-    `windows` says when each task was executed on each host, by the controller's clock.
+    Attributes:
+        windows: (Task, host) -> begin and end of the last execution, by this machine's clock.
     """
 
     def __init__(
@@ -44,10 +45,10 @@ class Playbooks:
         """Write the inventory.
 
         Args:
-            directory: the directory for Ansible's files
-            inventory: the inventory, as Ansible reads it from YAML
-            interrupted: returns whether the user asked to stop
-            user_inventory: another inventory, to which `inventory` adds variables
+            directory: The directory for Ansible's files.
+            inventory: The inventory, in the structure of Ansible's YAML inventories.
+            interrupted: A function that returns whether the user asked to stop.
+            user_inventory: The file of another inventory, to which `inventory` adds variables.
         """
         self._directory = directory
         self._interrupted = interrupted
@@ -55,11 +56,12 @@ class Playbooks:
         added = directory / "inventory.yml"
         added.write_text(to_yaml(inventory))
         self._home = directory / "home"
-        kill_workers(_make_home_mark(self._home))  # workers of an earlier process that was killed
+        # An earlier nagi with this directory may have been killed while its workers ran.
+        kill_workers(_make_home_mark(self._home))
         self._inventories = [
             str(path.absolute()) for path in (user_inventory, added) if path is not None
         ]
-        self.windows: dict[tuple[str, str], Window] = {}  # by task and host
+        self.windows: dict[tuple[str, str], Window] = {}
 
     def run(
         self,
@@ -73,20 +75,21 @@ class Playbooks:
         """Run a playbook, and return the results of its tasks.
 
         Args:
-            playbook: the name of a playbook in playbooks/runs
-            uninterruptible: whether it continues when the user asks to stop
-            stop_at_failure: whether it ends when a task has failed on one host, without the others
-            limit: the hosts on which it runs; by default, all
-            **variables: variables for the playbook
+            playbook: The name of a playbook in playbooks/runs.
+            uninterruptible: Whether the playbook continues when the user asks to stop.
+            stop_at_failure: Whether the playbook ends for all hosts when a task failed on one host.
+            limit: The hosts on which the playbook runs, separated by commas; by default, all.
+            **variables: Variables for the playbook.
 
         Raises:
-            LabError: a task failed; the message has host, task and error
-            Interrupted: the user asked to stop
+            LabError: A task failed; the message has hosts, tasks and errors.
+            Interrupted: The user asked to stop.
         """
         results: Results = {}
         failures: list[Failure] = []
 
         def handle_event(event: dict[str, Any]) -> bool:
+            """Store the result or the failure of a task. Return True to keep the event."""
             kind, data = event.get("event"), event.get("event_data", {})
             if kind == "runner_on_ok":
                 results.setdefault(data["task"], {})[data["host"]] = data.get("res", {})
@@ -119,7 +122,7 @@ class Playbooks:
                 envvars={
                     "ANSIBLE_CONFIG": str(CONFIGURATION),
                     "ANSIBLE_HOME": str(self._home),
-                    # Modules that are killed together with their lab leave temporary files.
+                    # Modules that are killed leave temporary files, which are removed with the lab.
                     "TMPDIR": str(self._directory / "tmp"),
                     "ANSIBLE_DEPRECATION_WARNINGS": "False",
                     "ANSIBLE_NOCOLOR": "True",
@@ -155,16 +158,16 @@ class Playbooks:
 
 
 def _make_home_mark(home: Path) -> str:
-    """Return the mark of kill_workers() for Ansible's processes."""
+    """Return the variable NAME=VALUE by which kill_workers() finds Ansible's processes."""
     return f"ANSIBLE_HOME={home}"
 
 
 @contextmanager
 def kill_workers_on_exit(mark: str) -> Iterator[None]:
-    """Kill the workers of a playbook when the block ends.
+    """Kill the processes with `mark` in their environment when the block ends (kill_workers()).
 
     After an interruption, Ansible's workers would wait forever to send results to a parent that has
-    ended; they are in sessions of their own. `mark` is that of kill_workers().
+    ended. Signals to nagi's process group do not reach them, because each has its own session.
     """
     try:
         yield
@@ -173,17 +176,19 @@ def kill_workers_on_exit(mark: str) -> Iterator[None]:
 
 
 def kill_workers(mark: str) -> None:
-    """Kill all processes with `mark` (NAME=VALUE) in their environment.
+    """Kill all processes with the variable `mark` (NAME=VALUE) in their environment.
 
-    Persistent connections of ssh survive: they overwrite their environment.
+    Persistent connections of ssh survive, because ssh overwrites its environment.
     """
-    marked = mark.encode()
+    variable = mark.encode()
     deadline = time.monotonic() + _TIMEOUT_S
     while time.monotonic() < deadline:
         pids = []
         for entry in Path("/proc").iterdir():
             with suppress(OSError):  # the process has just ended, or belongs to another user
-                if entry.name.isdigit() and marked in (entry / "environ").read_bytes().split(b"\0"):
+                if not entry.name.isdigit():
+                    continue
+                if variable in (entry / "environ").read_bytes().split(b"\0"):
                     pids.append(int(entry.name))
                     os.kill(pids[-1], signal.SIGKILL)
         if not pids:
@@ -192,7 +197,7 @@ def kill_workers(mark: str) -> None:
 
 
 def _read_task_window(data: dict[str, Any]) -> Window:
-    """Return when a task was executed, from an event of ansible-runner, whose times are UTC."""
+    """Return begin and end of a task from an event of ansible-runner, whose times are in UTC."""
     begin, end = (
         datetime.fromisoformat(data[key]).replace(tzinfo=UTC).timestamp()
         for key in ("start", "end")

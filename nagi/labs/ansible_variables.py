@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes variables for Ansible.
 
-Ansible evaluates every text as a Jinja template, and a template can run programs. So texts of
-users, such as the path of a results directory, are marked `!unsafe`: Ansible does not evaluate
-them.
+Ansible evaluates every text as a Jinja template, and a template can run programs. Texts of users,
+such as the path of a results directory, are therefore marked `!unsafe`, so that Ansible does not
+evaluate them.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _Dumper.add_representer(
 
 
 def to_yaml(variables: dict[str, Any], *, in_one_line: bool = False) -> str:
-    """Return variables, or an inventory, as YAML in which only a Template is a template.
+    """Return variables, or an inventory, as YAML.
 
-    Keys are not marked.
+    All texts except objects of class Template are marked `!unsafe`; keys are not marked.
     """
     width = 1 << 30 if in_one_line else None
     return yaml.dump(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the cells of an inventory: real hosts, and the node of an experiment that each can be.
+"""Reads the cells of an inventory: real hosts, each with the node of an experiment that it can be.
 
     cells:
       children:
@@ -8,10 +8,10 @@
             alice: {ansible_host: 192.0.2.11, nagi_node: S, nagi_links: {wired: enp2s0}}
             heron: {nagi_node: emulator, nagi_links: {wired: {S: enp2s0, N: enp3s0}}}
 
-A node has one interface per link. The emulator has one interface per link or medium and node:
-`nagi_links: {air: {A: enp2s0, B: enp3s0, C: enp4s0}}`. If a board carries a link, the emulator has
-no interface on it: `nagi_links: {wired: {S: board, N: board}}`. The order in the experiment decides
-which node is at the board's first port.
+A node has one interface per link. The emulator has one interface per node of a link or medium:
+`nagi_links: {air: {A: enp2s0, B: enp3s0, C: enp4s0}}`. If an FPGA board carries a link, the
+emulator has no interface on the link: `nagi_links: {wired: {S: board, N: board}}`. The first node
+of the link in the experiment is at the board's first port.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from nagi.spec.base import MAX_ENDS
 GROUP = "cells"
 EXAMPLE = paths.COLLECTION / "inventories" / "physical.example.yml"
 SPOOL, STATE = "/var/lib/nagi", "/run/nagi"
-BOARD = "board"  # in place of an interface of the emulator
-PACKAGED = "/usr/bin"  # the directory of the programs of nagi's packages
+BOARD = "board"  # written in place of an interface of the emulator
+PACKAGED = "/usr/bin"  # the directory in which nagi's Debian packages install programs
 _LINKS = TypeAdapter(dict[str, str])
 _PORTS = TypeAdapter(dict[str, dict[str, str]])
 
@@ -48,9 +48,18 @@ _PORTS = TypeAdapter(dict[str, dict[str, str]])
 class LabHost:
     """A host of a cell.
 
-    `links` has the node's interface on each link. `ports`, of the emulator, has for each link and
-    node the interface that faces the node. `programs` is the directory of nagi's programs, or None
-    if they are shipped to the host. `backends` are the settings of each backend.
+    Attributes:
+        name: The name in the inventory.
+        cell: The name of the cell.
+        node: The node of an experiment that the host can be, or EMULATOR.
+        links: Link -> interface, if the host is a node.
+        ports: Link -> node -> interface that faces the node, if the host is the emulator.
+        spool: The directory for records.
+        state: The directory for the agent's state, such as the reservation.
+        user: The user for captures, or None for the agent's default.
+        nagi_link: The path of nagi-link, or None for the program in `programs`.
+        programs: The directory of nagi's programs, or None if nagi copies them to the host.
+        backends: Backend -> settings of the host.
     """
 
     name: str
@@ -66,10 +75,10 @@ class LabHost:
     backends: dict[str, Json] = field(default_factory=dict)
 
     def list_interfaces(self) -> list[str]:
-        """Return all test interfaces of the host. The ports of a board are no interfaces."""
+        """Return the names of all test interfaces of the host, without ports of a board."""
         names = [
             *self.links.values(),
-            *(name for ends in self.ports.values() for name in ends.values()),
+            *(name for interfaces in self.ports.values() for name in interfaces.values()),
         ]
         return [name for name in names if name != BOARD]
 
@@ -89,35 +98,41 @@ class Cell:
         nodes = [node for node in self.hosts if node != EMULATOR]
         links = []
         media = []
-        for number, (link, ends) in enumerate(self.hosts[EMULATOR].ports.items()):
+        for number, (link, ports) in enumerate(self.hosts[EMULATOR].ports.items()):
             network, length = f"198.18.{number}", 30
-            if len(ends) > 2:
+            if len(ports) > 2:
                 network, length = f"198.19.{number}", 24
                 media.append(link)
-            addresses = tuple(f"{network}.{index}/{length}" for index in range(1, len(ends) + 1))
-            links.append((link, number, tuple(ends), addresses))
+            addresses = tuple(f"{network}.{index}/{length}" for index in range(1, len(ports) + 1))
+            links.append((link, number, tuple(ports), addresses))
         return Shape(tuple(nodes), tuple(links), media=tuple(media))
 
     def list_missing(self, shape: Shape) -> list[str]:
-        """Return the nodes and links of `shape` that this cell lacks, in words."""
+        """Return a text for people about each node and link of `shape` that this cell lacks."""
         missing = [f"no host is node {node}" for node in shape.nodes if node not in self.hosts]
         ports = self.hosts[EMULATOR].ports
-        for link, _, ends, _ in shape.links:
+        for link, _, nodes, _ in shape.links:
             if link not in ports:
                 missing.append(f"the emulator has no link {link}")
-            elif set(ends) != set(ports[link]):
-                missing.append(f"link {link} joins {join_names(ports[link])}")
+            elif set(nodes) != set(ports[link]):
+                missing.append(
+                    f"link {link} joins {join_names(ports[link])} in place of {join_names(nodes)}"
+                )
         return missing
 
 
 def read_cells(inventory: Path) -> list[Cell]:
-    """Return the cells of an inventory, as Ansible reads it. Raises InputError."""
+    """Return the cells of an inventory, which ansible-inventory reads.
+
+    Raises:
+        InputError: The inventory cannot be read, or hosts and links of a cell are wrong.
+    """
     listing = list_inventory(inventory)
     names = listing.get(GROUP, {}).get("children", [])
     if not names:
         raise refuse(
             f"it has no group `{GROUP}` with a group for each testbed",
-            f"write one as in {EXAMPLE}",
+            f"write this group as in {EXAMPLE}",
             file=str(inventory),
         )
     variables = listing["_meta"]["hostvars"]
@@ -134,7 +149,7 @@ def read_cells(inventory: Path) -> list[Cell]:
                         host,
                         "",
                         f"it is also in cell {cell_of_host[host]}",
-                        "leave it in one",
+                        "put each host in one cell",
                     )
                 cell_of_host[host] = name
                 cell_host = _read_host(inventory, host, name, variables.get(host, {}))
@@ -159,7 +174,11 @@ def read_cells(inventory: Path) -> list[Cell]:
 
 
 def list_inventory(inventory: Path) -> dict[str, Any]:
-    """Return an inventory as `ansible-inventory --list` prints it. Raises InputError."""
+    """Return the JSON object that `ansible-inventory --list` prints for an inventory.
+
+    Raises:
+        InputError: The inventory does not exist, or Ansible cannot read it.
+    """
     if not inventory.exists():
         raise refuse("there is no such inventory", f"see {EXAMPLE}", file=str(inventory))
     if inventory.is_file() and not os.access(inventory, os.X_OK):  # an executable file is a program
@@ -191,7 +210,7 @@ def list_inventory(inventory: Path) -> dict[str, Any]:
 
 
 def _require_text(inventory: Path) -> None:
-    """Raise InputError if an inventory is no text that can be read."""
+    """Raise InputError if an inventory is not a readable file in UTF-8."""
     try:
         inventory.read_text(encoding="utf-8")
     except UnicodeDecodeError:
@@ -205,7 +224,7 @@ def _require_text(inventory: Path) -> None:
 
 
 def _parse_ansible_error(output: str) -> tuple[str, int]:
-    """Return the error in Ansible's output, and its line in the inventory (0 if it has none)."""
+    """Return the error in Ansible's output, and the line in the inventory (0 if not stated)."""
     text = " ".join(output.replace("[ERROR]:", "").split())
     if reason := re.search(r"YAML parsing failed: (.+?)(?= Origin:| <<<| \[|$)", text):
         line = re.search(r" Origin: \S+?:(\d+):\d+", text)
@@ -228,11 +247,15 @@ def _make_error(inventory: Path, host: str, key: str, message: str, cure: str) -
 
 
 def _read_host(inventory: Path, name: str, cell: str, variables: dict[str, Any]) -> LabHost:
-    """Return a host from its variables. Raises InputError."""
+    """Return a host of a cell from the host's inventory variables.
+
+    Raises:
+        InputError: A variable is missing or wrong.
+    """
     node = variables.get("nagi_node")
     if not isinstance(node, str):
         raise _make_error(
-            inventory, name, "nagi_node", "it is missing", f"a node's name, or {EMULATOR}"
+            inventory, name, "nagi_node", "it is missing", f"give a node's name, or {EMULATOR}"
         )
     links = variables.get("nagi_links")
     format_ = (
@@ -246,7 +269,9 @@ def _read_host(inventory: Path, name: str, cell: str, variables: dict[str, Any])
         }
     except ValidationError:
         problem = (
-            "it is missing" if links is None else f"{excerpt(json.dumps(links))} is not understood"
+            "it is missing"
+            if links is None
+            else f"{excerpt(json.dumps(links))} has the wrong structure"
         )
         raise _make_error(
             inventory, name, "nagi_links", problem, f"write it as {format_}"
@@ -277,7 +302,7 @@ def _read_host(inventory: Path, name: str, cell: str, variables: dict[str, Any])
 
 
 def _read_settings(inventory: Path, name: str, variables: dict[str, Any]) -> dict[str, Json]:
-    """Return the settings of backends in a host's variables. Raises InputError."""
+    """Return backend -> settings from a host's variables. Raises InputError if one is wrong."""
     try:
         return read_settings(variables)
     except BadValue as error:
@@ -285,7 +310,7 @@ def _read_settings(inventory: Path, name: str, variables: dict[str, Any]) -> dic
 
 
 def _check_cabling(inventory: Path, cell: str, hosts: dict[str, LabHost]) -> list[Problem]:
-    """Return the contradictions between the emulator's links and those of the nodes."""
+    """Return a problem for each contradiction between `nagi_links` of emulator and nodes."""
 
     def make_problem(host: str, message: str, cure: str) -> Problem:
         return Problem(message, cure, file=str(inventory), key=f"{cell}.{host}.nagi_links")
@@ -294,21 +319,21 @@ def _check_cabling(inventory: Path, cell: str, hosts: dict[str, LabHost]) -> lis
     if emulator is None:
         return [make_problem("", "no host is the emulator", f"give one `nagi_node: {EMULATOR}`")]
     problems = []
-    for link, ends in emulator.ports.items():
-        if not 2 <= len(ends) <= MAX_ENDS:
-            message = f"link {link} joins {len(ends)} node" + ("" if len(ends) == 1 else "s")
-            cure = f"name its two nodes, or of a medium 2 to {MAX_ENDS}"
+    for link, ports in emulator.ports.items():
+        if not 2 <= len(ports) <= MAX_ENDS:
+            message = f"link {link} joins {len(ports)} node" + ("" if len(ports) == 1 else "s")
+            cure = f"name two nodes of a link, or 2 to {MAX_ENDS} nodes of a medium"
             problems.append(make_problem(emulator.name, message, cure))
-        for node in ends:
+        for node in ports:
             if node not in hosts:
                 cure = f"nodes: {', '.join(hosts)}"
                 problems.append(
                     make_problem(
-                        emulator.name, f"link {link} leads to {node}, which no host is", cure
+                        emulator.name, f"link {link} leads to {node}, but no host is {node}", cure
                     )
                 )
             elif link not in hosts[node].links:
-                message = f"the emulator's link {link} leads to it, but it has no interface there"
+                message = f"the emulator's link {link} leads to this host, which has no such link"
                 problems.append(make_problem(hosts[node].name, message, f"add `{link}: INTERFACE`"))
     for node, host in hosts.items():
         problems += [

@@ -8,9 +8,9 @@ import re
 import signal
 from typing import Any
 
-# Regular expression of a message -> cure. The first that matches counts.
+# Regular expression, and the cure of a message that matches it. The first match counts.
 _CURES = (
-    ("unprotected private key|bad permissions", "`chmod 600` its key"),
+    ("unprotected private key|bad permissions", "`chmod 600` the private key"),
     (
         "host key verification failed|remote host identification",
         "if the host was reinstalled, remove its old key by `ssh-keygen -R ADDRESS`; then accept "
@@ -19,11 +19,11 @@ _CURES = (
     (
         "permission denied|no such identity|invalid format|too many authentication",
         "correct its `ansible_user` or `ansible_ssh_private_key_file`, or add the key to "
-        "~/.ssh/authorized_keys of that user there: `nagi lab bootstrap` does",
+        "~/.ssh/authorized_keys of that user there, as `nagi lab bootstrap` does",
     ),
     (
         "could not resolve|not known|name resolution",
-        "correct its `ansible_host`: it is neither an address nor a name that is known here",
+        "correct its `ansible_host`, which is neither an address nor a name known here",
     ),
     ("connection refused", "start sshd there, or correct its `ansible_port`"),
     (
@@ -36,10 +36,10 @@ _CURES = (
     ),
     (
         "(incorrect|missing) \\w+ password",
-        "give the password of its user: with -K (--ask-become-pass) Ansible asks for it, or set "
+        "give the password of its user: let Ansible ask with -K (--ask-become-pass), or set "
         "`ansible_become_password` in the inventory",
     ),
-    ("not root", "connect as root (`ansible_user: root`), or become it (`ansible_become: true`)"),
+    ("not root", "connect as root (`ansible_user: root`), or set `ansible_become: true`"),
     (
         "sudo|become|privilege",
         "let the user become root there without a password (NOPASSWD in sudoers), or give its "
@@ -49,17 +49,21 @@ _CURES = (
 
 
 def find_cure(message: str, default: str) -> str:
-    """Return a cure for a message of ssh or sudo.
+    """Return a cure for a message of Ansible, ssh or sudo.
 
     Args:
-        message: a message of ssh or sudo
-        default: the cure of unknown messages
+        message: The message.
+        default: The cure for messages that _CURES does not contain.
     """
     return next((cure for pattern, cure in _CURES if re.search(pattern, message.lower())), default)
 
 
 def describe_failure(result: dict[str, Any]) -> str:
-    """Return why a task failed, from its result, in one line."""
+    """Return the reason why a task failed, in one line.
+
+    Args:
+        result: Ansible's result of the task.
+    """
     status = result.get("rc")
     if isinstance(status, int) and status < 0:
         return f"killed by signal {-status} ({signal.strsignal(-status)})"

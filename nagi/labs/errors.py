@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exceptions that end a command that executes runs in a lab."""
+"""Exceptions of labs. Commands that use a lab end with them, unless another attempt is possible."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Failure:
-    """A task that failed on a host, or a host that could not be reached."""
+    """A task that failed on a host, or a host that could not be reached.
+
+    Attributes:
+        host: The name of the host in the inventory.
+        task: The name of the task in the playbook.
+        message: The error, in one line.
+        unreachable: Whether the host could not be reached.
+    """
 
     host: str
     task: str
@@ -23,15 +30,16 @@ class Failure:
         )
 
 
-Results = dict[str, dict[str, dict[str, Any]]]  # task -> host -> result
+Results = dict[str, dict[str, dict[str, Any]]]  # task -> host -> Ansible's result of the task
 
 
 class LabError(Exception):
-    """A lab failed. It left nothing behind; finished runs are kept.
+    """A lab failed. Its changes are undone, and finished runs are kept.
 
-    `failures` are the tasks that failed on hosts, as far as they are known. `results` are those of
-    the tasks that succeeded. `cells` are the names of the cells whose hosts failed, or None if they
-    are unknown.
+    Attributes:
+        failures: The tasks that failed on hosts; empty if no particular host failed.
+        results: The results of the tasks that succeeded.
+        cells: The names of the cells whose hosts failed, or None if they are not known.
     """
 
     def __init__(
@@ -44,7 +52,7 @@ class LabError(Exception):
 
 
 class Unfit(LabError):
-    """Hosts lack something that the runs need, and report it. Another attempt cannot succeed."""
+    """Hosts lack something that the runs need. Another attempt cannot succeed."""
 
 
 class Gone(LabError):

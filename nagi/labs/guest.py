@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A guest of the virtual lab: User-mode Linux in virtual time.
 
-Its clock advances only when all its processes sleep. It runs in a sandbox (sandbox.py), which lets
-it write to one directory and has no network. Its files are below /mnt/nagi, wherever they are
-outside, so a guest sees the same on every machine. All its random numbers follow from a seed.
+The guest's clock advances only when all processes of the guest sleep. The guest runs in a sandbox
+(sandbox.py) without a network, and can write to one directory only. The guest sees nagi's files
+below /mnt/nagi, whatever their paths on the host are, so its files are equal on every machine. All
+random numbers of the guest follow from a seed.
 """
 
 from __future__ import annotations
@@ -27,29 +28,36 @@ from nagi.labs import guest_kernel
 from nagi.labs.errors import Interrupted
 from nagi.sandbox import FILTER, Sandbox, require_sandbox
 
-INSIDE = Path("/mnt/nagi")
-OWN, AGENT, LIBRARY, NAGI_LINK = (INSIDE / name for name in ("own", "agent", "lib", "nagi-link"))
+MOUNT_POINT = Path("/mnt/nagi")  # the directory in which guests see nagi's files
+WRITABLE, AGENT, LIBRARY, NAGI_LINK = (
+    MOUNT_POINT / name for name in ("own", "agent", "lib", "nagi-link")
+)
 # The time of a guest's clock when it boots, in seconds since the epoch.
 BOOT_S = 1_000_000_000
-MEMORY_MIB = 1024  # the memory of a guest with few nodes; the guest takes it as it uses it
-NEEDED_MIB = 600  # the part of it that a usual run uses
+# The memory of a guest with up to _FEW_NODES nodes. The host allocates it when the guest uses it.
+MEMORY_MIB = 1024
+NEEDED_MIB = 600  # the memory that such a guest usually uses
 # Per further node: its agent, tcpdump, applications, the emulator's port, and memory of TCP.
 _NODE_MIB = 30
 _FEW_NODES = 11
 CONSOLE, _INIT = "console.log", "init"
-STUCK_PROCESSOR_S = 60.0
+STUCK_PROCESSOR_S = 60.0  # processor time without a record after which a guest is ended
 _WATCHDOG_INTERVAL_S = 2.0
-_LAST_LINES, _LAST_BYTES = 4, 2000
-_CONSOLE_BYTES = 256 * 1024  # the last part of the console, which is kept
+_LAST_LINES, _LAST_BYTES = 4, 2000  # the end of the console, for messages
+_CONSOLE_BYTES = 256 * 1024  # the end of the console, for the file
 
 
 @dataclass(frozen=True)
 class GuestExit:
     """The exit of a guest.
 
-    `in_time`: whether it ended before the limit. `console`: the last lines of its console; the file
-    CONSOLE has more of them. `stuck`: whether the watchdog ended it. `foreign`: entries of its
-    directory that were neither files nor directories, and have been removed.
+    Attributes:
+        in_time: Whether the guest ended before the limit.
+        wall_s: How long the guest ran, in seconds of wall time.
+        console: The last lines of its console; the file CONSOLE has more lines.
+        stuck: Whether the watchdog ended the guest.
+        foreign: Entries of its directory that were neither files nor directories, such as symbolic
+            links. They were removed.
     """
 
     in_time: bool
@@ -59,31 +67,38 @@ class GuestExit:
     foreign: tuple[str, ...] = ()
 
 
-# Process 1 of a sandbox. It waits for the guest, so that the guest's processor time is accounted
-# (campaign/pace.py): bwrap does not wait. The guest cannot be process 1, as it ends by SIGABRT.
-_FIRST = ("sh", "-c", '"$@"; exit $?', "sh")
+# Process 1 of a sandbox, a shell. It waits for the guest, so that the guest's processor time counts
+# as time of nagi's children (campaign/pace.py), because bwrap does not wait. The guest itself
+# cannot be process 1, because it ends by SIGABRT.
+_SHELL = ("sh", "-c", '"$@"; exit $?', "sh")
 
 
 class Guest:
-    """One boot of a guest.
-
-    The guest can write to the directory `own`. `programs` are files and directories that it sees,
-    path inside -> path outside. Its first process is a shell that executes `script`.
-    """
+    """One boot of a guest."""
 
     def __init__(
         self,
-        own: Path,
+        directory: Path,
         programs: dict[Path, Path],
         script: str,
         seed: int,
         processor: int,
         memory_mib: int = MEMORY_MIB,
     ) -> None:
-        self._own = own
-        shown = {LIBRARY: guest_kernel.find_kernel_directory(), **programs}
-        self._sandbox = Sandbox(shown[LIBRARY] / FILTER, {OWN: own}, shown)
-        self._processor = processor  # a guest executes one thread at a time
+        """Write the script to the guest's directory.
+
+        Args:
+            directory: The directory to which the guest can write; the guest sees it as WRITABLE.
+            programs: Path in the guest -> file or directory of the host that the guest can read.
+            script: Shell commands, which the guest's first process executes.
+            seed: The seed of the guest's random numbers.
+            processor: The processor on which the guest runs. It executes one thread at a time.
+            memory_mib: The memory of the guest.
+        """
+        self._directory = directory
+        readable = {LIBRARY: guest_kernel.find_kernel_directory(), **programs}
+        self._sandbox = Sandbox(readable[LIBRARY] / FILTER, {WRITABLE: directory}, readable)
+        self._processor = processor
         self._environment = {
             "NAGI_SEED": str(seed),
             "LD_PRELOAD": f"{LIBRARY / guest_kernel.PRELOADED}",
@@ -91,26 +106,36 @@ class Guest:
             "HOME": "/dev/shm",
         }
         self._command = [
-            *_FIRST,
+            *_SHELL,
             str(LIBRARY / "linux"),
             *(f"mem={memory_mib}M", "rootfstype=hostfs", "rootflags=/", "rw", "quiet", "noreboot"),
             *("time-travel=inf-cpu", f"time-travel-start={BOOT_S}000000000", "seccomp=on"),
             *("con=null", "con0=null,fd:1", "con1=null", "panic=-1", "uml_dir=/dev/shm/uml"),
-            f"init={OWN / _INIT}",
+            f"init={WRITABLE / _INIT}",
         ]
-        init = own / _INIT
+        init = directory / _INIT
         init.write_text(f"#!/bin/sh\n{script}\n")
         init.chmod(0o755)
 
     def run(self, limit_s: float, interrupted: Callable[[], bool]) -> GuestExit:
-        """Boot the guest and wait until it ends, at most `limit_s` seconds. Raises Interrupted."""
+        """Boot the guest and wait for its end.
+
+        After `limit_s` seconds of wall time, or if it is stuck, the guest is killed.
+
+        Args:
+            limit_s: The limit, in seconds.
+            interrupted: A function that returns whether the user asked to stop.
+
+        Raises:
+            Interrupted: The user asked to stop.
+        """
         started = time.monotonic()
-        # The console is read from this descriptor: the guest could replace the file.
-        with (self._own / CONSOLE).open("w+b") as log:
+        # The console is read by this descriptor, because the guest could replace the file.
+        with (self._directory / CONSOLE).open("w+b") as log:
             process = self._sandbox.start(
                 self._command, self._environment, log, processor=self._processor
             )
-            watchdog = _Watchdog(process.pid, self._own)
+            watchdog = _Watchdog(process.pid, self._directory)
             stuck = False
             try:
                 while process.poll() is None and time.monotonic() - started < limit_s:
@@ -123,32 +148,32 @@ class Guest:
                         process.wait(0.05)
                 in_time = process.poll() is not None
             finally:
-                # When the sandbox ends, all its processes end. Just after the start, its first
-                # process may not yet be set to die with its parent, so its group is killed.
+                # At the end of the sandbox, the kernel ends all its processes. Just after the
+                # start, this may not be set up yet, so the whole process group is killed.
                 if process.poll() is None:
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
             wall_s = time.monotonic() - started
             log.seek(max(0, log.seek(0, os.SEEK_END) - _CONSOLE_BYTES))
             console = log.read()
-        foreign = _remove_all_but_files(self._own)
-        (self._own / CONSOLE).unlink(missing_ok=True)
-        (self._own / CONSOLE).write_bytes(console)
+        foreign = _remove_all_but_files(self._directory)
+        (self._directory / CONSOLE).unlink(missing_ok=True)
+        (self._directory / CONSOLE).write_bytes(console)
         return GuestExit(in_time, wall_s, _join_last_lines(console), stuck, foreign)
 
 
 class _Watchdog:
-    """A watchdog that ends guests which compute without recording anything.
+    """Detects a guest that computes without writing records.
 
-    The clock of such a guest stands still because a scheme or a program in it never sleeps, so it
-    would never end. The console does not count as a record: a kernel may repeat one message
-    forever. The watchdog measures processor time, not wall time: a busy machine makes a guest slow,
-    not stuck.
+    The clock of such a guest stands still because a scheme or a program in the guest never sleeps,
+    so the guest would never end. Output on the console does not count as a record, because a kernel
+    may repeat one message forever. The watchdog measures processor time and not wall time, because
+    a guest on a busy machine is slow, but not stuck.
     """
 
-    def __init__(self, process: int, own: Path) -> None:
+    def __init__(self, process: int, directory: Path) -> None:
         self._process = process
-        self._own = own
+        self._directory = directory
         self._recorded_bytes = -1
         self._progress_s = 0.0
         self._next_check_s = 0.0
@@ -159,23 +184,25 @@ class _Watchdog:
             return False
         self._next_check_s = time.monotonic() + _WATCHDOG_INTERVAL_S
         processor_s = _read_processor_s(self._process)
-        recorded_bytes = count_bytes(self._own, without=CONSOLE)
+        recorded_bytes = count_bytes(self._directory, without=CONSOLE)
         if recorded_bytes != self._recorded_bytes:
             self._recorded_bytes, self._progress_s = recorded_bytes, processor_s
         return processor_s - self._progress_s > STUCK_PROCESSOR_S
 
 
-def _remove_all_but_files(own: Path) -> tuple[str, ...]:
-    """Remove what is neither a file nor a directory from a guest's directory; return the names.
+def _remove_all_but_files(directory: Path) -> tuple[str, ...]:
+    """Remove all entries of a guest's directory that are neither files nor directories.
 
     A scheme in the guest can make symbolic links to files of the user, and pipes that block
-    readers. The permissions of the remaining entries are set so that they can be read. Sockets are
-    removed but not returned: programs that were killed leave sockets.
+    readers. The permissions of the remaining entries are set so that they can be read.
+
+    Returns:
+        The relative paths of removed entries, without sockets, which killed programs leave.
     """
     removed = []
-    for directory, names, files in os.walk(own):
+    for parent, names, files in os.walk(directory):
         for name in (*names, *files):
-            path = Path(directory, name)
+            path = Path(parent, name)
             mode = path.lstat().st_mode
             if stat.S_ISDIR(mode):
                 path.chmod(0o755)
@@ -184,7 +211,7 @@ def _remove_all_but_files(own: Path) -> tuple[str, ...]:
             else:
                 path.unlink()
                 if not stat.S_ISSOCK(mode):
-                    removed.append(str(path.relative_to(own)))
+                    removed.append(str(path.relative_to(directory)))
     return tuple(removed)
 
 
@@ -195,9 +222,8 @@ def _read_processor_s(pid: int) -> float:
         root = psutil.Process(pid)
         for process in (root, *root.children(recursive=True)):
             with suppress(psutil.NoSuchProcess):
-                total_s += sum(
-                    process.cpu_times()[:4]
-                )  # its own time, and that of children that have ended
+                # User and system time of the process and of its children that have ended.
+                total_s += sum(process.cpu_times()[:4])
     return total_s
 
 
@@ -205,7 +231,7 @@ def require_guest_support(free_mib: int | None = None) -> None:
     """Raise InputError, with the cure, if this machine cannot execute guests.
 
     Args:
-        free_mib: the free memory; by default, that of this machine
+        free_mib: The free memory; by default, the free memory of this machine.
     """
     guest_kernel.require_installed()
     require_machine(require_filter(), free_mib)
@@ -223,36 +249,36 @@ def require_filter() -> Path:
 
 
 def require_machine(filter_: Path | None = None, free_mib: int | None = None) -> None:
-    """Raise InputError if this machine cannot execute guests of any kernel.
+    """Raise InputError if this machine cannot execute guests. The guest kernel is not checked.
 
     Args:
-        filter_: the seccomp filter that is tried; None before it is built
-        free_mib: the free memory; by default, that of this machine
+        filter_: The seccomp filter to try, or None to try the sandbox without a filter.
+        free_mib: The free memory; by default, the free memory of this machine.
     """
     require_sandbox(filter_)
     if shutil.which("taskset") is None:
         raise refuse("the virtual lab needs taskset", "install it: `apt-get install util-linux`")
-    free = read_free_memory_mib() if free_mib is None else free_mib
-    require_memory(NEEDED_MIB, free)
+    require_memory(NEEDED_MIB, read_free_memory_mib() if free_mib is None else free_mib)
 
 
 def choose_memory_mib(nodes: int) -> int:
-    """Return the memory that a guest with `nodes` nodes gets, in MiB."""
+    """Return the memory to give to a guest with `nodes` nodes, in MiB."""
     return MEMORY_MIB + _NODE_MIB * max(0, nodes - _FEW_NODES)
 
 
 def estimate_memory_mib(nodes: int) -> int:
-    """Return how much memory of this machine a guest with `nodes` nodes uses, in MiB."""
+    """Return the memory that a guest with `nodes` nodes is expected to use, in MiB."""
     return NEEDED_MIB + _NODE_MIB * max(0, nodes - _FEW_NODES)
 
 
-def require_memory(needed: int, free: int) -> None:
-    """Raise InputError if less memory is free than a guest needs, both in MiB."""
-    if free < needed:
-        nodes = _FEW_NODES + max(0, free - NEEDED_MIB) // _NODE_MIB
-        fewer = f", or plan {nodes} nodes or fewer" if needed > NEEDED_MIB else ""
+def require_memory(needed_mib: int, free_mib: int) -> None:
+    """Raise InputError if less memory is free than a guest needs."""
+    if free_mib < needed_mib:
+        max_nodes = _FEW_NODES + max(0, free_mib - NEEDED_MIB) // _NODE_MIB
+        fewer = f", or plan {max_nodes} nodes or fewer" if needed_mib > NEEDED_MIB else ""
         raise refuse(
-            f"a guest of the virtual lab takes {needed} MB of memory, and {free} are free",
+            f"a guest of the virtual lab needs {needed_mib} MB of memory, and {free_mib} MB "
+            "are free",
             f"end other programs{fewer}",
         )
 
@@ -263,7 +289,7 @@ def list_processors() -> list[int]:
 
 
 def read_free_memory_mib() -> int:
-    """Return the memory that programs can use without swapping, in MiB."""
+    """Return the available memory of this machine (MemAvailable), in MiB; 0 if not known."""
     for line in Path("/proc/meminfo").read_text().splitlines():
         if line.startswith("MemAvailable:"):
             return int(line.split()[1]) // 1024

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The guest kernel that is installed. hosts/guest/kernel.py builds and installs it."""
+"""The installed guest kernel. hosts/guest/kernel.py builds and installs the kernel."""
 
 from __future__ import annotations
 
@@ -19,25 +19,27 @@ from pydantic import Field
 from nagi.plan.scheme_sources import compile_in_sandbox, list_sources, parse_problems
 
 PRELOADED = "repeatable.so"
-_MODULES = Path("/mnt/nagi/modules")  # the sources of a module, in the sandbox of Kbuild
+_MODULES = Path("/mnt/nagi/modules")  # the directory of a module's sources in Kbuild's sandbox
 
 
 class GuestKernel(Contract):
-    """The content of kernel.json: a guest kernel, and the sources that it was built from."""
+    """The content of kernel.json: an installed guest kernel, and checksums of its sources."""
 
     schema_version: Literal[1] = 1
     release: str
     source: str
-    configuration: str = Field(description="stands for its configuration and how it is compiled")
+    configuration: str = Field(description="checksum of the kernel's configuration and build")
     compiler: str
-    linux: str = Field(description="SHA-256")
+    linux: str = Field(description="SHA-256 of the kernel")
     congestion_controls: list[str]
     modules: dict[str, str] = Field(description="name -> SHA-256")
-    module_sources: str = Field(description="stands for what the modules were built from")
-    build: str = Field(description="its build directory, for modules of a user's own")
+    module_sources: str = Field(description="checksum of the sources of the modules")
+    build: str = Field(description="the kernel's build directory, for modules of users' schemes")
 
 
 class _Refused(Exception):
+    """An error of hosts/guest/kernel.py: the problem, its cure, and the file concerned."""
+
     what: str
     cure: str
     file: str
@@ -64,12 +66,12 @@ def _load_builder() -> _Builder:
 
 
 def find_kernel_directory() -> Path:
-    """Return the directory in which kernel and modules are installed."""
+    """Return the directory in which the guest kernel and its modules are installed."""
     return paths.prefix() / "lib" / "nagi" / "guest"
 
 
 def find_preloaded_library() -> Path:
-    """Return the library that is preloaded into the kernel."""
+    """Return the library that is preloaded (LD_PRELOAD) into the guest kernel's process."""
     return find_kernel_directory() / PRELOADED
 
 
@@ -77,14 +79,14 @@ def set_up(tree: Path | None, mirror: str | None) -> str:
     """Build and install the parts of the guest kernel that are missing.
 
     Args:
-        tree: a Linux source tree; by default, Debian's package is used
-        mirror: a Debian archive; by default, the one that apt uses
+        tree: A Linux source tree; by default, Debian's package is used.
+        mirror: A Debian archive; by default, the one that apt uses.
 
     Returns:
-        a description of what is installed
+        A text for people that describes the installed kernel.
 
     Raises:
-        InputError: the kernel cannot be built
+        InputError: The kernel cannot be built.
     """
     builder = _load_builder()
     try:
@@ -94,7 +96,7 @@ def set_up(tree: Path | None, mirror: str | None) -> str:
 
 
 def read_installed() -> GuestKernel | None:
-    """Return the kernel that is installed, or None."""
+    """Return the installed guest kernel, or None if kernel.json is missing or wrong."""
     try:
         return GuestKernel.read(find_kernel_directory() / _load_builder().FILE)
     except InputError:
@@ -102,7 +104,7 @@ def read_installed() -> GuestKernel | None:
 
 
 def require_installed() -> GuestKernel:
-    """Return the kernel that is installed. Raises InputError if it is missing or outdated."""
+    """Return the installed guest kernel. Raises InputError if it is missing or outdated."""
     kernel = read_installed()
     if kernel is None:
         raise refuse(
@@ -111,7 +113,7 @@ def require_installed() -> GuestKernel:
         )
     if kernel.configuration != _load_builder().digest_configuration():
         raise refuse(
-            "the virtual lab's guest kernel was built with another configuration than this nagi's",
+            "the virtual lab's guest kernel was built for another version of nagi",
             "build it again: `nagi setup virtual-lab`",
         )
     if not find_preloaded_library().exists():
@@ -124,19 +126,19 @@ def require_installed() -> GuestKernel:
 
 @cache
 def hash_module_sources() -> str:
-    """Return a checksum of the current sources of nagi's modules."""
+    """Return a checksum of the current sources of nagi's kernel modules."""
     return _load_builder().digest_module_sources()
 
 
 def build_user_module(object_file: Path, source: Path) -> Path:
-    """Return the kernel module of a user's scheme, which is built if necessary.
+    """Return the kernel module of a user's scheme. Build it if it does not exist yet.
 
     Args:
-        object_file: the eBPF object of the scheme
-        source: the user's file, for messages
+        object_file: The eBPF object of the scheme. The module is stored in a directory beside it.
+        source: The user's C file, for messages.
 
     Raises:
-        InputError: the source does not compile, or the guest kernel is missing
+        InputError: The source does not compile, or the guest kernel is missing.
     """
     kernel = require_installed()
     name = f"nagi_{object_file.name.partition('.')[0]}"
@@ -146,7 +148,7 @@ def build_user_module(object_file: Path, source: Path) -> Path:
     kernel_build = Path(kernel.build)
     if not kernel_build.is_dir():
         raise refuse(
-            "the guest kernel's build directory, which modules need, is not there any more",
+            "the guest kernel's build directory, which modules need, does not exist any more",
             "build it again: `nagi setup virtual-lab`",
             file=kernel.build,
         )
@@ -172,5 +174,5 @@ def build_user_module(object_file: Path, source: Path) -> Path:
 
 
 def _find_kernel_sources(kernel_build: Path) -> Path:
-    """Return the directory of the kernel's sources, to which the build directory has a link."""
+    """Return the directory of the kernel's sources: the target of `source` in `kernel_build`."""
     return (kernel_build / "source").resolve()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernel modules of schemes in guests: which exist, and the modules of users' schemes."""
+"""Kernel modules of schemes in guests: checks nagi's modules, and builds those of users."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ _IN_NETNS = "run it with --lab netns"
 
 
 def build_user_modules(plan: RunPlan) -> dict[str, Path]:
-    """Return the modules of users' schemes that a plan needs, by congestion control.
+    """Return the kernel modules of users' schemes that a plan needs, by congestion control.
 
-    Modules are built if necessary. The plan must have been made on this machine.
+    Modules are built if they do not exist yet. The plan must have been made on this machine, which
+    has the sources.
 
     Raises:
-        InputError: a module cannot be built
+        InputError: A module cannot be built.
     """
     scheme_objects = [
         (name, scheme_object)
@@ -39,21 +40,21 @@ def build_user_modules(plan: RunPlan) -> dict[str, Path]:
 
 
 def check_availability(scheme: Scheme) -> Availability:
-    """Return whether the guest kernel has `scheme`, and otherwise the reason and the cure."""
+    """Return whether the guest kernel can run `scheme`. If not, the result has reason and cure."""
     try:
         kernel = guest_kernel.require_installed()
     except InputError as error:
         return Availability(False, error.problems[0].what, error.problems[0].cure)
     if scheme.kernel is not None:
-        present = scheme.congestion_control in kernel.congestion_controls
-        result = schemes.check_kernel_control(scheme, kernel.release, present)
-        if not present:
+        is_present = scheme.congestion_control in kernel.congestion_controls
+        result = schemes.check_kernel_control(scheme, kernel.release, is_present)
+        if not is_present:
             return replace(result, cure=_IN_NETNS)
-    ends = [scheme] if scheme.receiver is None else [scheme, scheme.receiver]
+    parts = [scheme] if scheme.receiver is None else [scheme, scheme.receiver]
     try:
-        ends_with_objects = [end for end in ends if end.object_file is not None]
+        parts_with_objects = [part for part in parts if part.object_file is not None]
         modules = [
-            end.congestion_control for end in ends_with_objects if _build_module_of(end) is None
+            part.congestion_control for part in parts_with_objects if _build_module_of(part) is None
         ]
     except InputError as error:
         problem = error.problems[0]
@@ -61,22 +62,22 @@ def check_availability(scheme: Scheme) -> Availability:
     if any(module not in kernel.modules for module in modules):
         return Availability(
             False,
-            "the virtual lab's kernel has no eBPF struct_ops, only hosts/tcp as modules",
+            "the virtual lab's kernel has no eBPF struct_ops, only modules of hosts/tcp",
             _IN_NETNS,
         )
     if modules and kernel.module_sources != guest_kernel.hash_module_sources():
         return Availability(
             False,
-            "the virtual lab has it from other sources than those in hosts/tcp now",
+            "its module in the virtual lab was built from other sources than those in hosts/tcp",
             "build its modules again: `nagi setup virtual-lab`",
         )
     return Availability(True)
 
 
 def _build_module_of(scheme: Scheme) -> Path | None:
-    """Return the module of a user's scheme in C, or None if `scheme` is not one.
+    """Return the kernel module of a user's scheme in C, or None if `scheme` is no such scheme.
 
-    The module is built if necessary. Raises InputError if it does not compile.
+    The module is built if it does not exist yet. Raises InputError if it does not compile.
     """
     if scheme.own_file is None or scheme.object_file is None:
         return None

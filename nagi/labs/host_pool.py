@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real hosts of an inventory: their examination, reservation and release.
 
-Hosts are reserved for one campaign at a time. When they are released, their earlier state is
-restored, at the latest when the lease ends because this process has died (nagi_agent/hold.py).
+A host is reserved for one campaign at a time, for the time of a lease. When the host is released,
+its earlier state is restored. If this process dies, the host restores and releases itself at the
+end of the lease (nagi_agent/hold.py).
 """
 
 from __future__ import annotations
@@ -29,13 +30,14 @@ from nagi.labs.programs import list_remote_programs, list_shipped_programs
 from nagi.labs.shape import EMULATOR, Shape
 from nagi.plan.schemes import Scheme, read_receivers, read_schemes
 
-LEASE_S = 900.0  # until the first batch, whose agents renew the lease
-# All agents must start, over SSH, between the choice of the first run's instant and this instant.
+LEASE_S = 900.0  # the first lease; the agents of each batch renew it
+# The time from the choice of the first run's start until this start. All agents must be started
+# over SSH within this time.
 _LEAD_S = 3.0
 _LEAD_PER_HOST_S = 0.1
 _HOME = Template("{{ nagi_home }}")
 _AGENT = [Template("{{ ansible_python_interpreter }}"), Template(f"{_HOME}/nagi-agent.pyz")]
-# Under systemd, processes that outlive the connection get their own unit: otherwise logind would
+# Under systemd, agents that outlive the SSH connection get their own unit, because logind would
 # end them with the user's session.
 APART = [
     *("sh", "-c"),
@@ -47,20 +49,35 @@ APART = [
 
 @dataclass(frozen=True)
 class Survey:
-    """The results of an examination of all hosts of an inventory."""
+    """The results of an examination of all hosts of an inventory.
+
+    Attributes:
+        cells: All cells of the pool.
+        inspections: Host -> answer of its agent, for hosts whose agent answered.
+        clocks: Host -> offset of its clock from this machine's clock.
+        failures: The failures of the hosts whose agents did not answer.
+    """
 
     cells: list[Cell]
-    inspections: dict[str, Inspection]  # by host
+    inspections: dict[str, Inspection]
     clocks: dict[str, ClockReading]
-    failures: list[Failure]  # of hosts that could not be examined
+    failures: list[Failure]
 
 
 class HostPool:
-    """The hosts of some cells, for one owner.
+    """The hosts of some cells, for one campaign or command, which is the owner of reservations.
 
-    When the block ends, hosts are released and temporary files are removed, unless `keep_hosts` is
-    set. `token` identifies the owner, and names the directory in which hosts keep its records: one
-    process at a time may use a token.
+    At the end of a `with` block, hosts are released and temporary files on hosts are removed.
+
+    Attributes:
+        cells: The cells.
+        inventory: The file of the inventory.
+        directory: The directory for the controller's files.
+        token: A text that identifies the owner, and names the directory of its records on hosts.
+            Only one process at a time may use a token.
+        is_reserved: Whether hosts may have been reserved.
+        keep_hosts: Whether hosts stay reserved at the end of the `with` block.
+        notify: A function that receives a message if hosts could not be released.
     """
 
     def __init__(
@@ -73,16 +90,16 @@ class HostPool:
         notify: Callable[[str], None],
         user_schemes: Iterable[Scheme] = (),
     ) -> None:
-        """Pack the agent for the hosts.
+        """Pack the agent for the hosts, without contacting a host.
 
         Args:
-            inventory: the user's inventory
-            cells: cells of this inventory
-            directory: a directory for the controller's files
-            token: identifies the owner, as from make_token()
-            interrupted: returns whether the user asked to stop
-            notify: receives a message if hosts could not be released
-            user_schemes: schemes of the user, in addition to those of nagi
+            inventory: The user's inventory.
+            cells: Cells of this inventory.
+            directory: A directory for the controller's files.
+            token: The token of the owner, such as make_token() returns.
+            interrupted: A function that returns whether the user asked to stop.
+            notify: A function that receives a message if hosts could not be released.
+            user_schemes: Schemes of the user that the agent needs, in addition to nagi's schemes.
         """
         self.notify = notify
         self.is_reserved = False
@@ -122,13 +139,13 @@ class HostPool:
         shape: Shape | None,
         inspections: dict[str, Inspection] | None = None,
     ) -> list[HostPlacement]:
-        """Return the placements of hosts.
+        """Return the placement of each host: its node, interfaces and programs.
 
         Args:
-            cells: cells of the pool
-            shape: the nodes and links in use; by default, all of each cell
-            inspections: the inspections of hosts, which have the stations' MAC addresses. They are
-                necessary if the emulator carries media.
+            cells: Cells of the pool.
+            shape: The nodes and links in use, or None for all nodes and links of each cell. Hosts
+                whose node is not in use have no placement.
+            inspections: Host -> inspection, with MAC addresses; necessary if `shape` has media.
         """
         return [
             self._make_placement(
@@ -142,12 +159,16 @@ class HostPool:
         ]
 
     def _find_home(self, host: LabHost) -> str:
+        """Return the directory on a host for the agent and the records of this owner."""
         return f"{host.spool}/{self.token}"
 
     def _make_placement(
         self, host: LabHost, shape: Shape, macs: Callable[[str, str], str] | None
     ) -> HostPlacement:
-        """Return the placement of one host."""
+        """Return the placement of one host.
+
+        `macs` returns the MAC address of a node on a link; None if addresses are not known.
+        """
         interfaces: dict[str, str] | dict[str, tuple[str, ...]]
         stations: dict[str, tuple[str, ...]] = {}
         if host.node == EMULATOR:
@@ -188,7 +209,14 @@ class HostPool:
         inspections: dict[str, Inspection],
         modules: list[str],
     ) -> Playbooks:
-        """Return playbooks for the hosts that are nodes of `shape` (None: for all hosts)."""
+        """Return playbooks for hosts.
+
+        Args:
+            cells: Cells of the pool.
+            shape: The shape whose nodes the hosts are; None for all hosts, without interfaces.
+            inspections: Host -> inspection, which has MAC addresses; may be empty without `shape`.
+            modules: The kernel modules to load.
+        """
         placements = {placement.host: placement for placement in self.make_placements(cells, shape)}
         variables: dict[str, dict[str, object]] = {}
         for cell in cells:
@@ -239,7 +267,15 @@ class HostPool:
         records: Path,
         inspections: dict[str, Inspection] | None = None,
     ) -> Batches:
-        """Return the batches for the hosts that are nodes of `shape` (None: for all hosts)."""
+        """Return an object that ships batches to hosts.
+
+        Args:
+            cells: Cells of the pool.
+            shape: The shape whose nodes the hosts are; None for all hosts.
+            playbooks: The playbooks of these hosts, from make_playbooks().
+            records: The directory to which records are fetched.
+            inspections: As for make_placements().
+        """
         return Batches(
             self.make_placements(cells, shape, inspections),
             playbooks,
@@ -251,11 +287,13 @@ class HostPool:
         )
 
     def survey(self) -> Survey:
-        """Examine all hosts.
+        """Copy the agent to all hosts, and examine the hosts.
+
+        A host that fails is in `failures` of the result.
 
         Raises:
-            Interrupted: the user asked to stop
-            LabError: the examination failed on no particular host
+            Interrupted: The user asked to stop.
+            LabError: The playbook failed, but not on a particular host.
         """
         playbooks = self.make_playbooks(self.cells, None, {}, [])
         batches = self.make_batches(self.cells, None, playbooks, self.directory / "records")
@@ -276,11 +314,11 @@ class HostPool:
         )
 
     def describe_holder(self, campaign: str, until_s: float) -> dict[str, object]:
-        """Return the owner of a reservation, as agents store it.
+        """Return the description of a reservation that agents store: keys of `Holder`.
 
         Args:
-            campaign: the name of the campaign
-            until_s: the end of the lease, in seconds since the epoch
+            campaign: The name of the campaign or command, for other users.
+            until_s: The end of the lease, in seconds since the epoch.
         """
         now_s = time.time()
         holder = Holder(
@@ -294,13 +332,15 @@ class HostPool:
         return holder.model_dump(exclude={"schema_version", "guard"})
 
     def release(self, *, force: bool = False) -> None:
-        """Restore the earlier state of hosts, and release them. Records that were not fetched stay.
+        """Restore the earlier state of hosts, and release the hosts.
+
+        Hosts that survey() could not reach are left out. Records that were not fetched stay.
 
         Args:
-            force: whether to release the hosts of other owners as well
+            force: Whether hosts that other owners have reserved are released, too.
 
         Raises:
-            LabError: a host could not be released
+            LabError: A host could not be released.
         """
         playbooks = self.make_playbooks(self.cells, None, {}, [])
         batches = self.make_batches(self.cells, None, playbooks, self.directory / "records")
@@ -323,7 +363,7 @@ class HostPool:
 
 
 def make_token(directory: Path) -> str:
-    """Return an identifier of a directory of this user on this machine."""
+    """Return a token for the pool: a digest of user, machine and directory."""
     return digest([getpass.getuser(), socket.gethostname(), str(directory.absolute())])
 
 
@@ -346,25 +386,25 @@ def _list_shipped_programs(host: LabHost, placement: HostPlacement) -> dict[str,
 
 
 def _estimate_clock_offsets(playbooks: Playbooks, results: Results) -> dict[str, ClockReading]:
-    """Return the offset of each host's clock from this machine's clock.
+    """Return host -> offset of its clock from this machine's clock.
 
-    Each reading of a host's clock was made at an unknown instant between begin and end of its task.
-    The offset lies in the intersection of the intervals of all readings.
+    A task reads the host's clock at an unknown time between the task's begin and end. This gives an
+    interval for the offset. The offset lies in the intersection of the intervals of all tasks.
     """
-    minimum: dict[str, float] = {}
-    maximum: dict[str, float] = {}
+    min_offset_s: dict[str, float] = {}
+    max_offset_s: dict[str, float] = {}
     for task, answers in results.items():
         if not task.startswith("Read the clock"):
             continue
         for host, result in answers.items():
             reading_s = float(result["stdout"])
             begin_s, end_s = playbooks.windows[task, host]
-            minimum[host] = max(minimum.get(host, -1e18), reading_s - end_s)
-            maximum[host] = min(maximum.get(host, 1e18), reading_s - begin_s)
+            min_offset_s[host] = max(min_offset_s.get(host, -1e18), reading_s - end_s)
+            max_offset_s[host] = min(max_offset_s.get(host, 1e18), reading_s - begin_s)
     return {
         host: ClockReading(
-            offset_s=(minimum[host] + maximum[host]) / 2,
-            halfwidth_s=(maximum[host] - minimum[host]) / 2,
+            offset_s=(min_offset_s[host] + max_offset_s[host]) / 2,
+            halfwidth_s=(max_offset_s[host] - min_offset_s[host]) / 2,
         )
-        for host in minimum
+        for host in min_offset_s
     }

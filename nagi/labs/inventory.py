@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The inventory of a netns lab: what Ansible needs to make and to provision it.
+"""The Ansible inventory of a netns lab: its namespaces, interfaces and agents.
 
 `python -m nagi.labs.inventory` writes the example in the Ansible collection.
 """
@@ -23,21 +23,21 @@ EXAMPLE = paths.COLLECTION / "inventories" / "netns.example.yml"
 _EXAMPLE_HEAD = """\
 # SPDX-License-Identifier: Apache-2.0
 #
-# What nagi gives Ansible for a netns lab with one cell of experiments/schemas/example. It is made
-# for every campaign; this file only shows its form.
+# The inventory that nagi writes for Ansible, for a netns lab with one cell of
+# experiments/schemas/example. nagi writes one for every campaign; this file is an example.
 ---
 """
 
 
 def make_host_name(cell: str, node: str) -> str:
-    """Return the name of a node's host, for Ansible and for the namespace."""
+    """Return the name of a node in Ansible, which is also the name of its network namespace."""
     return f"{cell}_{node}"
 
 
 def list_interface_names(shape: Shape, node: str) -> dict[str, str] | dict[str, tuple[str, ...]]:
-    """Return the names of a node's interfaces, by link.
+    """Return link -> name of a node's interface.
 
-    The emulator has several interfaces per link or medium: one per node.
+    For the emulator, return link or medium -> names of its interfaces, one per node.
     """
     if node == EMULATOR:
         return shape.name_emulator_interfaces()
@@ -52,15 +52,15 @@ def make_netns_placements(
     nagi_link: Path,
     list_programs: ListPrograms,
 ) -> list[HostPlacement]:
-    """Return the placements of all nodes of a netns lab.
+    """Return the placement of each node, and of the emulator, of all cells of a netns lab.
 
     Args:
-        shape: the nodes and links of each cell
-        cells: the names of the cells
-        spools: a directory in which each host has a directory for its records
-        directory: the directory of the lab
-        nagi_link: the executable of nagi-link
-        list_programs: returns the programs of backends for a node
+        shape: The nodes and links of each cell.
+        cells: The names of the cells.
+        spools: The directory of records, in which each node gets a directory.
+        directory: The directory of the lab.
+        nagi_link: The path of nagi-link.
+        list_programs: A function that returns backend -> programs for a node.
     """
     return [
         HostPlacement(
@@ -90,11 +90,11 @@ def make_netns_inventory(
     """Return the inventory of a netns lab.
 
     Args:
-        shape: the nodes and links of each cell
-        placements: the placements of all nodes
-        keeper_pid: the process whose namespaces the lab uses
-        agent: the program of the agent
-        modules: the kernel modules to load
+        shape: The nodes and links of each cell.
+        placements: The placements of all nodes.
+        keeper_pid: The process ID of the keeper, whose namespaces contain the lab.
+        agent: The file of the agent.
+        modules: The kernel modules to load.
     """
     groups: dict[str, Any] = {}
     command = ["/usr/bin/python3", str(agent)]
@@ -138,14 +138,15 @@ def make_netns_inventory(
 def _make_veth_commands(shape: Shape, cell: str) -> list[str]:
     """Return the ip(8) commands that make the veth pairs of a cell."""
     return [
-        f"link add name {end.link} netns {make_host_name(cell, end.node)} address {end.mac} "
+        f"link add name {interface.link} netns {make_host_name(cell, interface.node)} "
+        f"address {interface.mac} "
         f"type veth peer name {peer} netns {make_host_name(cell, EMULATOR)}"
-        for end, peer in list_veth_pairs(shape)
+        for interface, peer in list_veth_pairs(shape)
     ]
 
 
 def list_veth_pairs(shape: Shape) -> Iterator[tuple[Interface, str]]:
-    """Yield the interface of each node, and the name of the emulator's interface that faces it."""
+    """Yield each interface of a node, and the name of its veth peer in the emulator."""
     names = shape.name_emulator_interfaces()
     interfaces = {
         node: {interface.link: interface for interface in shape.list_interfaces(node)}
@@ -162,16 +163,17 @@ def describe_interfaces(
     names: dict[str, str] | dict[str, tuple[str, ...]],
     macs: Callable[[str, str], str] | None = None,
 ) -> list[dict[str, object]]:
-    """Return a node's interfaces as the module nagi.testbed.interfaces takes them.
+    """Return the argument `interfaces` of the Ansible module nagi.testbed.interfaces for a node.
 
     Args:
-        shape: the nodes and links of the cell
-        node: the name of the node
-        names: the names of the interfaces, by link
-        macs: returns the MAC address of a node on a link; by default, the shape's
+        shape: The nodes and links of the cell.
+        node: The name of the node, or EMULATOR.
+        names: Link -> name of the node's interface; for the emulator, names of its interfaces.
+        macs: A function that returns the MAC address of a node on a link; None if nagi sets the
+            addresses that Shape chooses.
     """
     if node == EMULATOR:
-        return [{"name": name} for ends in names.values() for name in ends]
+        return [{"name": name} for names_of_link in names.values() for name in names_of_link]
     return [
         {
             "name": names[interface.link],

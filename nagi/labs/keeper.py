@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The keeper of a netns lab: a process whose namespaces contain all of the lab.
+"""The keeper of a netns lab: a process whose namespaces contain the whole lab.
 
-The keeper is the first process of a PID namespace, and has a mount namespace. Only processes in
-this mount namespace see the network namespaces that `ip netns` makes there. When the keeper ends,
-the kernel kills all processes of the lab, and removes its network namespaces and interfaces with
-the last of them. The keeper ends with the process that started it, so that nothing is left behind.
+The keeper is the first process of a PID namespace, and has its own mount namespace. `ip netns`
+makes the network namespaces of the lab in this mount namespace, so other processes do not see them.
+When the keeper ends, the kernel kills all processes of the lab, and then removes its network
+namespaces and interfaces. `Keeper` ends with the process that started it; `start_keeper()` starts a
+keeper that does not.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ echo ready
 sleep infinity &
 wait $!
 """
-_DIES_WITH_US = ["setpriv", "--pdeathsig", "KILL"]
-_NEW_NAMESPACES = [
+_DIE_WITH_PARENT = ["setpriv", "--pdeathsig", "KILL"]
+_UNSHARE = [
     "unshare",
     "--kill-child",
     "--mount",
@@ -41,10 +42,13 @@ _TIMEOUT_S = 10.0
 
 
 class Keeper:
-    """A keeper that starts when the block begins. At the end of the block the lab is removed."""
+    """A keeper for a `with` block. At the end of the block, the lab is removed.
+
+    `pid` is the process ID of the keeper.
+    """
 
     def __enter__(self) -> Keeper:
-        self._process, self.pid = _start([*_DIES_WITH_US, *_NEW_NAMESPACES])
+        self._process, self.pid = _start([*_DIE_WITH_PARENT, *_UNSHARE])
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -55,27 +59,39 @@ class Keeper:
 
 def start_keeper() -> int:
     """Start a keeper that survives this process, and return its process ID. Raises LabError."""
-    return _start(_NEW_NAMESPACES)[1]
+    _, pid = _start(_UNSHARE)
+    return pid
 
 
 def end_keeper(pid: int) -> None:
-    """End a keeper, and wait until its lab is removed."""
+    """End a keeper, and wait until the processes of its lab have ended."""
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
     _wait_for_end(pid)
 
 
 def read_start_ticks(pid: int) -> int | None:
-    """Return when a process started, in clock ticks since boot (proc(5)); None if there is none."""
+    """Return the start of a process in clock ticks since boot (proc(5)).
+
+    Return None if there is no such process.
+    """
     try:
         return int(_read_stat(pid)[19])
     except OSError:
         return None
 
 
-def _start(new_namespaces: list[str]) -> tuple[subprocess.Popen[bytes], int]:
+def _start(unshare_command: list[str]) -> tuple[subprocess.Popen[bytes], int]:
+    """Start a keeper by `unshare_command`, which executes a program in new namespaces.
+
+    Returns:
+        The process of the command, and the process ID of the keeper, which is its child.
+
+    Raises:
+        LabError: Namespaces could not be made.
+    """
     process = subprocess.Popen(
-        [*new_namespaces, "/bin/sh", "-c", _SCRIPT],
+        [*unshare_command, "/bin/sh", "-c", _SCRIPT],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -90,13 +106,14 @@ def _start(new_namespaces: list[str]) -> tuple[subprocess.Popen[bytes], int]:
 
 
 def _wait_for_end(pid: int) -> None:
-    """Wait until the kernel has ended all processes of a keeper's namespace."""
+    """Wait until a keeper has ended. The kernel ends all processes of its namespace before."""
     deadline = time.monotonic() + _TIMEOUT_S
     while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
         time.sleep(0.01)
 
 
 def _find_only_child(parent: int) -> int:
+    """Return the process ID of the only child of a process. Raises LabError if it has none."""
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
@@ -108,5 +125,5 @@ def _find_only_child(parent: int) -> int:
 
 
 def _read_stat(pid: int) -> list[str]:
-    """Return the fields of /proc/PID/stat (proc(5)), from the state on."""
+    """Return the fields of /proc/PID/stat (proc(5)) from the third field (state) on."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What all labs share: hosts that Ansible reaches, agents on them, and batches of plans."""
+"""Code that labs share: placements of hosts, the agent, and batches of plans for agents."""
 
 from __future__ import annotations
 
@@ -23,19 +23,29 @@ from nagi.plan.applications import BUNDLED, find_nagi_traffic
 from nagi.plan.scheme_objects import NAGI_TCP, find_nagi_tcp, make_object_name
 from nagi.plan.schemes import Scheme
 
-BETWEEN_RUNS_S = 0.1
+BETWEEN_RUNS_S = 0.1  # between the end of a run and the start of the next run of a batch
 
 
 @dataclass(frozen=True)
 class HostPlacement:
-    """The host that acts as a node in a lab.
+    """The placement of a node on a host, with the interfaces and programs that its agent uses.
 
-    `interfaces` are the node's interfaces, by link. The emulator has the interfaces of both ends of
-    a link, or of all stations of a medium; `macs` are the stations' MAC addresses where they differ
-    from the plan's. `backends` are the programs and settings of each backend.
+    Attributes:
+        host: The name of the host in Ansible's inventory.
+        cell: The name of the cell.
+        node: The node that the host is, or EMULATOR.
+        interfaces: Link -> interface of the node. For the emulator, link or medium -> interfaces,
+            one per node of the link or medium.
+        spool: The directory for records.
+        state: The directory for the agent's state, such as the reservation.
+        user: The user for captures, or None for the agent's default.
+        nagi_link: The path of nagi-link on the host.
+        backends: Backend -> programs and settings.
+        token: The token of the host's reservation, or None in labs without reservations.
+        macs: Medium -> MAC addresses of the stations, if they differ from those in the plan.
     """
 
-    host: str  # Ansible's name
+    host: str
     cell: str
     node: str
     interfaces: dict[str, str] | dict[str, tuple[str, ...]]
@@ -51,8 +61,8 @@ class HostPlacement:
         """Return a batch for the agent of this host.
 
         Args:
-            runs: the runs, with their instants
-            collected: the IDs of runs whose records the agent can delete
+            runs: The runs, with their start times.
+            collected: The IDs of runs whose records were fetched, so that the agent deletes them.
         """
         return Batch(
             node=self.node,
@@ -72,9 +82,10 @@ class HostPlacement:
 
 
 class Lab(Protocol):
-    """A lab for plans of one shape. It exists for one `with` block.
+    """A lab for plans of one shape, which exists for one `with` block.
 
-    `in_real_time` is whether a run takes as long as its timeline.
+    Attributes:
+        in_real_time: Whether a run takes as long as its timeline.
     """
 
     in_real_time: bool
@@ -87,17 +98,18 @@ class Lab(Protocol):
         """Prepare all hosts, and check that their agents can execute `plans`. Raises LabError."""
 
     def run_batch(self, plans: dict[str, list[RunPlan]]) -> dict[str, str]:
-        """Execute plans: those of one cell one after the other, cells side by side.
+        """Execute plans. The plans of one cell run one after another, and cells side by side.
+
+        The records of runs are then in the lab's records directory.
 
         Args:
-            plans: the plans of each cell
+            plans: Cell -> plans.
 
         Returns:
-            reasons of runs that left no records, by run ID, as far as they are known. The records
-            of all other runs are then in the records directory.
+            Run ID -> reason why the run has no records, for failed runs whose reason is known.
 
         Raises:
-            LabError: the lab failed; the records that could be fetched are in the records directory
+            LabError: The lab failed. The records directory has the records that could be fetched.
         """
 
     def estimate_lead_s(self) -> float:
@@ -113,14 +125,14 @@ class Labs(Protocol):
         """Make a lab with at most `jobs` cells for `plans`, for a `with` block. Raises LabError."""
 
     def exclude_cells(self, error: LabError) -> list[str]:
-        """Exclude the cells whose hosts failed from further labs, and return their names.
+        """Exclude the cells whose hosts failed from further labs, and return the cells' names.
 
-        If no other cell would be left, no cell is excluded.
+        If all remaining cells failed, exclude none, and return an empty list.
         """
 
 
 class LocalLabs:
-    """Labs on this machine. Each is made again in `directory`, so no cell is ever excluded."""
+    """The base of `Labs` on this machine. No cell is excluded, because each lab is made again."""
 
     def __init__(self, directory: Path, records: Path, interrupted: Callable[[], bool]) -> None:
         self._directory = directory
@@ -132,7 +144,7 @@ class LocalLabs:
 
 
 class Batches:
-    """Ships batches of plans to the agents of a lab's hosts, and fetches their records."""
+    """Ships batches of plans to the agents of a lab, starts them, and fetches their records."""
 
     def __init__(
         self,
@@ -145,16 +157,17 @@ class Batches:
         fetch: bool,
         collected: dict[str, list[str]] | None = None,
     ) -> None:
-        """Make the directories.
+        """Make the directories of the lab and of records.
 
         Args:
-            placements: the placements of all nodes
-            playbooks: runs playbooks on the hosts
-            directory: the directory of the lab
-            records: the directory of records, with one directory per host
-            lead_s: returns how long agents on a number of hosts take to start, in seconds
-            fetch: whether hosts store records themselves; otherwise they write to `records`
-            collected: host -> IDs of runs whose records were fetched, which is updated here
+            placements: The placements of all nodes.
+            playbooks: The playbooks of the hosts.
+            directory: The directory of the lab.
+            records: The directory of records, with one directory per host.
+            lead_s: A function that returns the time that agents on a given number of hosts need to
+                start, in seconds.
+            fetch: Whether records must be fetched from hosts. If not, hosts write to `records`.
+            collected: Host -> IDs of runs whose records were fetched. This object updates it.
         """
         self.placements = placements
         self._playbooks = playbooks
@@ -170,20 +183,27 @@ class Batches:
 
     @property
     def cells(self) -> list[str]:
+        """The names of the cells that have a placement."""
         return list(dict.fromkeys(placement.cell for placement in self.placements))
 
     def estimate_lead_s(self) -> float:
         """Return the seconds between the start of a batch and its first run.
 
-        The time is longer on machines that took long to check all agents.
+        This time is longer if the check of all agents by prepare() took long.
         """
         return max(self._lead_s(len(self.placements)), 2 * self._check_duration_s)
 
     def prepare(self, playbook: str, plans: list[RunPlan], **options: Any) -> Results:
-        """Run `playbook`, whose last task asks agents what keeps them from executing `plans`.
+        """Run `playbook`, whose last task Check lets agents check that they can execute `plans`.
+
+        Args:
+            playbook: The name of a playbook in playbooks/runs.
+            plans: The plans of every cell.
+            **options: Options and variables of Playbooks.run().
 
         Raises:
-            LabError: the playbook failed, or an agent cannot execute the plans (Unfit)
+            LabError: The playbook failed, or an agent did not answer.
+            Unfit: An agent cannot execute the plans.
         """
         self._write(dict.fromkeys(self.cells, plans))
         results = self.run_playbook(playbook, **options)
@@ -205,27 +225,30 @@ class Batches:
         return results
 
     def run_batch(self, plans: dict[str, list[RunPlan]]) -> None:
-        """Execute the plans of each cell, and fetch the records.
+        """Execute the plans of each cell (cell -> plans), and fetch the records.
 
         Raises:
-            LabError: a host failed; the records that could be fetched are in the records directory
+            LabError: A host failed. The records directory has the records that could be fetched.
         """
         self._write(plans)
         try:
             self.run_playbook("batch.yml", stop_at_failure=True)
         except LabError as error:
-            hosts = {placement.host: placement.cell for placement in self.placements}
+            cell_of_host = {placement.host: placement.cell for placement in self.placements}
             if error.failures:
-                error.cells = {hosts[failure.host] for failure in error.failures}
+                error.cells = {cell_of_host[failure.host] for failure in error.failures}
             raise
         finally:
             self.fetch_records()
 
     def fetch_records(self) -> None:
-        """Fetch the records of agents from hosts that share no files with this machine."""
+        """Fetch the records from hosts, and note their runs as collected.
+
+        Do nothing if hosts write to this machine's records directory themselves.
+        """
         if not self._fetch:
             return
-        with suppress(LabError):  # a host is gone; its runs have reported that
+        with suppress(LabError):  # a host was lost, which the playbook of its runs has reported
             self.run_playbook("records.yml", uninterruptible=True)
         names = {
             placement.host: f"{placement.cell}_{placement.node}" for placement in self.placements
@@ -240,7 +263,7 @@ class Batches:
             ]
 
     def _write(self, plans: dict[str, list[RunPlan]]) -> None:
-        """Write the batches of all hosts."""
+        """Write the batch of each host to the lab's directory."""
         self._written = True
         for placement in self.placements:
             runs = list(schedule(plans.get(placement.cell, [])))
@@ -248,7 +271,16 @@ class Batches:
             batch.write(self._directory / f"{placement.host}.json")
 
     def run_playbook(self, playbook: str, **options: Any) -> Results:
-        """Run a playbook of labs. Raises LabError or Interrupted."""
+        """Run a playbook in playbooks/runs with the variables of batches.
+
+        Args:
+            playbook: The name of the playbook.
+            **options: Options and variables of Playbooks.run().
+
+        Raises:
+            LabError: A task failed.
+            Interrupted: The user asked to stop.
+        """
         if not self._written:
             self._write({})
         return self._playbooks.run(
@@ -261,11 +293,11 @@ class Batches:
 
 
 def schedule(plans: list[RunPlan]) -> Iterator[ScheduledRun]:
-    """Yield runs, one after the other, with their offsets from the first."""
-    offset = 0.0
+    """Yield the runs of one cell, with their start times relative to the start of the first run."""
+    offset_s = 0.0
     for plan in plans:
-        yield ScheduledRun(offset_s=round(offset, 6), plan=plan)
-        offset += plan.timeline.end_s + BETWEEN_RUNS_S
+        yield ScheduledRun(offset_s=round(offset_s, 6), plan=plan)
+        offset_s += plan.timeline.end_s + BETWEEN_RUNS_S
 
 
 def make_agent(directory: Path, objects: dict[str, Path]) -> Path:
@@ -274,8 +306,8 @@ def make_agent(directory: Path, objects: dict[str, Path]) -> Path:
     The file also has nagi-traffic, nagi-tcp and eBPF objects of schemes.
 
     Args:
-        directory: the directory for the file
-        objects: name in plans -> eBPF object file
+        directory: The directory for the file.
+        objects: Name of a scheme's object in plans -> eBPF object file.
     """
     agent = directory / "nagi-agent.pyz"
     files = {NAGI_TCP: find_nagi_tcp(), BUNDLED: find_nagi_traffic(), **objects}
@@ -284,12 +316,12 @@ def make_agent(directory: Path, objects: dict[str, Path]) -> Path:
 
 
 def list_scheme_objects(schemes: Iterable[Scheme]) -> dict[str, Path]:
-    """Return the eBPF objects of schemes, by their names in plans."""
+    """Return name in plans -> file, for all eBPF objects of schemes."""
     return {make_object_name(path): path for scheme in schemes for path in scheme.objects}
 
 
 def list_plan_objects(plans: list[RunPlan]) -> dict[str, Path]:
-    """Return the eBPF objects that plans need, by their names there."""
+    """Return name in plans -> file, for all eBPF objects that plans need."""
     objects = [
         scheme_object
         for plan in plans

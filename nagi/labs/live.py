@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Live topologies: links of an experiment that stay up for the user's own application."""
+"""Live topologies: nodes and links of an experiment that stay up for the user's own programs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from nagi.labs.shape import Shape
 class LiveLab:
     """The live topology of this user, if there is one.
 
-    The directory `state` has its description and the files of the controller.
+    Its description and the controller's files are in the directory `state`.
     """
 
     def __init__(self, state: Path) -> None:
@@ -37,25 +37,29 @@ class LiveLab:
         self._file = state / "live.json"
 
     def get(self) -> Live:
-        """Return the live topology. Raises InputError if there is none."""
+        """Return the description of the live topology. Raises InputError if there is none."""
         live = self._read()
         if live is None or not _is_alive(live):
-            raise refuse("nothing is up", "bring a topology up with `nagi up SPEC`")
+            raise refuse("no topology is up", "bring a topology up with `nagi up SPEC`")
         return live
 
     def require_none(self) -> None:
-        """Raise InputError if there is a live topology."""
+        """Raise InputError if there is a live topology. Remove the files of an earlier one."""
         live = self._read()
         if live is not None and _is_alive(live):
             raise refuse(f"{live.experiment} is up already", "take it down with `nagi down`")
         self._forget(live)
 
     def bring_up_in_netns(self, plan: RunPlan, interrupted: Callable[[], bool]) -> Live:
-        """Bring the topology of a plan up on this machine.
+        """Bring the topology of a plan up on this machine, and return its description.
+
+        Args:
+            plan: The plan.
+            interrupted: A function that returns whether the user asked to stop.
 
         Raises:
-            LabError: the topology could not be made; nothing of it is left
-            Interrupted: the user asked to stop; nothing is left
+            LabError: The topology could not be made; all changes are undone.
+            Interrupted: The user asked to stop; all changes are undone.
         """
         directory = self.make_directory()
         pid = keeper.start_keeper()
@@ -91,18 +95,18 @@ class LiveLab:
     def bring_up_on_hosts(
         self, plan: RunPlan, pool: HostPool, survey: Survey, directory: Path, lease_s: float
     ) -> Live:
-        """Bring the topology of a plan up on the hosts of the first cell that fits.
+        """Bring the topology of a plan up on the first cell with its nodes and links.
 
         Args:
-            plan: the plan of the topology
-            pool: the hosts, which stay reserved
-            survey: the results of the examination of the hosts
-            directory: a directory for the controller's files
-            lease_s: how long the hosts stay reserved, in seconds
+            plan: The plan, whose nodes and links at least one cell must have.
+            pool: The hosts, which stay reserved.
+            survey: The results of the examination of the hosts.
+            directory: A directory for the controller's files.
+            lease_s: How long the hosts stay reserved, in seconds.
 
         Raises:
-            LabError: the topology could not be made; the pool then releases the hosts
-            Interrupted: the user asked to stop
+            LabError: The topology could not be made; the pool then releases the hosts.
+            Interrupted: The user asked to stop.
         """
         shape = Shape.from_plan(plan)
         (cell, *_) = [cell for cell in pool.cells if not cell.list_missing(shape)]
@@ -134,11 +138,11 @@ class LiveLab:
         """Take the live topology down, and return its description.
 
         Args:
-            make_pool: returns the hosts of a topology on real hosts
+            make_pool: A function that returns the pool of hosts of a topology on real hosts.
 
         Raises:
-            InputError: there is no live topology
-            LabError: hosts could not be released; they restore themselves when the lease ends
+            InputError: There is no live topology.
+            LabError: Hosts could not be released; they restore themselves when the lease ends.
         """
         live = self.get()
         if live.lab == NETNS:
@@ -150,35 +154,40 @@ class LiveLab:
         return live
 
     def make_directory(self) -> Path:
-        """Make a directory for the controller's files of a topology."""
+        """Make and return a new directory for the controller's files of a topology."""
         self._state.mkdir(parents=True, exist_ok=True, mode=0o700)
         return Path(tempfile.mkdtemp(prefix="lab-", dir=self._state))
 
     def _read(self) -> Live | None:
-        """Return the description of the topology, or None."""
+        """Return the description of the topology, or None if there is no valid one."""
         try:
             return Live.read(self._file)
         except InputError:
             return None
 
     def _forget(self, live: Live | None) -> None:
-        """Remove the description and the files of a topology."""
+        """Remove the description of the topology, and the files of `live`."""
         if live is not None:
             shutil.rmtree(live.directory, ignore_errors=True)
         self._file.unlink(missing_ok=True)
 
 
 def find_state_directory() -> Path:
-    """Return the directory that describes this user's live topology (XDG base directories)."""
+    """Return this user's directory for LiveLab: `nagi` in $XDG_STATE_HOME."""
     base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
     return Path(base) / "nagi"
 
 
 def make_shell_command(live: Live, node: str, command: list[str]) -> list[str]:
-    """Return the command line that executes `command`, or a shell, on a node.
+    """Return the command line that executes `command` on a node.
+
+    Args:
+        live: The live topology.
+        node: The name of the node.
+        command: The command; empty for a shell.
 
     Raises:
-        InputError: the topology has no such node
+        InputError: The topology has no such node.
     """
     nodes = {live_node.node: live_node for live_node in live.nodes}
     if node not in nodes:
@@ -201,7 +210,7 @@ def make_shell_command(live: Live, node: str, command: list[str]) -> list[str]:
 
 
 def _make_ssh_command(variables: dict[str, Any], host: str) -> list[str]:
-    """Return the ssh command line that reaches a host as Ansible would."""
+    """Return the ssh command line for a host, with the settings in its Ansible variables."""
     command = ["ssh", "-t"]
     for variable, option in (
         ("ansible_user", "-l"),
@@ -219,8 +228,8 @@ def _list_nodes(plan: RunPlan, placements: list[HostPlacement]) -> list[LiveNode
     """Return the description of each node of a live topology."""
     addresses: dict[str, dict[str, str]] = {}
     for link in plan.links:
-        for end in link.ends:
-            addresses.setdefault(end.node, {})[link.name] = end.address
+        for link_end in link.ends:
+            addresses.setdefault(link_end.node, {})[link.name] = link_end.address
     for medium in plan.media:
         for station in medium.stations:
             addresses.setdefault(station.node, {})[medium.name] = station.address

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The netns lab: hosts, routers and emulator as network namespaces of one machine, in real time.
 
-A cell is one complete testbed; cells execute runs side by side. Each interface of a node is a veth
-whose other end belongs to the emulator.
+A cell is one complete testbed. Cells execute runs side by side. Each interface of a node is one end
+of a veth pair, and the emulator has the other end.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from nagi.labs.programs import list_local_programs
 from nagi.labs.shape import Shape
 from nagi.plan import schemes
 
-# All agents must start between the choice of the first run's instant and this instant. That took
-# 0.13 s per host on two processors.
+# The time from the choice of the first run's start until this start. All agents must be started
+# within this time, which took 0.13 s per host on two processors.
 _LEAD_S = 1.5
 _LEAD_PER_HOST_S = 0.2
 
@@ -41,7 +41,7 @@ def require_root() -> None:
 
 
 class NetnsLab:
-    """A netns lab with `cells` cells of one shape, in the namespaces of process `keeper_pid`."""
+    """A netns lab for plans of one shape, in the namespaces of a keeper. It implements `Lab`."""
 
     in_real_time = True
 
@@ -55,6 +55,17 @@ class NetnsLab:
         records: Path,
         interrupted: Callable[[], bool],
     ) -> None:
+        """Write the inventory and the agent. Namespaces are made by prepare().
+
+        Args:
+            keeper_pid: The process ID of the keeper.
+            shape: The shape of the plans.
+            cells: The number of cells.
+            plans: All plans of the lab, whose kernel modules and eBPF objects are needed.
+            directory: The directory of the lab.
+            records: The directory of records.
+            interrupted: A function that returns whether the user asked to stop.
+        """
         self.keeper_pid = keeper_pid
         placements = make_netns_placements(
             shape,
@@ -97,7 +108,7 @@ class NetnsLab:
 
 
 class NetnsLabs(LocalLabs):
-    """Makes netns labs, each with its own keeper."""
+    """Makes netns labs, each with its own keeper. It implements `Labs`."""
 
     name = NETNS
 
@@ -116,8 +127,8 @@ class NetnsLabs(LocalLabs):
 
 
 def list_kernel_modules(plans: list[RunPlan]) -> list[str]:
-    """Return the kernel modules that must be loaded for these plans."""
+    """Return the kernel modules of TCP schemes that plans need and that are not loaded yet."""
     flows = [flow for plan in plans for flow in plan.flows]
-    schemes_of_kernel = {flow.congestion_control for flow in flows if flow.scheme_object is None}
-    schemes_of_kernel -= {schemes.NO_CONTROL}
-    return [f"tcp_{name}" for name in sorted(schemes_of_kernel - schemes.read_loaded_controls())]
+    kernel_schemes = {flow.congestion_control for flow in flows if flow.scheme_object is None}
+    kernel_schemes -= {schemes.NO_CONTROL}
+    return [f"tcp_{name}" for name in sorted(kernel_schemes - schemes.read_loaded_controls())]

@@ -19,7 +19,7 @@ from nagi.labs.shape import Shape
 
 
 class PhysicalLab:
-    """A lab of some cells for plans of one shape."""
+    """A lab of some cells of an inventory, for plans of one shape. It implements `Lab`."""
 
     in_real_time = True
 
@@ -33,6 +33,17 @@ class PhysicalLab:
         records: Path,
         campaign: str,
     ) -> None:
+        """Write the inventory and the batches' directory.
+
+        Args:
+            pool: The hosts.
+            cells: The cells to use.
+            shape: The shape of the plans.
+            survey: The inspections of the hosts.
+            modules: The kernel modules to load.
+            records: The directory to which records are fetched.
+            campaign: The name of the campaign, for the hosts' reservation.
+        """
         self._pool = pool
         self._campaign = campaign
         playbooks = pool.make_playbooks(cells, shape, survey.inspections, modules)
@@ -56,7 +67,10 @@ class PhysicalLab:
 
 
 class PhysicalLabs:
-    """Makes labs of the cells of an inventory. Their hosts are reserved during the `with` block."""
+    """Makes labs of the cells of an inventory. The `with` statement reserves all hosts.
+
+    At the end of the block the hosts stay reserved, until the pool releases them.
+    """
 
     name = PHYSICAL
 
@@ -74,10 +88,10 @@ class PhysicalLabs:
         self._excluded: set[str] = set()
 
     def __enter__(self) -> PhysicalLabs:
-        """Reserve the hosts, and fetch the records that an earlier process left there.
+        """Reserve the hosts, and fetch the records that an earlier process did not fetch.
 
         Raises:
-            InputError: hosts could not be reserved
+            InputError: Hosts could not be reserved.
         """
         playbooks = self._pool.make_playbooks(self._pool.cells, None, {}, [])
         batches = self._pool.make_batches(self._pool.cells, None, playbooks, self._records)
@@ -93,18 +107,18 @@ class PhysicalLabs:
         return self
 
     def __exit__(self, *_: object) -> None:
-        pass  # the pool lets the hosts go
+        pass  # HostPool.__exit__() releases the hosts
 
     @contextmanager
     def open(self, shape: Shape, plans: list[RunPlan], jobs: int) -> Iterator[PhysicalLab]:
         """Make a lab of the cells that have all nodes and links of `shape`.
 
         Raises:
-            Unfit: no cell has them
+            Unfit: No cell has all nodes and links of `shape`.
         """
         cells = [cell for cell in self._pool.cells if cell.name not in self._excluded]
-        fitting = [cell for cell in cells if not cell.list_missing(shape)]
-        if not fitting:
+        suitable_cells = [cell for cell in cells if not cell.list_missing(shape)]
+        if not suitable_cells:
             raise Unfit(
                 "; ".join(
                     f"{cell.name}: {', '.join(cell.list_missing(shape))}"
@@ -113,7 +127,7 @@ class PhysicalLabs:
             )
         yield PhysicalLab(
             self._pool,
-            fitting[: min(jobs, len(plans))],
+            suitable_cells[: min(jobs, len(plans))],
             shape,
             self._survey,
             [],
@@ -122,12 +136,14 @@ class PhysicalLabs:
         )
 
     def exclude_cells(self, error: LabError) -> list[str]:
-        failed = {failure.host for failure in error.failures}
+        failed_hosts = {failure.host for failure in error.failures}
         cells = [cell for cell in self._pool.cells if cell.name not in self._excluded]
-        broken = sorted(
-            cell.name for cell in cells if failed & {host.name for host in cell.hosts.values()}
+        failed_cells = sorted(
+            cell.name
+            for cell in cells
+            if failed_hosts & {host.name for host in cell.hosts.values()}
         )
-        if len(broken) == len(cells):
+        if len(failed_cells) == len(cells):
             return []
-        self._excluded.update(broken)
-        return broken
+        self._excluded.update(failed_cells)
+        return failed_cells

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs and settings of all backends that the agent of a node gets (Batch.backends)."""
+"""The programs and settings of all backends for the agent of a node (Batch.backends)."""
 
 from __future__ import annotations
 
@@ -13,22 +13,29 @@ from nagi.backends.interface import Json, Programs
 from nagi.backends.registry import load_programs
 from nagi.labs.shape import Shape
 
-# Returns the programs for a node of a shape, by backend.
+# A function that returns backend -> programs and settings, for a node of a shape.
 ListPrograms = Callable[[str, Shape], dict[str, Json]]
 
 
 def list_local_programs(node: str, shape: Shape) -> dict[str, Json]:
-    """Return this machine's programs for a node of a lab on this machine, by backend."""
-    return _ask_all(lambda _, part: part.list_local(node, shape))
+    """Return backend -> programs of this machine, for a node of a lab on this machine.
+
+    Backends that the node does not use are missing, here and in the following functions.
+    """
+    return _call_all(lambda _, part: part.list_local(node, shape))
 
 
 def list_guest_programs(node: str, shape: Shape) -> dict[str, Json]:
-    """Return the programs for a node in a guest of the virtual lab, by backend."""
-    return _ask_all(lambda _, part: part.list_in_guest(node, shape))
+    """Return backend -> programs by their paths in a guest, for a node in the virtual lab."""
+    return _call_all(lambda _, part: part.list_in_guest(node, shape))
 
 
 def list_guest_mounts(plans: Sequence[RunPlan]) -> dict[Path, Path]:
-    """Return the files that guests see to execute `plans`, path inside -> path outside."""
+    """Return path in guests -> path on this machine of the files that backends need for `plans`.
+
+    Files that do not exist are left out, and files in /usr, which all guests see, unless they have
+    another path in guests.
+    """
     mounts: dict[Path, Path] = {}
     for part in load_programs().values():
         mounts |= part.list_guest_mounts(plans)
@@ -42,25 +49,25 @@ def list_guest_mounts(plans: Sequence[RunPlan]) -> dict[Path, Path]:
 def list_remote_programs(
     node: str, shape: Shape, settings: Mapping[str, Json], directory: str
 ) -> dict[str, Json]:
-    """Return the programs for a node that is a real host, by backend.
+    """Return backend -> programs by their paths on a real host.
 
     Args:
-        node: the node's name, or that of the emulator
-        shape: the nodes and links in use
-        settings: the host's settings, of read_settings()
-        directory: the directory of nagi's programs on the host
+        node: The name of the node that the host is, or EMULATOR.
+        shape: The nodes and links in use.
+        settings: The host's settings, from read_settings().
+        directory: The directory of nagi's programs on the host.
     """
-    return _ask_all(lambda name, part: part.list_remote(node, shape, settings[name], directory))
+    return _call_all(lambda name, part: part.list_remote(node, shape, settings[name], directory))
 
 
 def list_shipped_programs(
     settings: Mapping[str, Json], programs: Mapping[str, Json]
 ) -> dict[str, str]:
-    """Return Ansible's variables with the paths of programs to ship to a real host.
+    """Return Ansible's variables with the paths of programs to copy to a real host.
 
     Args:
-        settings: the host's settings, of read_settings()
-        programs: the programs for its node, of list_remote_programs()
+        settings: The host's settings, from read_settings().
+        programs: The host's programs, from list_remote_programs().
     """
     shipped: dict[str, str] = {}
     for name, part in load_programs().items():
@@ -69,15 +76,15 @@ def list_shipped_programs(
 
 
 def read_settings(variables: Mapping[str, Any]) -> dict[str, Json]:
-    """Return the settings of all backends in a real host's inventory variables, by backend.
+    """Return backend -> settings, from a real host's inventory variables.
 
     Raises:
-        BadValue: a variable is wrong.
+        BadValue: A variable is wrong.
     """
     return {name: part.read_variables(variables) for name, part in load_programs().items()}
 
 
-def _ask_all(ask: Callable[[str, Programs], Json]) -> dict[str, Json]:
-    """Return the answers of all backends that are not empty."""
-    answers = {name: ask(name, part) for name, part in load_programs().items()}
-    return {name: answer for name, answer in answers.items() if answer}
+def _call_all(call: Callable[[str, Programs], Json]) -> dict[str, Json]:
+    """Call a function for each backend, and return backend -> result if it is not empty."""
+    results = {name: call(name, part) for name, part in load_programs().items()}
+    return {name: result for name, result in results.items() if result}

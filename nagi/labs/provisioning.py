@@ -29,11 +29,11 @@ from nagi.labs.errors import Interrupted
 
 COLLECTION = "nagi.testbed"
 _CALLBACK, _OUTCOMES = f"{COLLECTION}.outcomes", "NAGI_OUTCOMES"
-_TIMEOUT_S = 5.0  # for Ansible to end when it is asked to
-# Actions that only check: what they report existed before the playbook.
+_TIMEOUT_S = 5.0  # time for Ansible to end after a signal
+# Actions that only check a host. If one fails, the cause existed before the playbook.
 _CHECKS = ("assert", "fail", "validate_argument_spec")
 # The task of playbooks/provision.yml that stops a host because another host was refused.
-_STOPS_WITH_OTHERS = "Check that none is refused"
+_STOP_TASK = "Check that none is refused"
 _MAX_REASONS = 3  # per host, in messages
 _READ_ABOVE = "read the output of Ansible above"
 
@@ -44,8 +44,13 @@ HostStatus = Literal["ok", "refused", "failed", "unreachable", "stopped"]
 class HostOutcome:
     """The result of a playbook on one host.
 
-    `changed` are the tasks that changed the host, or would change it. `kept` are files that stay
-    because the host's operator has edited them.
+    Attributes:
+        status: `ok`; `refused` by a check of the host; `failed` or `unreachable`; or `stopped`
+            because another host was refused or failed.
+        changed: The tasks that changed the host or, with --check, would change it.
+        kept: Files that were not removed because the host's operator has edited them.
+        what: The problem, or "".
+        cure: The cure of the problem, or "" if the problem's text has it.
     """
 
     status: HostStatus = "stopped"
@@ -57,13 +62,19 @@ class HostOutcome:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The results of a playbook on all hosts. `error` concerns no particular host."""
+    """The results of a playbook.
+
+    Attributes:
+        hosts: Host -> result.
+        error: A problem that concerns no particular host, or "".
+    """
 
     hosts: dict[str, HostOutcome]
     error: str = ""
 
     @property
     def ok(self) -> bool:
+        """True if the playbook succeeded on all hosts."""
         return not self.error and all(host.status == "ok" for host in self.hosts.values())
 
 
@@ -73,20 +84,25 @@ def list_roles() -> list[str]:
 
 
 def select_hosts(cells: list[Cell], limit: Iterable[str], inventory: Path) -> list[str]:
-    """Return the hosts that `limit` names, by host or by cell; all hosts if it is empty.
+    """Return the names of the hosts that `limit` selects.
+
+    Args:
+        cells: The cells of the inventory.
+        limit: Names of hosts and cells; empty selects all hosts.
+        inventory: The file of the inventory, for messages.
 
     Raises:
-        InputError: the inventory has no such host or cell
+        InputError: The inventory has no such host or cell.
     """
-    by_name = {cell.name: [host.name for host in cell.hosts.values()] for cell in cells}
-    all_hosts = [host for hosts in by_name.values() for host in hosts]
-    by_name |= {host: [host] for host in all_hosts}
+    hosts_by_name = {cell.name: [host.name for host in cell.hosts.values()] for cell in cells}
+    all_hosts = [host for hosts in hosts_by_name.values() for host in hosts]
+    hosts_by_name |= {host: [host] for host in all_hosts}
     selected: list[str] = []
     for name in limit:
-        if name not in by_name:
-            problem = f"--limit {name}: it has neither such a host nor such a cell"
-            raise refuse(problem, suggest(name, by_name), file=str(inventory))
-        selected += by_name[name]
+        if name not in hosts_by_name:
+            problem = f"--limit {name}: there is no such host or cell"
+            raise refuse(problem, suggest(name, hosts_by_name), file=str(inventory))
+        selected += hosts_by_name[name]
     return list(dict.fromkeys(selected)) or all_hosts
 
 
@@ -96,16 +112,16 @@ def make_playbook_command(playbook: str, inventory: Path, *options: str) -> list
 
 
 def format_command(command: list[str]) -> str:
-    """Return a command line that a user can enter.
+    """Return the text of a command line, which a user can enter in a shell.
 
-    It has the path of the program if the shell would find another program or none.
+    The path of the program is added if the shell would find another program or none.
     """
-    own_program = _find_program(command[0])
+    program_of_environment = _find_program(command[0])
     executable = shutil.which(command[0])
     program = (
         command[0]
-        if executable and Path(executable).resolve() == own_program.resolve()
-        else str(own_program)
+        if executable and Path(executable).resolve() == program_of_environment.resolve()
+        else str(program_of_environment)
     )
     return shlex.join([program, *command[1:]])
 
@@ -125,14 +141,14 @@ def run_playbook(
     """Run a playbook, and return its results.
 
     Args:
-        command: the command line, from make_playbook_command()
-        hosts: the hosts on which it runs
-        scratch: an empty directory
-        interrupted: returns whether the user asked to stop
-        output: receives the output; by default, the terminal
+        command: The command line, from make_playbook_command().
+        hosts: The hosts on which the playbook runs.
+        scratch: An empty directory for temporary files.
+        interrupted: A function that returns whether the user asked to stop.
+        output: The file for the output of Ansible; by default, standard output.
 
     Raises:
-        Interrupted: the user asked to stop
+        Interrupted: The user asked to stop.
     """
     record = scratch / "outcomes.jsonl"
     with kill_workers_on_exit(f"{_OUTCOMES}={record}"):
@@ -149,7 +165,10 @@ def run_playbook(
 
 
 def _make_environment(record: Path) -> dict[str, str]:
-    """Return the environment of ansible-playbook: the user's, with the callback and UTF-8."""
+    """Return the user's environment with the variables that the callback and Ansible need.
+
+    `record` is the file to which the callback writes events.
+    """
     enabled = [os.environ.get("ANSIBLE_CALLBACKS_ENABLED", ""), _CALLBACK]
     variables = {
         _OUTCOMES: str(record),
@@ -164,8 +183,8 @@ def _make_environment(record: Path) -> dict[str, str]:
 def _wait(process: subprocess.Popen[bytes], interrupted: Callable[[], bool]) -> int:
     """Wait for a process, and return its exit status.
 
-    If the user asks to stop, the process gets SIGTERM, then SIGKILL. After Ctrl-C the terminal has
-    signalled it already, but not if only nagi was signalled.
+    If the user asks to stop, send the process SIGTERM after a time, then SIGKILL. After Ctrl-C the
+    terminal has already sent SIGINT to the process. This is not so if only nagi got a signal.
     """
     signals = iter((signal.SIGTERM, signal.SIGKILL))
     while True:
@@ -180,9 +199,9 @@ def _summarise_events(events: list[dict[str, Any]], hosts: list[str], status: in
     """Return the results of hosts, from the events that the callback recorded.
 
     Args:
-        events: the events
-        hosts: the hosts on which the playbook ran
-        status: the exit status of ansible-playbook
+        events: The events, in the order of time.
+        hosts: The hosts on which the playbook ran.
+        status: The exit status of ansible-playbook.
     """
     outcomes = {host: HostOutcome() for host in hosts}
     controller = HostOutcome()  # tasks that run on this machine
@@ -197,7 +216,7 @@ def _summarise_events(events: list[dict[str, Any]], hosts: list[str], status: in
         elif event["event"] in ("failed", "unreachable") and not (
             end_event is not None and event["host"] in end_event["rescued"]
         ):
-            _record_failure(host, event)  # the last failure counts: earlier ones were rescued
+            _record_failure(host, event)  # a later failure replaces it: this one was rescued then
             is_aborted = is_aborted or event["ends_for_all"]
     for name, outcome in outcomes.items():
         if outcome.status == "stopped" and not outcome.what:
@@ -213,7 +232,7 @@ def _summarise_events(events: list[dict[str, Any]], hosts: list[str], status: in
 
 
 def _record_failure(host: HostOutcome, event: dict[str, Any]) -> None:
-    """Set status, problem and cure of a host from an event."""
+    """Set status, problem and cure of a host from an event `failed` or `unreachable`."""
     reasons = list(dict.fromkeys(describe_failure(reason) for reason in event["reasons"]))
     message = "; ".join(
         reason_text.removeprefix(f"{event['host']}: ") for reason_text in reasons[:_MAX_REASONS]
@@ -223,13 +242,11 @@ def _record_failure(host: HostOutcome, event: dict[str, Any]) -> None:
     task = event["task"].rpartition(" : ")[2]
     if event["event"] == "unreachable":
         host.status, host.what = "unreachable", message
-        host.cure = find_cure(
-            message, "try `ssh` to it by hand, with the settings of the inventory"
-        )
-    elif task == _STOPS_WITH_OTHERS:
+        host.cure = find_cure(message, "try `ssh` by hand, with the settings of the inventory")
+    elif task == _STOP_TASK:
         host.status, host.what = "stopped", message
     elif _is_refusal(event):
-        # The message of a check has the cure.
+        # The message of a check contains the cure.
         host.status, host.what = "refused", message
     else:
         host.status, host.what = "failed", f"{task}: {message}"
@@ -237,7 +254,7 @@ def _record_failure(host: HostOutcome, event: dict[str, Any]) -> None:
 
 
 def _is_refusal(event: dict[str, Any]) -> bool:
-    """Return whether a check failed because of the host, and not because the check is broken."""
+    """Return whether a check refused the host. A check that has an error itself does not count."""
     is_broken = any(
         str(reason.get("msg", "")).startswith("Task failed") for reason in event["reasons"]
     )

@@ -18,7 +18,7 @@ _MAX_NAME = 15  # characters of an interface's name
 
 @dataclass(frozen=True)
 class Neighbour:
-    """An interface that another interface reaches over its link or medium."""
+    """Another interface on the same link or medium."""
 
     node: str
     address: str
@@ -27,7 +27,10 @@ class Neighbour:
 
 @dataclass(frozen=True)
 class Interface:
-    """A node's interface on a link or medium, with all other interfaces there."""
+    """A node's interface on a link or medium, with all other interfaces on the link or medium.
+
+    `address` has a prefix length; the addresses of `neighbours` have none.
+    """
 
     link: str
     node: str
@@ -39,17 +42,22 @@ class Interface:
 
 @dataclass(frozen=True)
 class Shape:
-    """Nodes, links and media, without what differs between runs.
+    """The nodes, links, media and addresses of a plan, without settings such as rates.
 
-    `links` are the links and then the media, each with name, number, nodes and the addresses of
-    these nodes. A medium may have more than two nodes.
+    Attributes:
+        nodes: The names of the nodes.
+        links: The links and then the media, each as (name, number, nodes, addresses of the nodes).
+            A medium may have more than two nodes.
+        switches: The nodes that are switches (they forward packets by a P4 pipeline).
+        media: The names of the media in `links`.
+        mtus: (Link, MTU) of each link that sets an MTU.
     """
 
     nodes: tuple[str, ...]
     links: tuple[tuple[str, int, tuple[str, ...], tuple[str, ...]], ...]
-    switches: tuple[str, ...] = ()  # the nodes that forward by a program
-    media: tuple[str, ...] = ()  # the names in `links` that are media
-    mtus: tuple[tuple[str, int], ...] = ()  # of the links that set one
+    switches: tuple[str, ...] = ()
+    media: tuple[str, ...] = ()
+    mtus: tuple[tuple[str, int], ...] = ()
 
     @classmethod
     def from_plan(cls, plan: RunPlan) -> Shape:
@@ -69,39 +77,39 @@ class Shape:
         interfaces = []
         mtus = dict(self.mtus)
         for name, number, nodes, addresses in self.links:
-            ends = [
-                Neighbour(neighbour, address, make_mac_address(number, index))
-                for index, (neighbour, address) in enumerate(zip(nodes, addresses, strict=True))
+            members = [
+                Neighbour(member, address, make_mac_address(number, index))
+                for index, (member, address) in enumerate(zip(nodes, addresses, strict=True))
             ]
-            for end in ends:
-                if end.node == node:
-                    others = tuple(
-                        Neighbour(neighbour.node, neighbour.address.split("/")[0], neighbour.mac)
-                        for neighbour in ends
-                        if neighbour is not end
+            for own in members:
+                if own.node == node:
+                    neighbours = tuple(
+                        Neighbour(other.node, other.address.split("/")[0], other.mac)
+                        for other in members
+                        if other is not own
                     )
                     mtu = mtus.get(name)
-                    interfaces.append(Interface(name, node, end.address, end.mac, others, mtu))
+                    interfaces.append(Interface(name, node, own.address, own.mac, neighbours, mtu))
         return interfaces
 
     def name_emulator_interfaces(self) -> dict[str, tuple[str, ...]]:
-        """Return the names of the emulator's interfaces, by link, in labs that choose names.
+        """Return link or medium -> names of the emulator's interfaces, in the order of its nodes.
 
-        They are `LINK.a` and `LINK.b` for a link. For a medium they are `MEDIUM.NODE`, or
-        `MEDIUM.NUMBER` if one of these is too long.
+        Labs that create the interfaces use these names: `LINK.a` and `LINK.b` for a link, and
+        `MEDIUM.NODE` for a medium, or `MEDIUM.NUMBER` if a name `MEDIUM.NODE` is too long.
         """
         names = {}
         for name, _, nodes, _ in self.links:
-            ends: tuple[str, ...] = ("a", "b")
+            suffixes: tuple[str, ...] = ("a", "b")
             if name in self.media:
                 fits = all(len(f"{name}.{node}") <= _MAX_NAME for node in nodes)
-                ends = nodes if fits else tuple(str(number + 1) for number in range(len(nodes)))
-            names[name] = tuple(f"{name}.{end}" for end in ends)
+                suffixes = nodes if fits else tuple(str(index + 1) for index in range(len(nodes)))
+            names[name] = tuple(f"{name}.{suffix}" for suffix in suffixes)
         return names
 
 
 def _split_ends(
     ends: Sequence[LinkEnd] | Sequence[StationPlan],
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the nodes and the addresses of ends or stations."""
+    """Return the nodes, and the addresses, of the ends of a link or the stations of a medium."""
     return tuple(end.node for end in ends), tuple(end.address for end in ends)

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The virtual lab: hosts, routers and emulator as network namespaces of a guest, in virtual time.
 
-Each run boots its own guest (guest.py). A cell is a processor, which executes guests one after the
-other.
+Each run boots its own guest (guest.py). A cell is a processor, which executes one guest at a time.
 """
 
 from __future__ import annotations
@@ -50,25 +49,26 @@ from nagi.labs.names import VIRTUAL
 from nagi.labs.programs import list_guest_mounts, list_guest_programs
 from nagi.labs.shape import Shape
 
-# By the guest's clock, from boot to the begin of the first run. The guest skips idle time.
+# The time by the guest's clock from its boot to the start of the first run. Idle time costs no wall
+# time.
 _LEAD_S = 30.0
 _CHECK_LIMIT_S = 60.0
 _JOB, _ANSWER, _SPOOL = "job.json", "answer.json", "spool"
 _SECCOMP_CURE = "; permit seccomp(2) and ptrace(2) (containers: --security-opt seccomp=unconfined)"
-# If a guest ends without an answer and no more than this is free, the disk was full.
+# If a guest ends without an answer and less disk space than this is free, the disk was full.
 _FULL_BYTES = 4 << 20
-# The cell's name in every guest, so that the content of a guest does not depend on the cell.
-_INSIDE = "guest"
+# The name of the cell in every guest, so that the files of a guest do not depend on its cell.
+_CELL_IN_GUEST = "guest"
 
 
 class GuestTimeLimit(NamedTuple):
-    """The wall time after which the guest of a run is ended."""
+    """The wall time after which the guest of a run is killed."""
 
     minimum_s: float = 120.0
-    per_virtual_second_s: float = 20.0
+    per_virtual_second_s: float = 20.0  # per second of the run's timeline
 
     def compute_seconds(self, plan: RunPlan) -> float:
-        """Return the limit of a run, in seconds."""
+        """Return the limit of a run, in seconds of wall time."""
         return self.minimum_s + self.per_virtual_second_s * plan.timeline.end_s
 
 
@@ -79,13 +79,16 @@ TIME_LIMIT = GuestTimeLimit()
 class GuestParts:
     """The files and processors that guests use, in addition to executables.
 
-    `library` is the directory with kernel, nagi's modules and the preloaded library. `own_modules`
-    returns the modules of users' schemes that a plan needs, by name. `processors` are those that
-    execute guests. `agent` is a directory with the agent's sources, or None to make it.
+    Attributes:
+        library: The directory with kernel, nagi's modules and the preloaded library.
+        find_user_modules: A function that returns the modules of users' schemes that a plan needs,
+            by congestion control.
+        processors: The processors that execute guests.
+        agent: The directory with the agent's sources, or None if the lab makes it.
     """
 
     library: Path
-    own_modules: Callable[[RunPlan], dict[str, Path]]
+    find_user_modules: Callable[[RunPlan], dict[str, Path]]
     processors: list[int]
     agent: Path | None = None
 
@@ -98,7 +101,7 @@ class GuestParts:
 
 
 class VirtualLab:
-    """A lab that executes up to `cells` guests side by side, for runs of one shape."""
+    """A lab that executes guests side by side, for runs of one shape. It implements `Lab`."""
 
     in_real_time = False
 
@@ -112,6 +115,17 @@ class VirtualLab:
         limit: GuestTimeLimit = TIME_LIMIT,
         parts: GuestParts | None = None,
     ) -> None:
+        """Unpack the agent.
+
+        Args:
+            shape: The shape of the runs.
+            cells: The number of cells, and so of guests that run side by side.
+            directory: The directory of the lab.
+            records: The directory of records.
+            interrupted: A function that returns whether the user asked to stop.
+            limit: The limits of wall time.
+            parts: The files and processors of guests; by default, those of this machine.
+        """
         self._parts = parts or GuestParts.from_this_machine()
         processors = self._parts.processors
         self._processors = {
@@ -132,6 +146,11 @@ class VirtualLab:
         return 0.0
 
     def prepare(self, plans: list[RunPlan]) -> None:
+        """Boot one guest, in which agents check that they can execute `plans`.
+
+        Raises:
+            Unfit: The guest does not work, or an agent cannot execute the plans.
+        """
         cell = self.cells[0]
         directory = self._make_directory("check")
         job = self._make_job("check", plans)
@@ -145,10 +164,10 @@ class VirtualLab:
             raise Unfit(problems)
 
     def run_batch(self, plans: dict[str, list[RunPlan]]) -> dict[str, str]:
-        """Execute plans. A free cell takes the next plan, even the plan of another cell."""
+        """Execute plans as `Lab` states. A free cell takes the next plan, even of another cell."""
         pending: Queue[RunPlan] = Queue()
-        for round_ in zip_longest(*plans.values()):
-            for plan in filter(None, round_):
+        for next_plans_of_cells in zip_longest(*plans.values()):
+            for plan in filter(None, next_plans_of_cells):
                 pending.put(plan)
 
         def run_pending(cell: str) -> dict[str, str]:
@@ -166,17 +185,21 @@ class VirtualLab:
         return {run_id: error for result in results for run_id, error in result.result().items()}
 
     def _run(self, plan: RunPlan, cell: str) -> str | None:
-        """Execute a run in `cell`. Return why records are missing, or None."""
+        """Execute a run in `cell`, and move its records to the records directory.
+
+        Returns:
+            The reason why the run failed, or None.
+        """
         directory = self._make_directory(plan.run_id)
         job = self._make_job("run", [plan])
         limit_s = self._limit.compute_seconds(plan)
-        modules = self._parts.own_modules(plan)
+        modules = self._parts.find_user_modules(plan)
         module_directories = {
             _locate_user_module(name): module.parent for name, module in modules.items()
         }
         error = self._boot(directory, job, plan.seed, cell, limit_s, module_directories)
         for node in job.nodes:
-            records = directory / _SPOOL / make_host_name(_INSIDE, node) / plan.run_id
+            records = directory / _SPOOL / make_host_name(_CELL_IN_GUEST, node) / plan.run_id
             if records.exists():
                 target = self._records / make_host_name(cell, node) / plan.run_id
                 shutil.rmtree(target, ignore_errors=True)
@@ -193,8 +216,8 @@ class VirtualLab:
     def _make_directory(self, name: str) -> Path:
         """Make the empty directory of a guest.
 
-        Other users of this machine cannot enter its parent: a guest lets each of its users write to
-        some of it.
+        The parent directory is closed to other users of this machine (mode 0700), because parts of
+        the guest's directory are writable by every user in the guest.
         """
         guests = self._directory / "guests"
         guests.mkdir(parents=True, exist_ok=True)
@@ -216,24 +239,24 @@ class VirtualLab:
         """Boot a guest and wait for its answer.
 
         Args:
-            directory: the directory of the guest
-            job: what the guest executes
-            seed: the seed of the guest's random numbers
-            cell: the cell, which is a processor
-            limit_s: the maximum wall time, in seconds
-            modules: directories with modules that the guest must see, path inside -> path outside
+            directory: The directory of the guest.
+            job: The job that the guest executes.
+            seed: The seed of the guest's random numbers.
+            cell: The cell, which is a processor.
+            limit_s: The maximum wall time, in seconds.
+            modules: Path in the guest -> directory of the host with modules of users' schemes.
 
         Returns:
-            why the guest gave no answer, or None if it did
+            The reason why the guest gave no answer, or None if it gave one.
 
         Raises:
-            OSError: the disk is full
+            OSError: The disk is full.
         """
         job.write(directory / _JOB)
         # All nodes have the same plans.
         plans = [run.plan for run in next(iter(job.nodes.values())).batch.runs]
         for node in job.nodes:
-            (directory / _SPOOL / make_host_name(_INSIDE, node)).mkdir(parents=True)
+            (directory / _SPOOL / make_host_name(_CELL_IN_GUEST, node)).mkdir(parents=True)
         programs = {
             guest.LIBRARY: self._parts.library,
             guest.AGENT: self._agent,
@@ -242,18 +265,18 @@ class VirtualLab:
             **list_guest_mounts(plans),
             **{make_guest_path(file): file.source for plan in plans for file in plan.files()},
         }
-        script = f"exec /usr/bin/python3 -I -S {guest.AGENT} guest {guest.OWN / _JOB}"
+        script = f"exec /usr/bin/python3 -I -S {guest.AGENT} guest {guest.WRITABLE / _JOB}"
         memory_mib = guest.choose_memory_mib(len(self._shape.nodes))
-        booted_guest = Guest(directory, programs, script, seed, self._processors[cell], memory_mib)
-        exit_ = booted_guest.run(limit_s, self._interrupted)
+        run_guest = Guest(directory, programs, script, seed, self._processors[cell], memory_mib)
+        exit_ = run_guest.run(limit_s, self._interrupted)
         if exit_.foreign:
             names = ", ".join(map(excerpt, exit_.foreign[:3]))
-            return f"a program in the guest left other entries than files as records: {names}"
+            return f"a program in the guest left records that are not plain files: {names}"
         if exit_.stuck:
             return (
-                f"the guest was ended, as nothing was recorded for {guest.STUCK_PROCESSOR_S:.0f} s "
-                "of processor time: its clock stands still while a scheme or a program computes "
-                f"without an end; its console: {exit_.console}"
+                "the guest was ended, because it recorded nothing for "
+                f"{guest.STUCK_PROCESSOR_S:.0f} s of processor time: its clock stands still while "
+                f"a scheme or a program never sleeps; its console: {exit_.console}"
             )
         if not exit_.in_time:
             return f"the guest was ended after {limit_s:.0f} s; its console: {exit_.console}"
@@ -264,7 +287,7 @@ class VirtualLab:
         return f"the guest ended early; its console: {exit_.console}"
 
     def _make_job(self, action: Action, plans: list[RunPlan]) -> GuestJob:
-        """Return the job of a guest that checks or executes plans."""
+        """Return the job of a guest that checks (`check`) or executes (`run`) plans."""
         runs = list(schedule(plans))
         update = {
             "virtual": True,
@@ -274,8 +297,8 @@ class VirtualLab:
         }
         placements = make_netns_placements(
             self._shape,
-            [_INSIDE],
-            guest.OWN / _SPOOL,
+            [_CELL_IN_GUEST],
+            guest.WRITABLE / _SPOOL,
             Path("/run/nagi"),
             guest.NAGI_LINK,
             list_guest_programs,
@@ -295,18 +318,18 @@ class VirtualLab:
         return GuestJob(
             action=action,
             veths=[
-                Veth(node=end.node, name=end.link, mac=end.mac, peer=peer)
-                for end, peer in list_veth_pairs(self._shape)
+                Veth(node=interface.node, name=interface.link, mac=interface.mac, peer=peer)
+                for interface, peer in list_veth_pairs(self._shape)
             ],
             modules=self._list_modules(plans) if action == "run" else [],
             nodes=nodes,
             start_at=guest.BOOT_S + _LEAD_S,
-            answer=str(guest.OWN / _ANSWER),
+            answer=str(guest.WRITABLE / _ANSWER),
         )
 
     def _list_modules(self, plans: list[RunPlan]) -> list[GuestModule]:
         """Return the kernel modules of the schemes of plans, with their parameters."""
-        user_modules = {name for plan in plans for name in self._parts.own_modules(plan)}
+        user_modules = {name for plan in plans for name in self._parts.find_user_modules(plan)}
         objects = {
             name: scheme_object
             for plan in plans
@@ -326,7 +349,7 @@ class VirtualLab:
 
 
 class VirtualLabs(LocalLabs):
-    """Makes virtual labs."""
+    """Makes virtual labs on this machine. It implements `Labs`."""
 
     name = VIRTUAL
 
@@ -353,7 +376,7 @@ class VirtualLabs(LocalLabs):
 
 
 def count_jobs(plans: list[RunPlan]) -> int:
-    """Return how many guests run side by side: one per processor, if the memory suffices."""
+    """Return how many guests run side by side: one per processor, or fewer if memory is scarce."""
     return max(
         1,
         min(
@@ -364,17 +387,17 @@ def count_jobs(plans: list[RunPlan]) -> int:
 
 
 def require_memory_for(plans: list[RunPlan]) -> None:
-    """Raise InputError if this machine lacks memory for a guest of the largest plan."""
+    """Raise InputError if this machine lacks memory for the plan with most nodes."""
     guest.require_memory(_estimate_memory_mib(plans), guest.read_free_memory_mib())
 
 
 def _estimate_memory_mib(plans: list[RunPlan]) -> int:
-    """Return the memory that a guest of the largest plan uses, in MiB."""
+    """Return the memory that the guest of the plan with most nodes uses, in MiB."""
     return guest.estimate_memory_mib(max((len(plan.nodes) for plan in plans), default=0))
 
 
 def make_console_path(records: Path, plan: RunPlan) -> Path:
-    """Return the file that keeps the console of a run whose guest failed."""
+    """Return the file for the console of a run whose guest failed."""
     return records / "consoles" / f"{plan.run_id}.log"
 
 
@@ -385,7 +408,7 @@ def _keep_console(directory: Path, target: Path) -> None:
 
 
 def _read_problems(directory: Path) -> str:
-    """Return the problems that a guest's nodes reported, each once; empty if there are none."""
+    """Return the problems that a guest's nodes reported, as one text; "" if there are none."""
     problems = GuestAnswer.read(directory / _ANSWER).problems
     messages = [
         f"{node}: {problem}"
@@ -396,19 +419,19 @@ def _read_problems(directory: Path) -> str:
 
 
 def _locate_user_module(name: str) -> Path:
-    """Return the directory in which a guest sees the module of a user's scheme."""
+    """Return the path in a guest of the directory with the module of a user's scheme."""
     return guest.LIBRARY.parent / "schemes" / name
 
 
 def make_guest_path(file: CommandFile) -> Path:
-    """Return the path of a command's file in a guest."""
-    return guest.INSIDE / "files" / file.sha256[:16] / file.name
+    """Return the path in a guest of a file that a user's command needs."""
+    return guest.MOUNT_POINT / "files" / file.sha256[:16] / file.name
 
 
 def unpack_agent(directory: Path) -> Path:
-    """Return a directory with the agent and its compiled sources.
+    """Unpack the agent into `directory`/agent, compile its sources, and return this path.
 
-    A guest cannot store what it compiles.
+    An earlier `directory`/agent is removed. Guests cannot store compiled files themselves.
     """
     target = directory / "agent"
     shutil.rmtree(target, ignore_errors=True)

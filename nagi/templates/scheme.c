@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0
-// A TCP congestion control of your own: Reno, but a loss multiplies the window by a parameter.
+// A TCP congestion control of your own: Reno with a parameter for the window after a loss.
 //
 // nagi compiles this file for the lab in use: an eBPF object for netns and real hosts, a kernel module for the
 // virtual lab. The kernel detects losses and retransmits segments; the functions below set the window, in
@@ -13,8 +13,8 @@
 #include "glue/loss_is_congestion.h"  // every loss counts as congestion
 #include "glue/reno_growth.h"         // slow start and congestion avoidance
 
-// Name, default, minimum, maximum, unit, meaning. An experiment sets it with `parameters: {scheme.c: {keep: 70}}`.
-NAGI_PARAMETER(keep, 50, 1, 100, "%", "share of the window that a loss leaves");
+// Name, default, minimum, maximum, unit, meaning. An experiment sets it by `parameters: {scheme.c: {keep: 70}}`.
+NAGI_PARAMETER(keep, 50, 1, 100, "%", "share of the window that remains after a loss");
 
 // The reaction to an ACK in recovery that shows another loss: NAGI_NEWRENO retransmits that segment at once.
 #define NAGI_RECOVERY_OF NAGI_NEWRENO

@@ -29,11 +29,11 @@ from nagi.terminal.console import error_console, out_console, write_json, write_
 
 
 def open_campaign(directory: Path, out: Path | None) -> tuple[CampaignDirectory, Campaign]:
-    """Open a campaign's directory; unpack a bundle first.
+    """Return the directory of a campaign, and its campaign.json. Unpack a bundle first.
 
     Args:
         directory: The directory of a campaign, or a bundle.
-        out: Where to unpack a bundle, or None for the default.
+        out: The directory to unpack a bundle to, or None for the default.
 
     Raises:
         InputError: There is no campaign, or `out` was given without a bundle.
@@ -44,20 +44,22 @@ def open_campaign(directory: Path, out: Path | None) -> tuple[CampaignDirectory,
     elif out is not None:
         raise refuse(
             "--out is the directory for unpacking a bundle, and this is not a bundle",
-            "leave --out out",
+            "remove --out",
             file=str(directory),
         )
     campaign_directory = CampaignDirectory(directory)
     if not campaign_directory.campaign_file.exists():
-        raise refuse("no campaign here", "give the --out of `nagi run`", file=str(directory))
+        raise refuse(
+            "this directory has no campaign", "give the --out of `nagi run`", file=str(directory)
+        )
     return campaign_directory, Campaign.read(campaign_directory.campaign_file)
 
 
 def find_campaign(directory: Path) -> CampaignDirectory:
-    """Return the directory of a campaign, which is only read.
+    """Return the directory of a campaign, without unpacking a bundle.
 
     Raises:
-        InputError: There is no campaign.
+        InputError: There is no campaign, or `directory` is a bundle.
     """
     if directory.is_file():
         raise refuse(
@@ -67,14 +69,16 @@ def find_campaign(directory: Path) -> CampaignDirectory:
         )
     campaign_directory = CampaignDirectory(directory)
     if not campaign_directory.campaign_file.exists():
-        raise refuse("no campaign here", "give the --out of `nagi run`", file=str(directory))
+        raise refuse(
+            "this directory has no campaign", "give the --out of `nagi run`", file=str(directory)
+        )
     return campaign_directory
 
 
 def import_report_in_background() -> None:
-    """Import the modules that write reports, while guests of the virtual lab run.
+    """Import the modules that write reports, in a thread that runs while guests run.
 
-    Runs in real time would be disturbed by this.
+    Callers do this in virtual time only, because runs in real time would be disturbed.
     """
 
     def import_report() -> None:
@@ -85,9 +89,9 @@ def import_report_in_background() -> None:
 
 
 def print_conclusion(directory: CampaignDirectory, campaign: Campaign, json_: bool) -> None:
-    """Write the report of a campaign, and print its results.
+    """Write the report of a campaign if it has a valid run, and print its results.
 
-    With `json_`, print what `nagi show --json` prints, and the path of the report.
+    `json_` prints the JSON object of `nagi show --json`, with the path of the report or null.
     """
     from nagi_reports import report
 
@@ -97,7 +101,7 @@ def print_conclusion(directory: CampaignDirectory, campaign: Campaign, json_: bo
     if results.valid:
         chapters = load_chapters()
         path = report.write_report(directory.out, campaign, table, chapters=chapters)
-        if (directory.out / "report.html").exists():  # keep it up to date, too
+        if (directory.out / "report.html").exists():  # an HTML report must not become outdated
             report.write_report(directory.out, campaign, table, "html", chapters=chapters)
     if json_:
         status = CampaignStatus.read(directory, campaign)
@@ -124,7 +128,10 @@ def print_conclusion(directory: CampaignDirectory, campaign: Campaign, json_: bo
 
 
 def give_to_user(out: Path) -> None:
-    """Give results to the user who called sudo."""
+    """Make the user who called sudo the owner of a directory and all files in it.
+
+    Without sudo, do nothing.
+    """
     try:
         owner = int(os.environ["SUDO_UID"]), int(os.environ["SUDO_GID"])
     except (KeyError, ValueError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The option --dask: opens a cluster, and refuses options that do not go with it."""
+"""The option --dask: opens a cluster, and refuses options that contradict --dask."""
 
 from __future__ import annotations
 
@@ -19,36 +19,41 @@ if TYPE_CHECKING:
 
 
 def require_virtual(lab: str | None, inventory: Path | None, jobs: int | None) -> None:
-    """Require that a campaign on a cluster is in the virtual lab, and that guests can run.
+    """Require that options choose the virtual lab, and that this machine has a guest kernel.
+
+    Args:
+        lab: The option --lab.
+        inventory: The option -i.
+        jobs: The option --jobs.
 
     Raises:
-        InputError: Another option contradicts --dask, or this machine has no kernel for guests.
+        InputError: Another option contradicts --dask, or this machine has no guest kernel.
     """
     if lab not in (None, VIRTUAL):
         raise refuse(
-            f"--dask is for runs in the virtual lab, and --lab {lab} is another",
-            "leave out one of the two",
+            f"--dask is for runs in the virtual lab, and --lab {lab} chooses another lab",
+            "remove one of the two options",
         )
     if inventory is not None:
         raise refuse(
             "--dask is for runs in the virtual lab, and -i names hosts of the physical lab",
-            "leave out one of the two",
+            "remove one of the two options",
         )
     if jobs is not None:
         raise refuse(
             "--jobs is for runs on this machine; a cluster executes one run per worker thread",
-            "leave it out, and start as many workers as you want",
+            "remove --jobs, and start as many workers as you want",
         )
     guest_kernel.require_installed()
 
 
 def open_cluster(address: str, interrupted: Callable[[], bool], cleanup: ExitStack) -> Cluster:
-    """Open the cluster at an address.
+    """Connect to the cluster at an address.
 
     Args:
-        address: Address of the scheduler, or the file that has it.
-        interrupted: Return whether the user has interrupted the command.
-        cleanup: Closes the cluster.
+        address: The address of the scheduler, or a file with this address.
+        interrupted: A function that returns whether the user has interrupted the command.
+        cleanup: A stack that disconnects from the cluster when it is closed.
 
     Raises:
         InputError: Dask is not installed, or the cluster cannot be reached.

@@ -19,18 +19,18 @@ import typer
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-_WIDTH = 80  # of terminals whose width is not known
+_DEFAULT_WIDTH = 80  # of terminals whose width is not known
 
 
 class PlainConsole(Console):
     """A console without markup, which prints no control characters.
 
-    Texts may come from captures, results and traces of strangers.
+    Texts may come from captures, results and traces of other people, which are not trusted.
     """
 
     def __init__(self, **settings: Any) -> None:
         if os.environ.get("COLUMNS") == "0":  # some programs that are no terminals set this
-            settings.setdefault("width", _WIDTH)
+            settings.setdefault("width", _DEFAULT_WIDTH)
         super().__init__(highlight=False, emoji=False, markup=False, **settings)
 
     def render(
@@ -47,7 +47,7 @@ class PlainConsole(Console):
 def replace_control_characters(text: str) -> str:
     """Replace control characters, and all other characters without a glyph, by U+FFFD.
 
-    This includes characters that turn the direction of writing. Spaces and line ends stay.
+    Characters that change the direction of writing are replaced, too. Spaces and line ends stay.
     """
     if text.isprintable():
         return text
@@ -74,7 +74,7 @@ Json = Annotated[
 
 
 def get_text_console(json_: bool) -> Console:
-    """Return the console for text: standard error with `--json`, else standard output."""
+    """Return the console for text: standard error with `--json`, standard output without."""
     return error_console if json_ else out_console
 
 
@@ -89,5 +89,5 @@ def complain(text: str) -> None:
 
 
 def write_json(data: dict[str, Any]) -> None:
-    """Print the object of a command with `--json`."""
+    """Print the JSON object of a command that was called with `--json`, with `schema_version`."""
     typer.echo(json.dumps({"schema_version": JSON_SCHEMA_VERSION, **data}, indent=1))

@@ -19,13 +19,13 @@ def open_host_pool(
     interrupted: Callable[[], bool] = lambda: False,
     schemes: dict[str, Scheme] | None = None,
 ) -> HostPool:
-    """Open the hosts of an inventory.
+    """Open a pool of the hosts of an inventory. No host is contacted yet.
 
     Args:
-        inventory: The file.
+        inventory: The file of the inventory.
         directory: A directory for this command's files.
-        token: The token that reserves hosts.
-        interrupted: Return whether the user has interrupted the command.
+        token: The text that identifies this command's reservation of hosts.
+        interrupted: A function that returns whether the user has interrupted the command.
         schemes: Schemes of the user that agents need, in addition to nagi's.
 
     Raises:

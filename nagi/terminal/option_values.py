@@ -17,10 +17,10 @@ from nagi.terminal.options import LABS
 
 
 def choose_variant(quick: bool, variant: str | None) -> str | None:
-    """Return the variant that options name, or None.
+    """Return the variant that --quick or --variant names; None without both options.
 
     Raises:
-        InputError: Options contradict each other.
+        InputError: The options contradict each other.
     """
     if quick and variant not in (None, "quick"):
         raise refuse("--quick and --variant contradict each other", "give one of them")
@@ -28,7 +28,7 @@ def choose_variant(quick: bool, variant: str | None) -> str | None:
 
 
 def choose_switch(name: str, points: list[Point]) -> SwitchTarget | None:
-    """Return the target of switches, or None if no point has switches.
+    """Check the value `name` of --switch, and return it; None if no point has switches.
 
     Raises:
         InputError: There is no target `name`.
@@ -42,10 +42,13 @@ def choose_switch(name: str, points: list[Point]) -> SwitchTarget | None:
 
 
 def parse_axis_values(only: list[str] | None) -> dict[str, list[str]]:
-    """Parse --only: return the chosen values of each axis.
+    """Parse the values AXIS=VALUE of --only.
+
+    Returns:
+        Axis -> chosen values; empty without --only.
 
     Raises:
-        InputError: A text is not AXIS=VALUE.
+        InputError: A value is not AXIS=VALUE.
     """
     values: dict[str, list[str]] = {}
     for text in only or []:
@@ -57,18 +60,20 @@ def parse_axis_values(only: list[str] | None) -> dict[str, list[str]]:
 
 
 def choose_lab_name(lab: str | None, inventory: Path | None) -> str:
-    """Return the lab that options name: by default physical with an inventory, else virtual.
+    """Return the lab that --lab and -i choose.
+
+    Without --lab, this is the physical lab if there is an inventory, and the virtual lab if not.
 
     Raises:
-        InputError: There is no such lab, or it does not go with the inventory.
+        InputError: There is no such lab, or --lab and -i contradict each other.
     """
     name = lab or (PHYSICAL if inventory else VIRTUAL)
     if name not in LABS:
         raise refuse(f"--lab {name}: there is no such lab", f"one of: {', '.join(LABS)}")
     if name == PHYSICAL and inventory is None:
         raise refuse(
-            "--lab physical needs an inventory", f"give it with -i, as {cells.EXAMPLE} has it"
+            "--lab physical needs an inventory", f"give one with -i, such as {cells.EXAMPLE}"
         )
     if name != PHYSICAL and inventory is not None:
-        raise refuse(f"the {name} lab has no inventory", "leave -i out, or --lab")
+        raise refuse(f"the {name} lab has no inventory", "remove -i or --lab")
     return name

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Options that several commands share, with their completion.
 
-Contracts and experiment files take long to import. Only a completion that reads them imports them.
+nagi_contracts and nagi.spec take long to import, so only completions that need them import them.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def _complete_variant(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def _complete_only(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Complete AXIS= first, then the values of that axis."""
+    """Complete AXIS= without "=" in `incomplete`, or AXIS=VALUE with it."""
     axes = _read_mapping(ctx, "matrix")
     axis, separator, _ = incomplete.partition("=")
     if not separator:
@@ -76,14 +76,26 @@ def _complete_only(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def get_first_argument(ctx: typer.Context, name: str) -> Path | None:
-    """Return the file or directory `name` on a command line that is being completed, or None."""
+    """Return the path in the first argument of a command line that is being completed.
+
+    Args:
+        ctx: The command line.
+        name: The parameter of the command that has this argument.
+
+    Returns:
+        The path, or None if the command line has no argument yet.
+    """
     arguments = [word for word in ctx.args if not word.startswith("-")]
     argument = ctx.params.get(name) or (arguments[0] if arguments else None)
     return Path(argument).expanduser() if argument else None
 
 
 def _read_mapping(ctx: typer.Context, key: str) -> dict[str, Any]:
-    """Return a mapping of the experiment file on the command line; empty without one."""
+    """Return the mapping under `key` in the experiment file that the command line names.
+
+    Returns:
+        The mapping; empty if there is no file, the file is wrong, or `key` has no mapping.
+    """
     from nagi.spec.yaml_source import read_yaml
 
     spec = get_first_argument(ctx, "spec")

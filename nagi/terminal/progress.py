@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shows the progress of a campaign, and detects interrupts.
 
-A terminal shows a bar with the time left. Elsewhere, lines are printed.
+On a terminal, progress is a bar with the time left. In other outputs, it is lines of text.
 """
 
 from __future__ import annotations
@@ -27,67 +27,74 @@ from rich.progress import Progress as Bar
 from nagi.campaign.estimate import estimate_seconds
 from nagi.terminal.console import write_line
 
-_LINE_EVERY_S = 15.0  # longest time without a line where there is no terminal
+_LINE_EVERY_S = 15.0  # longest time without a line if the output is no terminal
 _TICK_S = 0.5
-_SHIPPING_S = 2.0
-# In virtual time, the estimate has the weight of one completed run, up to this duration.
-_BELIEVED_S = 20.0
+_SHIPPING_S = 2.0  # time to send a batch to agents
+# In virtual time, the initial estimate counts as one completed run of at most this duration.
+_PRIOR_S = 20.0
 _LATE = "longer than estimated"
 
 
 @dataclass
 class _Batch:
-    """Runs in real time that agents are executing. Their results arrive when all have ended.
+    """Runs in real time that agents are executing. Results arrive when all runs have ended.
 
     Attributes:
-        plans: The runs.
-        began: When the batch began.
-        ends: When each run will end, in seconds after `began`, in order.
-        lasts_s: Estimated duration of the batch.
-        collected: Runs whose verdict is known.
+        run_ids: The runs.
+        began_s: The time at which the batch began, by the clock of the display.
+        ends_s: The estimated ends of the runs, in seconds after `began_s`, in ascending order.
+        estimated_s: The estimated duration of the batch.
+        collected: The number of runs whose verdict is known.
     """
 
-    plans: set[str]
-    began: float
-    ends: list[float]
-    lasts_s: float
-    collected: int = 0  # runs whose verdict is known
+    run_ids: set[str]
+    began_s: float
+    ends_s: list[float]
+    estimated_s: float
+    collected: int = 0
 
 
 class _Pace:
-    """The speed of runs in virtual time, compared with their estimate, with `jobs` side by side."""
+    """Measured and estimated durations of runs in virtual time, of which `jobs` run side by side.
 
-    def __init__(self, jobs: int, now: float) -> None:
+    Times are by the clock of the display, in seconds.
+
+    Attributes:
+        took_s: The sum of the durations of the runs that have ended.
+        estimated_s: The sum of the estimated durations of these runs.
+    """
+
+    def __init__(self, jobs: int, now_s: float) -> None:
         self._jobs = jobs
-        # Each run begins when another ends; the first ones begin now.
-        self._starts = [now] * jobs
+        # Each run begins when another ends; the first runs begin now.
+        self._starts_s = [now_s] * jobs
         self.took_s = self.estimated_s = 0.0
 
-    def add_run(self, estimated_s: float, now: float) -> None:
-        """Add a run that has ended."""
-        self.took_s += now - self._starts[-self._jobs]
+    def add_run(self, estimated_s: float, now_s: float) -> None:
+        """Add a run that has just ended, and whose duration was estimated as `estimated_s`."""
+        self.took_s += now_s - self._starts_s[-self._jobs]
         self.estimated_s += estimated_s
-        self._starts.append(now)
+        self._starts_s.append(now_s)
 
-    def estimate_seconds_left(self, estimated_s: list[float], now: float) -> float:
-        """Return the seconds until runs have ended, of which the first ones are already running.
+    def estimate_seconds_left(self, estimated_s: list[float], now_s: float) -> float:
+        """Return the seconds until all unfinished runs will have ended.
 
         Args:
-            estimated_s: Estimated duration of each run.
-            now: The clock.
+            estimated_s: The estimated duration of each unfinished run, in the order of their start.
+            now_s: The current time.
         """
-        running_since = self._starts[-min(self._jobs, len(estimated_s)) :]
-        believed_s = min(_BELIEVED_S, estimated_s[0])
-        took_s, estimate_s = believed_s + self.took_s, believed_s + self.estimated_s
-        # The pace if the run that began first ended now.
-        pace_of_oldest = (took_s + now - running_since[0]) / (estimate_s + estimated_s[0])
+        running_since_s = self._starts_s[-min(self._jobs, len(estimated_s)) :]
+        prior_s = min(_PRIOR_S, estimated_s[0])
+        took_s, estimate_s = prior_s + self.took_s, prior_s + self.estimated_s
+        # The pace if the oldest running run ended now.
+        pace_of_oldest = (took_s + now_s - running_since_s[0]) / (estimate_s + estimated_s[0])
         pace = max(took_s / estimate_s, pace_of_oldest)
-        elapsed_s = sum(now - start for start in running_since)
-        return max(0.0, sum(estimated_s) * pace - elapsed_s) / len(running_since)
+        elapsed_s = sum(now_s - start_s for start_s in running_since_s)
+        return max(0.0, sum(estimated_s) * pace - elapsed_s) / len(running_since_s)
 
 
 class Progress:
-    """A display of a campaign's progress; an Observer of the campaign."""
+    """A display of a campaign's progress. It implements `Observer`, whose events it shows."""
 
     def __init__(
         self,
@@ -102,18 +109,18 @@ class Progress:
         describe_place: Callable[[], str] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Make a display, which starts on entry.
+        """Make a display. Its `with` statement starts the display.
 
         Args:
-            console: Where to show progress.
-            total: Number of runs.
+            console: The console on which progress is shown.
+            total: The number of runs.
             at_least: Whether runs may be added to `total`.
-            tries: How often a run is tried at most.
-            tried: How often each run was tried before.
+            tries: The maximum number of tries of a run.
+            tried: Run id -> number of earlier tries; runs without tries may be missing.
             jobs: How many runs are executed side by side.
-            estimate: Return the estimated duration of a run, in seconds.
-            describe_place: Return where runs are executed now.
-            clock: Return the wall clock, in seconds.
+            estimate: A function that returns the estimated duration of a run, in seconds.
+            describe_place: A function that describes the workers of a cluster; None without one.
+            clock: A function that returns a clock's time, in seconds.
         """
         self._console = console
         self._at_least = "at least " if at_least else ""
@@ -122,14 +129,14 @@ class Progress:
         self._tried = Counter(tried)
         self._jobs = jobs
         self._estimate = estimate
-        self._estimates: dict[str, float] = {}  # by run
+        self._estimates: dict[str, float] = {}  # run id -> estimated duration, in seconds
         self._describe_place = describe_place
         self._clock = clock
         self._activity = "starting"
         self._done = 0
         self._done_ids: set[str] = set()
-        self._pending: dict[str, RunPlan] = {}  # of this round
-        self._retried: set[str] = set()  # runs that were tried before this round
+        self._pending: dict[str, RunPlan] = {}  # runs of this round that have not ended
+        self._retried: set[str] = set()  # runs of this round that were tried before
         self._batch: _Batch | None = None
         self._virtual_pace: _Pace | None = None
         self._estimated_s = self._measured_s = 0.0  # sums over the batches that have ended
@@ -166,24 +173,24 @@ class Progress:
         self.stop()
 
     def stop(self) -> None:
-        """Remove the bar, and stop to update it."""
+        """Stop the updates, and remove the bar."""
         self._stopped.set()
         self._ticker.join()
         self._bar.stop()
 
     def step(self, activity: str) -> None:
-        """Count one more run as done, and show what is being done."""
+        """Count one more run as done, and show `activity`, such as "analysing"."""
         with self._lock:
             self._done += 1
             self._activity = activity
 
     def print_note(self, line: str) -> None:
-        """Print a line about something other than a run."""
+        """Print a line that is not about a run, such as the loss of a worker."""
         with self._lock:
             self._print(line)
 
     def done_before(self, plans: list[RunPlan]) -> None:
-        """Count runs that need not be executed."""
+        """Count runs that were done before this campaign and are not executed again."""
         with self._lock:
             self._count_as_done(plans)
 
@@ -192,22 +199,22 @@ class Progress:
         with self._lock:
             self._total += len(plans)
             more = f"{len(plans)} more {'run' if len(plans) == 1 else 'runs'}"
-            self._print(f"{more}, because intervals are wider than requested")
+            self._print(f"{more}, because confidence intervals are wider than requested")
 
     def round_starting(self, plans: list[RunPlan]) -> None:
         """Start a round of runs, some of which may have been tried before."""
         with self._lock:
             self._end_batch()
             self._pending = {plan.run_id: plan for plan in plans}
-            again = [plan for plan in plans if self._tried[plan.run_id]]
-            self._retried = {plan.run_id for plan in again}
-            self._count_as_done(again)
-            if again:
+            retried = [plan for plan in plans if self._tried[plan.run_id]]
+            self._retried = {plan.run_id for plan in retried}
+            self._count_as_done(retried)
+            if retried:
                 self._activity = self._describe_retries()
                 self._print(f"{self._describe_tried()}; {self._activity}{self._format_time_left()}")
 
     def lab_starting(self, lab: str, cells: int) -> None:
-        """Show that a lab is being set up."""
+        """Show that a lab with `cells` cells is being set up."""
         if self._describe_place is not None:  # workers need no lab
             return
         parallelism = f"{cells} runs side by side" if cells > 1 else "one run at a time"
@@ -226,23 +233,28 @@ class Progress:
     def batch_starting(self, plans: dict[str, list[RunPlan]], lead_s: float | None) -> None:
         """Start a batch of runs.
 
-        In real time, the plans determine when each run ends; the first ones begin after `lead_s`.
-        In virtual time, `lead_s` is None, and the ends are estimated.
+        Args:
+            plans: Cell -> runs that it executes one after another.
+            lead_s: In real time, the seconds until the first runs begin; None in virtual time. In
+                real time, the end of a run is known from its plan.
         """
-        names = {plan.run_id for runs in plans.values() for plan in runs}
+        run_ids = {plan.run_id for runs in plans.values() for plan in runs}
         with self._lock:
             self._end_batch()
-            self._activity = self._describe_retries() if names <= self._retried else "running"
+            self._activity = self._describe_retries() if run_ids <= self._retried else "running"
             if lead_s is None:
                 self._virtual_pace = self._virtual_pace or _Pace(self._jobs, self._clock())
                 return
             ends_of_cells = [
                 list(accumulate(map(self._estimate_run, runs))) for runs in plans.values()
             ]
-            ends = sorted(end_s for cell in ends_of_cells for end_s in cell)
-            begin = lead_s + _SHIPPING_S
+            ends_s = sorted(end_s for cell in ends_of_cells for end_s in cell)
+            begin_s = lead_s + _SHIPPING_S
             self._batch = _Batch(
-                names, self._clock(), [begin + end_s for end_s in ends], lasts_s=ends[-1]
+                run_ids,
+                self._clock(),
+                [begin_s + end_s for end_s in ends_s],
+                estimated_s=ends_s[-1],
             )
 
     def run_over(self, plan: RunPlan, verdict: Verdict) -> None:
@@ -258,10 +270,10 @@ class Progress:
             point = ", ".join(plan.point.values())
             repeat = f", repeat {plan.repeat + 1}" if plan.repeat else ""
             attempt = self._tried[plan.run_id]
-            again = f", attempt {attempt} of {self._tries}" if attempt > 1 else ""
+            attempt_text = f", attempt {attempt} of {self._tries}" if attempt > 1 else ""
             reasons = f": {'; '.join(verdict.reasons)}" if verdict.reasons else ""
             self._print(
-                f"[{self._done}/{self._at_least}{self._total}] {point}{repeat}{again}: "
+                f"[{self._done}/{self._at_least}{self._total}] {point}{repeat}{attempt_text}: "
                 f"{verdict.status}{reasons}"
             )
             for sentence in noise.describe_explanations(verdict):
@@ -270,14 +282,14 @@ class Progress:
     def tick(self) -> None:
         """Update the bar, or print a line if none was printed for some time."""
         with self._lock:
-            again = bool(self._retried) and self._retried.issuperset(self._pending)
-            total = len(self._retried) if again else self._total
-            done = total - len(self._pending) if again else self._done
+            only_retries = bool(self._retried) and self._retried.issuperset(self._pending)
+            total = len(self._retried) if only_retries else self._total
+            done = total - len(self._pending) if only_retries else self._done
             uncollected = 0  # runs that must have ended, though their verdict is not known
             if self._batch is not None:
-                elapsed = self._clock() - self._batch.began
-                over = sum(end <= elapsed for end in self._batch.ends)
-                uncollected = max(0, over - self._batch.collected)
+                elapsed_s = self._clock() - self._batch.began_s
+                ended = sum(end_s <= elapsed_s for end_s in self._batch.ends_s)
+                uncollected = max(0, ended - self._batch.collected)
                 done = min(done + uncollected, total)
             left = self._describe_time_left()
             activity = (
@@ -290,12 +302,13 @@ class Progress:
                 description=activity,
                 total=total,
                 completed=done,
-                count=f"{done}/{self._at_least if not again else ''}{total}",
+                count=f"{done}/{self._at_least if not only_retries else ''}{total}",
                 left=left,
             )
             is_line_due = self._clock() - self._printed_at >= _LINE_EVERY_S
             if is_line_due and not self._console.is_terminal:
-                count = f"{done} of {'' if again else self._at_least}{format_count(total, 'run')}"
+                at_least = "" if only_retries else self._at_least
+                count = f"{done} of {at_least}{format_count(total, 'run')}"
                 about = "about " if uncollected else ""
                 self._print(f"{activity}: {about}{count} done{self._format_time_left()}")
 
@@ -308,14 +321,14 @@ class Progress:
         self._done = len(self._done_ids)
 
     def _describe_tried(self) -> str:
-        first = len(self._pending) - len(self._retried)
-        if first:
-            return f"{self._done} of {self._at_least}{self._total} runs tried, {first} not yet"
+        untried = len(self._pending) - len(self._retried)
+        if untried:
+            return f"{self._done} of {self._at_least}{self._total} runs tried, {untried} not yet"
         return f"{self._done} of {self._at_least}{self._total} runs tried"
 
     def _describe_retries(self) -> str:
-        waiting = [run_id for run_id in self._retried if run_id in self._pending]
-        attempt = 1 + max((self._tried[run_id] for run_id in waiting), default=1)
+        pending_retries = [run_id for run_id in self._retried if run_id in self._pending]
+        attempt = 1 + max((self._tried[run_id] for run_id in pending_retries), default=1)
         runs = format_count(len(self._retried), "run")
         return f"trying {runs} again (attempt {attempt} of {self._tries})"
 
@@ -347,9 +360,9 @@ class Progress:
         if self._virtual_pace is not None:
             estimated = [self._estimate_run(plan) for plan in self._pending.values()]
             return self._virtual_pace.estimate_seconds_left(estimated, self._clock())
-        running_ids = self._batch.plans if self._batch is not None else set()
+        running_ids = self._batch.run_ids if self._batch is not None else set()
         waiting_s = sum(
-            # A further try runs alone.
+            # Further tries of a run do not run side by side with other runs.
             self._estimate_run(plan) / (1 if run_id in self._retried else self._jobs)
             for run_id, plan in self._pending.items()
             if run_id not in running_ids
@@ -357,17 +370,17 @@ class Progress:
         pace = self._measured_s / self._estimated_s if self._estimated_s else 1.0
         batch_s = 0.0
         if self._batch is not None:
-            batch_s = max(0.0, self._batch.ends[-1] - (self._clock() - self._batch.began))
+            batch_s = max(0.0, self._batch.ends_s[-1] - (self._clock() - self._batch.began_s))
         return batch_s + waiting_s * pace
 
     def _end_batch(self) -> None:
-        """End the batch.
+        """End the batch, if there is one.
 
         Work between batches, such as computing metrics, counts as part of the earlier batch.
         """
         if self._batch is not None:
-            self._measured_s += self._clock() - self._batch.began
-            self._estimated_s += self._batch.lasts_s
+            self._measured_s += self._clock() - self._batch.began_s
+            self._estimated_s += self._batch.estimated_s
             self._batch = None
 
     def _print(self, line: str) -> None:
@@ -376,22 +389,22 @@ class Progress:
 
 
 class InterruptFlag:
-    """A flag that is true once the user has asked to stop.
+    """A function that returns whether the user has asked to stop.
 
-    Signals are SIGINT, SIGTERM, and SIGHUP from a closed terminal. nohup(1) ignores SIGHUP, and so
-    does the flag then. The third signal ends the process at once.
+    The user asks by SIGINT, SIGTERM, or SIGHUP (a closed terminal). If nohup(1) ignores SIGHUP,
+    this class ignores SIGHUP, too. The third signal ends the process at once, with status 130.
     """
 
     def __init__(self) -> None:
-        self._times = 0
+        self._signals = 0
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
                 signal.signal(number, self._count_signal)
 
     def _count_signal(self, number: int, frame: Any) -> None:
-        self._times += 1
-        if self._times > 2:
+        self._signals += 1
+        if self._signals > 2:
             os._exit(130)
 
     def __call__(self) -> bool:
-        return self._times > 0
+        return self._signals > 0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `nagi run` and `nagi plan` share: the choice of the lab and of the runs."""
+"""Chooses the lab and the runs for `nagi run` and `nagi plan`."""
 
 from __future__ import annotations
 
@@ -38,11 +38,18 @@ from nagi.terminal.site import Site, make_netns_site, make_physical_site, make_v
 
 @dataclass(frozen=True)
 class RequestedExperiment:
-    """An experiment with the variant, values and switches that options of the command choose."""
+    """An experiment with the variant, values and switches that options of the command choose.
+
+    Attributes:
+        points: All points of the variant.
+        variant: The name of the variant, or None.
+        values: Axis -> the values that --only chooses; axes without --only are missing.
+        switch: The value of --switch.
+    """
 
     points: list[Point]
     variant: str | None
-    values: dict[str, list[str]]  # axis -> the only values
+    values: dict[str, list[str]]
     switch: str
 
     @classmethod
@@ -70,10 +77,10 @@ class RequestedExperiment:
         return Path("results") / (f"{name}-{self.variant}" if self.variant else name)
 
     def select(self, site: Site) -> Selection:
-        """Select the runs that the site can execute.
+        """Plan the chosen runs, and find out which of them the site can execute.
 
         Raises:
-            InputError: The experiment cannot be planned for the site.
+            InputError: The experiment cannot be planned, or is not for the lab of the site.
         """
         target = choose_switch(self.switch, self.points)
         selection = select_runs(
@@ -81,9 +88,9 @@ class RequestedExperiment:
             self.variant,
             self.values,
             identify_build(site.name, find_backends(self.points), target or "nagi"),
-            site.available,
+            site.check_scheme,
             target or "nagi",
-            site.availability,
+            site.check_needs,
         )
         require_lab(selection.plans, site.name)
         return selection
@@ -91,9 +98,12 @@ class RequestedExperiment:
 
 @dataclass(frozen=True)
 class LabChoice:
-    """A lab, and the reason why it is not the virtual lab.
+    """The lab to use.
 
-    The virtual lab is the default. The reason is empty if the default or the user's choice is used.
+    Attributes:
+        name: The name of the lab.
+        why_not_virtual: The reason why the netns lab is used in place of the virtual lab, which is
+            the default. Empty if the default or the user's choice is used.
     """
 
     name: str
@@ -105,18 +115,18 @@ def choose_lab(
     inventory: Path | None,
     *,
     has_root: bool,
-    require_able: Callable[[], None] = require_guest_support,
+    require_guests: Callable[[], None] = require_guest_support,
 ) -> LabChoice:
     """Return the lab to use.
 
-    Without options, this is the virtual lab; if that cannot be used here, it is the netns lab for
-    root.
+    Without options, this is the virtual lab. If this machine cannot run guests, it is the netns
+    lab, which needs root.
 
     Args:
         lab: The option --lab.
         inventory: The option -i.
         has_root: Whether the netns lab may be used.
-        require_able: Raises InputError if the virtual lab cannot be used.
+        require_guests: A function that raises InputError if this machine cannot run guests.
 
     Raises:
         InputError: Options contradict each other, or no lab can be used.
@@ -125,7 +135,7 @@ def choose_lab(
     if lab is not None or name != VIRTUAL:
         return LabChoice(name)
     try:
-        require_able()
+        require_guests()
     except InputError as error:
         (problem,) = error.problems
         if not has_root:
@@ -142,7 +152,7 @@ def is_root() -> bool:
 
 
 def report_lab_choice(choice: LabChoice) -> None:
-    """Print the reason if the netns lab is used because the virtual lab cannot be used."""
+    """Print why the netns lab is used in place of the virtual lab, if this is so."""
     if choice.why_not_virtual:
         complain(
             "the netns lab is used, because the virtual lab cannot be used: "
@@ -151,7 +161,7 @@ def report_lab_choice(choice: LabChoice) -> None:
 
 
 def require_same_lab(directory: CampaignDirectory, choice: LabChoice) -> None:
-    """Require that the directory has no runs of another lab, because a campaign has one lab.
+    """Require that the directory has no runs of another lab. All runs of a campaign have one lab.
 
     Raises:
         InputError: The directory has runs of another lab.
@@ -161,8 +171,8 @@ def require_same_lab(directory: CampaignDirectory, choice: LabChoice) -> None:
         return
     option = "-i INVENTORY" if earlier_lab == PHYSICAL else f"--lab {earlier_lab}"
     raise refuse(
-        f"the runs in this directory are of the {earlier_lab} lab, and this would be the "
-        f"{choice.name} lab",
+        f"the runs in this directory are of the {earlier_lab} lab, and the new runs would be of "
+        f"the {choice.name} lab",
         f"continue with {option}, or give another directory with --out",
         file=str(directory.out),
     )
@@ -171,10 +181,10 @@ def require_same_lab(directory: CampaignDirectory, choice: LabChoice) -> None:
 def require_same_experiment(directory: CampaignDirectory, request: RequestedExperiment) -> None:
     """Require that the directory has no runs of another experiment or variant.
 
-    The new campaign would replace campaign.json and the results.
+    The new campaign would replace campaign.json and the results of the earlier campaign.
 
     Raises:
-        InputError: The directory has such runs.
+        InputError: The directory has runs of another experiment or variant.
     """
     campaign = _read_campaign_json(directory)
     experiment, variant = campaign.get("experiment"), campaign.get("variant")
@@ -184,9 +194,9 @@ def require_same_experiment(directory: CampaignDirectory, request: RequestedExpe
     if not any(directory.runs.glob("*/verdict.json")):
         return
     raise refuse(
-        f"the runs in this directory are of {_describe_experiment(experiment, variant)}, and this "
-        f"would be {_describe_experiment(*requested)}",
-        "give another directory with --out, or remove this one if you no longer need it",
+        f"the runs in this directory are of {_describe_experiment(experiment, variant)}, and the "
+        f"new runs would be of {_describe_experiment(*requested)}",
+        "give another directory with --out, or remove this directory if you no longer need it",
         file=str(directory.out),
     )
 
@@ -197,7 +207,7 @@ def _describe_experiment(experiment: object, variant: object) -> str:
 
 
 def _read_campaign_json(directory: CampaignDirectory) -> dict[str, Any]:
-    """Return the contents of campaign.json, perhaps of another version; empty if it is damaged."""
+    """Return the contents of campaign.json, of any schema version; {} if missing or damaged."""
     try:
         campaign = json.loads(directory.campaign_file.read_text())
     except (OSError, ValueError, RecursionError):
@@ -213,15 +223,15 @@ def open_site(
     interrupted: Callable[[], bool],
     cleanup: ExitStack,
 ) -> Site:
-    """Make the site of a lab, and inspect the hosts of an inventory.
+    """Make the site of a lab. For the physical lab, also inspect the hosts of the inventory.
 
     Args:
         lab: The name of the lab.
         inventory: The option -i.
         points: The points of the experiment.
         out: The directory of the campaign.
-        interrupted: Return whether the user has interrupted the command.
-        cleanup: Releases hosts.
+        interrupted: A function that returns whether the user has interrupted the command.
+        cleanup: A stack that releases the hosts when it is closed.
 
     Raises:
         InputError: The inventory or its hosts cannot be used.
@@ -238,9 +248,9 @@ def open_site(
 
 
 def list_problems(selection: Selection) -> list[Problem]:
-    """Return the schemes and links that the lab cannot have.
+    """Return one problem per scheme, and one per kind of link, that the lab cannot execute.
 
-    Each problem is at the line of the experiment file that asks for it.
+    A problem has the line of the experiment file that requires the scheme or the link.
     """
     document = selection.points[0].document
     problems = [
@@ -255,15 +265,15 @@ def list_problems(selection: Selection) -> list[Problem]:
 
 
 def list_lacking_links(selection: Selection) -> list[tuple[list[str], Problem]]:
-    """Return links whose backend lacks something in the lab, and a problem for them.
+    """Return, for each backend that lacks something in the lab, its links and the problem.
 
-    Links are written as in `Selection.list_missing`.
+    A link is written as `link NAME`, as in `Selection.list_missing`.
     """
     problems = []
     for name, needs in selection.lacking_needs.items():
         availability, users = selection.lacking[name], needs.list_users(selection.plans)
-        first = next(plan for plan in selection.plans if needs.list_users([plan]))
-        point = next(point for point in selection.points if point.values == first.point)
+        first_plan = next(plan for plan in selection.plans if needs.list_users([plan]))
+        point = next(point for point in selection.points if point.values == first_plan.point)
         message = f"{needs.describe(users)}: {availability.reason}"
         problem = point.document.problem(
             ("links", users[0], "emulator"), message, availability.cure

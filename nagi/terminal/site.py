@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sites: where a campaign runs, what is available there, and the labs that can be made there."""
+"""Sites: the machines of a campaign, with the schemes, programs and labs that they offer."""
 
 from __future__ import annotations
 
@@ -40,38 +40,45 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Site:
-    """A place for runs.
+    """The machines that execute a campaign, and their lab.
 
     Attributes:
         name: The name of the lab.
-        jobs: Return how many runs to execute side by side, unless the user names a number.
-        available: Return whether a scheme is available.
-        require_fit: Raise InputError if the site cannot execute the plans.
-        labs: Open the labs for a campaign.
-        availability: Return whether there is what a backend needs.
+        jobs: A function that returns how many of the given runs to execute side by side, unless
+            the user gives a number.
+        check_scheme: A function that returns whether a scheme is available.
+        require_fit: A function that raises InputError if the site cannot execute the plans.
+        labs: A function that returns a context manager, which opens the labs for a campaign.
+        check_needs: A function that returns whether the site has what a backend needs.
     """
 
     name: str
     jobs: Callable[[list[RunPlan]], int]
-    available: Callable[[Scheme], Availability]
+    check_scheme: Callable[[Scheme], Availability]
     require_fit: Callable[[list[RunPlan]], None]
     labs: Callable[[CampaignDirectory, Selection], AbstractContextManager[Labs]]
-    availability: Callable[[Needs], Availability] = check_here
+    check_needs: Callable[[Needs], Availability] = check_here
 
 
 def make_netns_site(interrupted: Callable[[], bool]) -> Site:
-    """Make the site of this machine, in real time."""
+    """Make the site of the netns lab: this machine, in real time.
+
+    `interrupted` is a function that returns whether the user has interrupted the command.
+    """
     return Site(
         NetnsLabs.name,
         choose_jobs,
         schemes.check_availability,
-        lambda plans: None,  # the lab makes hosts that fit the plans
+        lambda plans: None,  # the lab makes a namespace for each node of the plans
         lambda directory, _: nullcontext(NetnsLabs(directory.lab, directory.records, interrupted)),
     )
 
 
 def make_virtual_site(interrupted: Callable[[], bool]) -> Site:
-    """Make the site of guests on this machine, in virtual time."""
+    """Make the site of the virtual lab: guests on this machine, in virtual time.
+
+    `interrupted` is a function that returns whether the user has interrupted the command.
+    """
     return Site(
         VirtualLabs.name,
         virtual.count_jobs,
@@ -84,18 +91,26 @@ def make_virtual_site(interrupted: Callable[[], bool]) -> Site:
 
 
 def make_cluster_site(cluster: Cluster, points: list[Point], switch: SwitchTarget | None) -> Site:
-    """Make the site of a cluster's workers, with the guests that this machine has."""
+    """Make the site of the virtual lab on a cluster.
+
+    Its workers fetch the files of guests, such as the kernel, from this machine.
+
+    Args:
+        cluster: The cluster.
+        points: The points of the experiment.
+        switch: The target of switches, or None without switches.
+    """
     from nagi.cluster.installation import Requirements
     from nagi.cluster.lab import ClusterLabs, collect_guest_files
 
     def require_fit(plans: list[RunPlan]) -> None:
         require_same_machine(plans)
-        use = Requirements(
+        requirements = Requirements(
             guests=True,
             backends=tuple(find_backends(points)),
             switch=switch or "nagi",
         )
-        cluster.require_workers(use, collect_guest_files(plans))
+        cluster.require_workers(requirements, collect_guest_files(plans))
 
     return Site(
         VirtualLabs.name,
@@ -117,15 +132,15 @@ def make_physical_site(
     cleanup: ExitStack,
     user_schemes: Iterable[Scheme] = (),
 ) -> Site:
-    """Make the site of the hosts of an inventory, and inspect these hosts.
+    """Make the site of the physical lab, and inspect the hosts of its inventory.
 
     Args:
-        inventory: The file.
+        inventory: The file of the inventory.
         out: The directory of the campaign.
-        scratch: A directory that exists as long as the site is used.
-        say: Print a warning.
-        interrupted: Return whether the user has interrupted the command.
-        cleanup: Releases hosts.
+        scratch: A directory for temporary files, which must exist while the site is used.
+        say: A function that prints a warning.
+        interrupted: A function that returns whether the user has interrupted the command.
+        cleanup: A stack that releases the hosts when it is closed.
         user_schemes: Schemes of the user that agents need, in addition to nagi's.
 
     Raises:
@@ -156,7 +171,12 @@ def make_physical_site(
 
 
 def require_ready(pool: HostPool, survey: Survey, needs: ExperimentNeeds | None = None) -> Doctor:
-    """Return the findings about hosts.
+    """Return the findings of the doctor about inspected hosts.
+
+    Args:
+        pool: The hosts.
+        survey: The inspections of the hosts.
+        needs: The needs of an experiment, or None for general findings.
 
     Raises:
         InputError: A finding is a failure.
@@ -167,16 +187,16 @@ def require_ready(pool: HostPool, survey: Survey, needs: ExperimentNeeds | None 
     return findings
 
 
-# Capacity of one processor: rate times links, summed over the flows of a run. A flow of 100 Mb/s
-# over two links keeps most of one processor busy.
+# The rate that one processor can forward. A flow counts once per link of its path, so a flow of
+# 100 Mb/s over two links keeps most of one processor busy.
 _PROCESSOR_BPS = 300e6
 
 
 def choose_jobs(plans: list[RunPlan], processors: int = os.cpu_count() or 1) -> int:
     """Return how many of these runs to execute side by side on this machine.
 
-    This is one run per processor, fewer if a run needs several processors, and at most eight,
-    because more are started too slowly to be of use.
+    This is one run per processor, or fewer if a run needs several processors. The maximum is eight,
+    because starting more runs takes longer than it saves.
     """
     backends = load_needs().values()
     heaviest = max((_estimate_processors(plan, backends) for plan in plans), default=0.0)
@@ -190,9 +210,9 @@ def _estimate_processors(plan: RunPlan, backends: Collection[Needs]) -> float:
 
 
 def get_scheme_availability(scheme: Scheme, survey: Survey) -> Availability:
-    """Return whether the kernels of all hosts can run a scheme.
+    """Return whether the kernels of all hosts can run a scheme; the emulator's kernel need not.
 
-    If not, the reason is that of the first host that cannot.
+    If not, the result has the reason and the cure of the first host that cannot run the scheme.
     """
     for host, inspection in survey.inspections.items():
         availability = schemes.check_availability_on_host(scheme, inspection)
@@ -204,7 +224,7 @@ def get_scheme_availability(scheme: Scheme, survey: Survey) -> Availability:
 def check_on_hosts(needs: Needs, survey: Survey) -> Availability:
     """Return whether all hosts have what a backend needs.
 
-    If not, the reason is that of the first host that lacks something.
+    If not, the result has the reason and the cure of the first host that lacks something.
     """
     for host, inspection in survey.inspections.items():
         availability = needs.check_availability_on(inspection)

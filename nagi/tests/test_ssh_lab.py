@@ -345,7 +345,7 @@ def test_a_topology_is_kept_up_for_ones_own_programs(ssh_hosts):
     )
     ssh_hosts.run("down")
     leaves_nothing(ssh_hosts, before)
-    assert "nothing is up" in ssh_hosts.run("shell", "S", status=2)
+    assert "no topology is up" in ssh_hosts.run("shell", "S", status=2)
 
 
 def wait_for(condition, process, timeout_s: float = 90) -> None:

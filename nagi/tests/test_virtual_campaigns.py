@@ -55,9 +55,7 @@ class TestInGuests:
         spec_in(tmp_path)
         done = nagi("run", "edited.yaml", "--out", "results", cwd=tmp_path)
         assert done.returncode == 2
-        assert "are of experiment example, variant short, and this would be experiment edited;" in (
-            done.stderr
-        )
+        assert "are of experiment example, variant short, and the new runs would be" in done.stderr
         assert "give another directory with --out" in done.stderr
         assert (elsewhere / "campaign.json").read_bytes() == before
 
@@ -75,7 +73,7 @@ class TestInGuests:
         spec_in(tmp_path)
         assert nagi("run", "edited.yaml", cwd=tmp_path).returncode == 0
         done = nagi("plan", "edited.yaml", cwd=tmp_path)
-        assert "done there: 1 valid, 0 invalid, 0 failed; to run: 0\n" in done.stdout
+        assert "done in this directory: 1 valid, 0 invalid, 0 failed; to run: 0\n" in done.stdout
         shown = nagi("show", "results/edited", cwd=tmp_path).stdout
         for said in (done.stdout, shown):
             assert "1 run that this campaign no longer lists, " in said and "nagi prune " in said

@@ -187,7 +187,7 @@ def test_a_worker_that_is_lost_leaves_its_run_to_others(cluster, tmp_path):
     cluster.kill("one")
     said, _ = process.communicate(timeout=400)
     assert process.returncode == 0, said
-    assert re.search(r"worker one \(tcp:.*\) is gone; [1-3] runs? of it done by others", said)
+    assert re.search(r"worker one \(tcp:.*\) is gone; other workers repeat its [1-3] runs?", said)
     assert "4 valid" in said
 
 
@@ -249,7 +249,7 @@ def test_workers_of_another_build_are_left_out(cluster, tmp_path):
     assert re.search(
         r"worker other \(tcp://.*\) is left out: it has another build: nagi-link;", said
     )
-    assert "install there what is here: nagi 0.1.0 of the same build" in said
+    assert "install the same build of nagi 0.1.0 there as here" in said
     assert f"{cluster.address} has no worker that can be used" in said
     assert not out.exists()
     cluster.add("good")
@@ -264,7 +264,7 @@ def test_repeats_are_added_there_too(cluster, tmp_path):
     extra = "until: {metric: agi, halfwidth: 0.001, at_most: 5}\nrepeats: 3\n"
     spec = written(tmp_path, "cubic", extra=extra)
     said = run(spec, tmp_path / "there", "--dask", cluster.address)
-    assert "more runs, because intervals are wider than requested" in said
+    assert "more runs, because confidence intervals are wider than requested" in said
     run(spec, tmp_path / "here")
     ones, others = (tmp_path / name / "runs" for name in ("there", "here"))
     assert {path.name for path in ones.iterdir()} == {path.name for path in others.iterdir()}

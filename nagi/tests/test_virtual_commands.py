@@ -57,7 +57,10 @@ def test_its_campaign_is_not_continued_in_another_lab(tmp_path):
     nagi(tmp_path, "run", "first.yaml", *only)
     before = sorted((tmp_path / "results" / "first").rglob("*"))
     _, said = nagi(tmp_path, "run", "first.yaml", *only, "--lab", "netns", status=2)
-    assert "are of the virtual lab, and this would be the netns lab; continue with --lab" in said
+    assert (
+        "are of the virtual lab, and the new runs would be of the netns lab; continue with --lab"
+        in said
+    )
     assert sorted((tmp_path / "results" / "first").rglob("*")) == before
 
 

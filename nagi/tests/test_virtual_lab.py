@@ -362,7 +362,7 @@ def test_a_full_disk_is_said_and_what_is_done_is_kept(tmp_path, small_disk):
             file.write(bytes(1 << 16))
     said, _ = process.communicate(timeout=100)
     assert process.returncode == 1, said
-    assert "No space left on device; make room, then give the same command again" in said
+    assert "No space left on device; free disk space, then give the same command again" in said
     assert "Traceback" not in said
     filler.unlink()
     assert "3 valid" in run(spec, out)
@@ -454,7 +454,7 @@ def test_what_it_can_run_is_listed(tmp_path):
         ("bwrap", "the sandbox needs bwrap; install it: `apt-get install bubblewrap`"),
         ("kernel", "guest kernel has not been built; build it: `nagi setup virtual-lab`"),
         ("namespaces", "the sandbox cannot be made: no namespaces here; allow user"),
-        ("memory", "a guest of the virtual lab takes 600 MB of memory, and 0 are free"),
+        ("memory", "a guest of the virtual lab needs 600 MB of memory, and 0 MB are free"),
     ],
 )
 def test_what_is_missing_is_named_with_its_cure(hidden, complaint, tmp_path, monkeypatch):
@@ -508,7 +508,7 @@ def test_what_does_not_fit_is_refused_before_anything_runs():
 
     In a star of 100 nodes, 29 MB per node were measured.
     """
-    with pytest.raises(InputError, match=r"takes 2190 MB of memory, and 700 are free; end other"):
+    with pytest.raises(InputError, match=r"needs 2190 MB of memory, and 700 MB are free; end"):
         guest.require_memory(guest.estimate_memory_mib(64), 700)
     with pytest.raises(InputError, match="or plan 14 nodes or fewer"):
         guest.require_memory(guest.estimate_memory_mib(64), 700)

@@ -104,10 +104,10 @@ def _results(attempts: list[str], directory: Path) -> dict[str, int]:
     subprocess.run(build, env=builder.make_module_environment(), check=True)
     script = f"""\
 mount -t proc proc /proc
-insmod {guest.INSIDE}/attack/nagi_attack.ko
+insmod {guest.MOUNT_POINT}/attack/nagi_attack.ko
 exec /usr/bin/python3 -IS -c 'import ctypes; ctypes.CDLL(None).reboot(0x4321fedc)'
 """
-    shown = {guest.INSIDE / "attack": built}
+    shown = {guest.MOUNT_POINT / "attack": built}
     assert Guest(own, shown, script, 1, guest.list_processors()[0]).run(60, lambda: False).in_time
     said = (own / guest.CONSOLE).read_text(errors="replace")
     tried = [line.partition("tried ")[2] for line in said.splitlines() if "tried " in line]
@@ -197,11 +197,11 @@ def test_what_a_module_leaves_for_the_reader_of_records_is_removed(tmp_path: Pat
     planted = tmp_path / "secret"
     planted.write_text("the user's own")
     own = tmp_path / "own"
-    console = guest.OWN / guest.CONSOLE
+    console = guest.WRITABLE / guest.CONSOLE
     attempts = [
-        f'    TRY("a link", 88, (long)"{planted}", (long)"{guest.OWN}/x.jsonl", 0, 0, 0);',
-        f'    TRY("a directory", 88, (long)"/", (long)"{guest.OWN}/spool", 0, 0, 0);',
-        f'    TRY("a pipe", 133, (long)"{guest.OWN}/pipe", 010666, 0, 0, 0);',
+        f'    TRY("a link", 88, (long)"{planted}", (long)"{guest.WRITABLE}/x.jsonl", 0, 0, 0);',
+        f'    TRY("a directory", 88, (long)"/", (long)"{guest.WRITABLE}/spool", 0, 0, 0);',
+        f'    TRY("a pipe", 133, (long)"{guest.WRITABLE}/pipe", 010666, 0, 0, 0);',
         f'    TRY("no console", 87, (long)"{console}", 0, 0, 0, 0);',
         f'    TRY("a console", 88, (long)"{planted}", (long)"{console}", 0, 0, 0);',
     ]

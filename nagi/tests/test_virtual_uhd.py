@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from marks import in_virtual_time
 from nagi.backends.radio.program import locate_nagi_sdr
-from nagi.labs.guest import OWN, Guest, list_processors
+from nagi.labs.guest import WRITABLE, Guest, list_processors
 from nagi_contracts.links import Links
 from nagi_contracts.paths import ROOT
 from nagi_contracts.radios import Radios
@@ -72,8 +72,8 @@ def test_devices_keep_their_time(tmp_path):
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/run GR_CONF_CONTROLPORT_ON=False
 mount -t proc nagi /proc && mount -t sysfs nagi /sys && mount -t devtmpfs nagi /dev
 mount -t tmpfs nagi /run && mkdir /run/tmp && export TMPDIR=/run/tmp && cd /run
-PYTHONPATH={PREFIX}/lib/python3/dist-packages /usr/bin/python3 -B {QA} >{OWN}/said 2>&1
-echo $? >{OWN}/status
+PYTHONPATH={PREFIX}/lib/python3/dist-packages /usr/bin/python3 -B {QA} >{WRITABLE}/said 2>&1
+echo $? >{WRITABLE}/status
 sync
 """
     # A guest sees nothing of the checkout.

@@ -14,7 +14,7 @@ from nagi.backends.interface import Json, Programs
 from nagi.labs import guest
 from nagi.labs.shape import EMULATOR, Shape
 
-_IN_GUEST = guest.INSIDE / "nagi-fpga"  # its path in guests
+_IN_GUEST = guest.MOUNT_POINT / "nagi-fpga"
 _IMAGES = "/usr/local/lib/nagi/fpga"  # where the Ansible role fpga installs bitstreams
 
 

@@ -22,7 +22,7 @@ from nagi.backends.interface import Json, Programs
 from nagi.labs import guest
 from nagi.labs.shape import Shape
 
-_IN_GUEST = guest.INSIDE / "nagi-switch"
+_IN_GUEST = guest.MOUNT_POINT / "nagi-switch"
 _PYTHON_PACKAGES = ("nagi_p4", "nagi_p4runtime")
 
 

@@ -146,8 +146,8 @@ def test_run_refuses_bad_input(tmp_path):
     assert "not AXIS=VALUE" in run_refused("run", EXAMPLE, "--only", "scheme", cwd=tmp_path)
     assert "no such lab" in run_refused("run", EXAMPLE, "--lab", "moon", cwd=tmp_path)
     assert "No such option" in run_refused("run", EXAMPLE, "--fast", cwd=tmp_path)
-    assert "no campaign here" in run_refused("report", str(tmp_path), cwd=tmp_path)
-    assert "no campaign here" in run_refused("analyze", str(tmp_path / "none"), cwd=tmp_path)
+    assert "this directory has no campaign" in run_refused("report", str(tmp_path), cwd=tmp_path)
+    assert "has no campaign" in run_refused("analyze", str(tmp_path / "none"), cwd=tmp_path)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to check that root is needed")
@@ -303,7 +303,7 @@ def test_a_path_that_is_no_text_is_refused_before_anything_runs(tmp_path, where)
         check=False,
     )
     assert process.returncode == 2
-    assert "latin\\udce9" in process.stderr and "its name is not UTF-8; rename it" in process.stderr
+    assert "latin\\udce9" in process.stderr and "this name is not UTF-8; rename" in process.stderr
 
 
 @pytest.mark.parametrize("columns", ["0", "1", "7"])

@@ -44,7 +44,7 @@ def test_both_directions_of_a_capture():
     output = run_metrics(RECEIVER, "--bottleneck", "1Mbps")
     assert {"0>", "0<", "1>", "1<"} <= {line.split(" ")[0] for line in output.splitlines()}
     assert "/ ceiling" in output and "captured at" in output
-    assert "* captured at the sender: AG is what was sent" in output
+    assert "* captured at the sender: AG counts payload that was sent" in output
     (file_result,) = run_metrics_as_json(RECEIVER, "--bottleneck", "1 Mb/s")["files"]
     recorded = json.loads((RUN / "metrics.json").read_text())["rows"]
     up = next(row for row in file_result["tcp"] if row["destination_port"] == 5001)
@@ -99,7 +99,7 @@ def test_connections_are_chosen_and_sorted(tmp_path):
     assert ports("--host", "10.0.0.0/24") == [5002, 5001] == ports("--host", "10.0.0.2")
     assert ports("--host", "192.0.2.1") == []
     assert ports("--from", "4.5 ms") == [5002]
-    assert "none of its connections was asked for" in run_metrics(capture, "--port", 9)
+    assert "no connection was selected" in run_metrics(capture, "--port", 9)
 
 
 def test_few_are_shown_and_all_on_request(tmp_path):
@@ -174,7 +174,7 @@ def test_a_connection_is_drawn(tmp_path, kind):
     [
         (["--bottleneck", "10"], "--bottleneck: 10 has no unit"),
         (["--from", "1x"], "--from: 'x' is no unit"),
-        (["--from", "2s", "--to", "1s"], "is not after the beginning"),
+        (["--from", "2s", "--to", "1s"], "the end is not after the start"),
         (["--from", "1 h"], "before --from"),
         (["--host", "nowhere"], "--host nowhere: not an address or network"),
         (["--port", "70000"], "--port 70000: not a port"),

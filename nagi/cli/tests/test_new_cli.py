@@ -65,11 +65,11 @@ def test_a_trace_comes_with_the_experiment_that_names_it(directory):
 def test_nothing_is_overwritten(directory):
     run_new("mine")
     before = (directory / "mine.yaml").read_text()
-    with pytest.raises(InputError, match=r"mine.yaml: it exists already; give another name"):
+    with pytest.raises(InputError, match=r"mine.yaml: this file exists already; give another name"):
         run_new("mine", "--template", "sweep")
     assert (directory / "mine.yaml").read_text() == before
     (directory / "other.steps").write_text("mine\n")
-    with pytest.raises(InputError, match=r"other.steps: it exists already"):
+    with pytest.raises(InputError, match=r"other.steps: this file exists already"):
         run_new("other", "--template", "trace")
     assert not (directory / "other.yaml").exists()
 
@@ -85,8 +85,11 @@ def test_names_that_no_experiment_may_have_are_refused(name, directory):
     ("arguments", "complaint"),
     [
         (["--template", "moon"], "there is no such template; one of: path, sweep"),
-        (["--out", "none/a.yaml"], "none/a.yaml: cannot write it: No such file or directory"),
-        (["--out", "."], "it exists already"),
+        (
+            ["--out", "none/a.yaml"],
+            "none/a.yaml: cannot write this file: No such file or directory",
+        ),
+        (["--out", "."], "this file exists already"),
     ],
 )
 def test_what_cannot_be_written_is_refused(arguments, complaint, directory):

@@ -178,8 +178,8 @@ def test_what_cannot_be_compared_is_refused(refused, nagi, tmp_path):
     assert "give their experiments the same `seed`" in refused("compare", one, other_seed)
     assert "have no point in common" in refused("compare", one, other)
     assert "no valid run with the same point and seed" in refused("compare", one, invalid)
-    assert "two sides to compare" in refused("compare", one)
-    assert "two sides to compare" in refused("compare", one, other, "--by", "scheme=a,b")
+    assert "either two campaigns or --by" in refused("compare", one)
+    assert "either two campaigns or --by" in refused("compare", one, other, "--by", "scheme=a,b")
     assert "no results here" in refused("compare", one, tmp_path)
     assert "there is no metric 'speed'; one of: " in refused(
         "compare", one, one, "--metric", "speed"
@@ -213,7 +213,7 @@ def test_analyze_without_captures_keeps_the_metrics_and_says_so(nagi, campaign):
     retain(run, Keep(captures="none"))
     result = nagi("analyze", campaign)
     assert result.status == 0
-    assert "1 run without captures (the experiment's `keep`): their metrics stay as" in result.out
+    assert "1 run without captures (the experiment's `keep`): metrics unchanged" in result.out
     assert Metrics.read(run / "metrics.json").rows == rows
     assert len(pd.read_parquet(campaign / "results.parquet")) == 2
 
@@ -237,7 +237,7 @@ def test_a_bundle_is_made_and_read_back(nagi, refused, campaign, tmp_path, monke
     assert result.status == 0
     assert (tmp_path / "elsewhere" / "report.pdf").exists()
     assert "this is not a bundle" in refused("analyze", campaign, "--out", "x")
-    assert "no campaign here" in refused("bundle", tmp_path)
+    assert "this directory has no campaign" in refused("bundle", tmp_path)
     data = bytearray((tmp_path / "example-short.tar.zst").read_bytes())
     data[len(data) // 2] ^= 1
     (tmp_path / "bad.tar.zst").write_bytes(data)
@@ -318,7 +318,7 @@ def test_what_is_published_holds_runs_that_are_done_again(nagi, refused, campaig
     assert result.status == 1
     different, programs, verdict = result.out.splitlines()
     assert different.endswith("repeat 1: tcp_info.parquet is missing")
-    assert "these were made by" in programs and "tcpdump of mine" in programs
+    assert "your runs: made by" in programs and "tcpdump of mine" in programs
     assert verdict.endswith(": 1 not equal")
     data = json.loads(nagi("verify", campaign, published, *release, "--json").out)
     assert data["differing"][0]["differences"] == ["tcp_info.parquet is missing"]

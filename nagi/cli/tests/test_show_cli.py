@@ -149,7 +149,7 @@ def test_what_cannot_be_shown_is_refused(stopped, tmp_path):
     bundle = tmp_path / "it.tar.zst"
     bundle.touch()
     for arguments, complaint in (
-        ([tmp_path / "none"], "no campaign here; give the --out of `nagi run`"),
+        ([tmp_path / "none"], "this directory has no campaign; give the --out of `nagi run`"),
         ([bundle], f"if it is a bundle, unpack it: nagi report {bundle}"),
         ([stopped, "nope"], "there is no run 'nope'; list them: nagi show"),
         ([stopped, ""], "there is no run ''"),
@@ -162,7 +162,7 @@ def test_what_cannot_be_shown_is_refused(stopped, tmp_path):
     about = Campaign.read(stopped / "campaign.json")
     twin = about.runs[0].model_copy(update={"run_id": f"x{RUN[1:-1]}_"})
     about.model_copy(update={"runs": [*about.runs, twin]}).write(stopped / "campaign.json")
-    with pytest.raises(InputError, match="2 runs begin with 'x'; give more of the id: x"):
+    with pytest.raises(InputError, match="ids of 2 runs begin with 'x'; give more of the id: x"):
         run_show(stopped, "x")
 
 
@@ -199,7 +199,7 @@ def test_checks_that_cannot_be_made_again_say_why(campaign):
         run_show(campaign, RUN, "--check", "late")
     with pytest.raises(InputError, match="an earlier version of nagi made the check 'processors_b"):
         run_show(campaign, RUN, "--check", "processors_busy")
-    with pytest.raises(InputError, match="--check is of one run; name it: nagi show"):
+    with pytest.raises(InputError, match="--check needs the id of a run; give it: nagi show"):
         run_show(campaign, "--check", "late")
     (run / "packets.parquet").write_bytes(b"PAR1")
     with pytest.raises(InputError, match=r"packets\.parquet: "):

@@ -75,7 +75,7 @@ def test_results_that_were_not_made_here_are_not_changed(view, results, tmp_path
 
 def test_what_is_no_campaign_is_refused(view, results, tmp_path):
     for arguments, message in (
-        ((tmp_path,), "no campaign here; give the --out of `nagi run`"),
+        ((tmp_path,), "this directory has no campaign; give the --out of `nagi run`"),
         ((results / "campaign.json",), "this is a file, not the directory of a campaign"),
         ((results, "--out", results), "contains other files than an explorer; give another"),
     ):

@@ -58,12 +58,12 @@ def other_server() -> Iterator[int]:
 @pytest.mark.parametrize(
     ("address", "complaint"),
     [
-        ("cluster", "there is no HOST:PORT in it; give the address that `dask scheduler` prints"),
-        ("tcp://127.0.0.1:abc", "there is no HOST:PORT in it"),
+        ("cluster", "this address has no HOST:PORT; give the address that `dask scheduler` prints"),
+        ("tcp://127.0.0.1:abc", "this address has no HOST:PORT"),
         ("http://127.0.0.1:8786", "http is no protocol of schedulers; one of: tcp, tls"),
-        ("tcp://127.0.0.1:1", "no scheduler answers there: Connection refused"),
+        ("tcp://127.0.0.1:1", "no scheduler answers at this address: Connection refused"),
         ("tls://127.0.0.1:1", "Dask has no certificates for TLS; set distributed.comm.tls.ca-file"),
-        (str(EXPERIMENT), "this is not a scheduler's file; give what `dask scheduler"),
+        (str(EXPERIMENT), "this is not a scheduler's file; give the file that `dask"),
     ],
 )
 def test_a_wrong_address_is_told_with_its_cure(address, complaint, refusal):
@@ -73,15 +73,18 @@ def test_a_wrong_address_is_told_with_its_cure(address, complaint, refusal):
 def test_a_server_that_is_no_scheduler_is_told(other_server, refusal, monkeypatch):
     monkeypatch.setattr("nagi.cluster.connection._TIMEOUT_S", 1)
     output = refusal(f"tcp://127.0.0.1:{other_server}")
-    assert "what answers there is no Dask scheduler" in output
+    assert "the program that answers is no Dask scheduler" in output
 
 
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (["--lab", "netns"], "--dask is for runs in the virtual lab, and --lab netns is another"),
-        (["-i", "lab.yml"], "-i names hosts of the physical lab; leave out one of the two"),
-        (["--jobs", "2"], "a cluster executes one run per worker thread; leave it out"),
+        (
+            ["--lab", "netns"],
+            "--dask is for runs in the virtual lab, and --lab netns chooses an",
+        ),
+        (["-i", "lab.yml"], "-i names hosts of the physical lab; remove one of the two"),
+        (["--jobs", "2"], "a cluster executes one run per worker thread; remove --jobs"),
     ],
 )
 def test_what_it_cannot_be_given_with_is_refused(options, complaint, refusal):
@@ -102,7 +105,7 @@ def test_a_time_that_is_none_is_refused(refusal, monkeypatch):
 
     with dask.config.set({"nagi.wait-for-workers": "soon"}):
         output = refusal("tcp://127.0.0.1:1")
-    assert "Dask's setting nagi.wait-for-workers is soon; write such as 10min" in output
+    assert "Dask's setting nagi.wait-for-workers is soon, which is not a duration; write" in output
 
 
 def test_installations_differ_in_words():
@@ -146,7 +149,7 @@ def test_files_are_fetched_once_and_checked(files, tmp_path):
 def test_files_that_are_not_what_was_asked_for_are_refused(files, tmp_path):
     sums = hash_files(files)
     files[1].write_bytes(b"other")
-    with pytest.raises(InputError, match="are others"):
+    with pytest.raises(InputError, match="files with wrong checksums"):
         ensure_files(sums, lambda key: pack(tmp_path, files))
     assert not list((tmp_path / "cache").rglob("own.ko"))
 

@@ -237,7 +237,7 @@ CASES = [
             ("ssh: Could not resolve hostname bobb: Name or service not known", "ansible_host"),
             ("Host key verification failed.", "ssh-keygen -R"),
             ("Missing sudo password", "ansible_become_password"),
-            ("kex_exchange_identification: banner line too long", "try `ssh` to it by hand"),
+            ("kex_exchange_identification: banner line too long", "try `ssh` by hand"),
         ]
     ),
     # Versions
@@ -252,7 +252,7 @@ CASES = [
     ("versions", "failure", see(hosts={"bob": {"programs": {"iperf": "iperf 3.12 (cJSON)"}}},
      needs=needs("cubic", iperf=True)), ["bob"], "its iperf is iperf 3.12", "install iperf 2"),
     ("versions", "failure", see(but=["bob"], silent={"bob": "python3: not found"}), ["bob"],
-     "nagi-agent cannot run there: python3: not found", "ansible_python_interpreter"),
+     "nagi-agent cannot run on this host: python3: not found", "ansible_python_interpreter"),
     ("versions", "failure", see(but=["bob"]), ["bob"], "it printed nothing", "Python 3.9"),
     ("versions", "failure", see(but=["bob"], silent={"bob": "sudo: a password is required"}),
      ["bob"], "a password is required", "NOPASSWD"),
@@ -302,7 +302,7 @@ CASES = [
     ("interfaces", "skipped",
      see(hosts={"bob": {"interfaces": {"eth1": make_interface(up=False, carrier=None)}}}, paths={}),
      ["bob"],
-     "eth1: down", "`nagi doctor` tries links"),
+     "eth1: down", "`nagi doctor` tries the links"),
     ("interfaces", "failure", see(hosts={"bob": {"interfaces": NO_CARRIER}}), ["bob"],
      "enp2s0 has no carrier", "plug its cable in"),
     ("interfaces", "failure", see(hosts={"bob": {"missing_interfaces": ["enp9s0"]}}), ["bob"],
@@ -329,7 +329,7 @@ CASES = [
      "not synchronised, though chronyd runs", "chrony"),
     ("clocks", "warning", see(hosts={"bob": {"clock": ClockFacts(
         synchronised=True, max_error_s=0.12, keeper="chronyd")}}), ["bob"],
-     "clock error of up to 0.12 s", "nearer time server"),
+     "clock error of up to 0.12 s", "closer time server"),
     ("clocks", "failure",
      see(clocks={**see().clocks, "bob": ClockReading.from_exchange(100, 101, 98)}),
      ["bob"], "2.50 s (± 0.5 s) behind this machine's", "chrony"),
@@ -346,7 +346,7 @@ CASES = [
     ("paths", "warning", see(paths={**see().paths, "bob": make_paths("bob", answered=8)}), ["bob"],
      "2 of 10 pings to N on link radio were lost", "cables"),
     ("paths", "failure", see(**(lose("bob", "radio") | {"ports": {}})), ["bob"],
-     "no answer from N on link radio: heron reported no counts", "cables"),
+     "no answer from N on link radio: heron reported no counters", "cables"),
     ("paths", "failure", see(**lose(
         "bob", "radio", D=make_port("radio", "D", received=0))), ["bob"],
      "nothing arrived at heron's toD", "`nagi_links` with heron's"),
@@ -354,7 +354,7 @@ CASES = [
      "heron sent nothing at toN", "nagi-link.log"),
     ("paths", "failure", see(**lose(
         "bob", "radio", N=make_port("radio", "N", received=0))), ["bob"],
-     "heron sent the packets at toN", "Are two swapped?"),
+     "heron sent the packets at toN", "no cables are swapped"),
     # MTU
     ("mtu", "ok", see(), ["bob"], "1500 bytes to N on link radio", ""),
     ("mtu", "skipped", see(**RELAY_GONE), ["relay"], "not reached", "see SSH"),
@@ -453,14 +453,14 @@ CASES = [
      "`nagi plan`"),
     ("disk", "failure", see(
         hosts={"bob": {"free_bytes": 3 * 10**9}}, needs=needs(free_bytes=5 * 10**9)), ["bob"],
-     "3.0 GB are free where records go, 5.0 GB are needed", "nagi_spool"),
+     "3.0 GB are free for records, and 5.0 GB are needed", "nagi_spool"),
     # Lock
     ("lock", "ok", see(), ["bob"], "free", ""),
     ("lock", "ok", see(hosts={"bob": {"holder": make_holder()}}, token="hers"), ["bob"],
-     "held by this campaign", ""),
+     "reserved by this campaign", ""),
     ("lock", "skipped", see(**RELAY_GONE), ["relay"], "not reached", "see SSH"),
     ("lock", "failure", see(hosts={"bob": {"holder": make_holder()}}, token="mine"), ["bob"],
-     "carol@desk has had it for 10 min, for achievement; the lease runs for 5 min more",
+     "carol@desk reserved it 10 min ago, for achievement; the lease ends in 5 min",
      "wait, or release the host with `nagi down -i lab.yml --force`"),
     ("lock", "failure", see(hosts={"bob": {"holder": make_holder(expires_s=NOW - 7200)}}), ["bob"],
      "the lease expired 2.0 h ago, but the host was not released",
@@ -468,12 +468,12 @@ CASES = [
     ("lock", "failure", see(
         hosts={"bob": {"holder": make_holder(since_s=NOW - 300, expires_s=NOW + 300)}},
         clocks={"bob": ClockReading(offset_s=-300.0, halfwidth_s=0.1)}), ["bob"],
-     "for 0 s, for achievement; the lease runs for 10 min more", "wait"),
+     "reserved it 0 s ago, for achievement; the lease ends in 10 min", "wait"),
     # Leftovers
     ("leftovers", "ok", see(), ["bob"], "none", ""),
     ("leftovers", "skipped", see(**RELAY_GONE), ["relay"], "not reached", "see SSH"),
     ("leftovers", "warning", see(hosts={"bob": {"to_restore": True}}), ["bob"],
-     "left its settings behind", "nagi down -i lab.yml"),
+     "did not restore the host", "nagi down -i lab.yml"),
     ("leftovers", "failure", see(hosts={"bob": {"problems": [
         "port 5001 of 198.18.1.2 cannot be used: Address already in use; end the program"]}}),
      ["bob"], "port 5001 of 198.18.1.2 cannot be used: Address already in use",

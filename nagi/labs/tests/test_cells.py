@@ -75,7 +75,7 @@ def test_a_medium_joins_any_number_of_nodes(inventory, tmp_path):
     (without,) = read_cells(inventory())
     assert without.list_missing(shape) == ["the emulator has no link air"]
     smaller = replace(shape, links=tuple((*link[:2], link[2][:2], link[3]) for link in shape.links))
-    assert cell.list_missing(smaller) == ["link air joins D, N, S"]
+    assert cell.list_missing(smaller) == ["link air joins D, N, S in place of D, N"]
     pool = HostPool(tmp_path, [cell], tmp_path, "token", lambda: False, print)
     inspections = {
         host: SimpleNamespace(
@@ -116,16 +116,19 @@ def changed(host: str, **variables):
         ),
         (changed("carol", nagi_node=None), "carol.nagi_node: it is missing"),
         (changed("carol", nagi_links=None), "carol.nagi_links: it is missing"),
-        (changed("carol", nagi_links="enp2s0"), 'carol.nagi_links: "enp2s0" is not understood'),
+        (changed("carol", nagi_links="enp2s0"), 'carol.nagi_links: "enp2s0" has the wrong'),
         (changed("heron", nagi_links={"wired": "enp2s0"}), "write it as {link: {node: interface"),
         (
             changed("bob", nagi_links={"wired": "x", "radio": "x"}),
             "bob.nagi_links: x is used twice",
         ),
         (lambda cells: cells["bench1"]["hosts"].pop("heron"), "no host is the emulator"),
-        (lambda cells: cells["bench1"]["hosts"].pop("carol"), "leads to D, which no host is"),
+        (lambda cells: cells["bench1"]["hosts"].pop("carol"), "leads to D, but no host is D"),
         (changed("carol", nagi_node="S"), "alice is already node S of cell bench1"),
-        (changed("carol", nagi_links={}), "the emulator's link radio leads to it"),
+        (
+            changed("carol", nagi_links={}),
+            "the emulator's link radio leads to this host, which has no such",
+        ),
         (
             changed("carol", nagi_links={"radio": "enp2s0", "fibre": "enp3s0"}),
             "link fibre does not lead to the emulator",
@@ -137,7 +140,7 @@ def changed(host: str, **variables):
         (lambda cells: cells.clear(), "no group `cells`"),
         (
             changed("heron", nagi_links={"wired": {"S": "x"}, "radio": {"N": "y", "D": "z"}}),
-            "link wired joins 1 node; name its two nodes, or of a medium 2 to 250",
+            "link wired joins 1 node; name two nodes of a link, or 2 to 250",
         ),
     ],
 )

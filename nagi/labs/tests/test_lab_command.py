@@ -48,7 +48,7 @@ def last_lines(output: str) -> str:
         (["check", "-i", "empty.yml"], "empty.yml: it has no group `cells` "),
         (
             ["check", "-i", str(EXAMPLE), "--limit", "alise"],
-            "--limit alise: it has neither such a host nor such a cell; did you mean `alice`? ",
+            "--limit alise: there is no such host or cell; did you mean `alice`? ",
         ),
         (
             ["provision", "-i", str(EXAMPLE), "--tags", "clocks"],

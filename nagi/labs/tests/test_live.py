@@ -43,7 +43,7 @@ def test_a_topology_is_up_for_ones_own_programs_until_it_is_down(nagi, tmp_path)
         assert ", 0% packet loss" in nagi("shell", "client", "--", *ping)
     finally:
         nagi("down")
-    assert "nothing is up" in nagi("down", status=2)
+    assert "no topology is up" in nagi("down", status=2)
     assert not list((tmp_path / "nagi").glob("lab-*"))
 
 

@@ -206,7 +206,10 @@ def printed(*arguments):
             "--format pcap: no such format; one of: mahimahi, steps, loss, quantiles",
         ),
         (["--quantity", "loss"], "--quantity loss: no such quantity; one of: rate, delay, snr"),
-        (["--quantity", "delay"], "--format mahimahi: no format of delays; use --format steps"),
+        (
+            ["--quantity", "delay"],
+            "--format mahimahi: this format has no delay; use --format steps",
+        ),
         ([], "gone: cannot read it: No such file or directory; give the path of a trace file"),
     ],
 )

@@ -68,7 +68,7 @@ def test_every_run_is_counted_once():
 def test_a_total_that_may_grow_is_said_to_be_the_least():
     assert print_campaign(at_least=True)[2:] == [
         f"[3/at least 3] {RUN}: valid",
-        "1 more run, because intervals are wider than requested",
+        "1 more run, because confidence intervals are wider than requested",
         f"[4/at least 4] {RUN}: valid",
     ]
 

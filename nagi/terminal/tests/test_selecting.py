@@ -31,7 +31,7 @@ def not_able() -> None:
 
 @pytest.mark.parametrize("has_root", [False, True])
 def test_the_virtual_lab_is_used_unless_another_is_asked_for(has_root):
-    machine = {"has_root": has_root, "require_able": able}
+    machine = {"has_root": has_root, "require_guests": able}
     assert choose_lab(None, None, **machine) == LabChoice("virtual")
     assert choose_lab("netns", None, **machine) == LabChoice("netns")
     assert choose_lab(None, INVENTORY, **machine) == LabChoice("physical")
@@ -42,7 +42,7 @@ def test_the_virtual_lab_is_used_unless_another_is_asked_for(has_root):
 
 
 def test_where_it_cannot_be_used_root_gets_netns_and_is_told(capsys):
-    choice = choose_lab(None, None, has_root=True, require_able=not_able)
+    choice = choose_lab(None, None, has_root=True, require_guests=not_able)
     assert choice == LabChoice("netns", "no guests here; build them")
     selecting.report_lab_choice(choice)
     output = capsys.readouterr().err
@@ -51,13 +51,13 @@ def test_where_it_cannot_be_used_root_gets_netns_and_is_told(capsys):
         in output
     )
     # Whoever asks for a lab gets that one.
-    asked = choose_lab("virtual", None, has_root=True, require_able=not_able)
+    asked = choose_lab("virtual", None, has_root=True, require_guests=not_able)
     assert asked == LabChoice("virtual")
 
 
 def test_where_it_cannot_be_used_others_get_both_cures():
     with pytest.raises(InputError) as error:
-        choose_lab(None, None, has_root=False, require_able=not_able)
+        choose_lab(None, None, has_root=False, require_guests=not_able)
     output = str(error.value)
     assert "the virtual lab cannot be used: no guests here; build them; or run the same" in output
     assert "with sudo, for the netns lab" in output
@@ -81,7 +81,7 @@ def test_a_campaign_stays_in_its_lab(tmp_path):
     with pytest.raises(InputError) as error:
         require_same_lab(directory, LabChoice("virtual"))
     output = str(error.value)
-    assert "are of the netns lab, and this would be the virtual lab" in output
+    assert "are of the netns lab, and the new runs would be of the virtual lab" in output
     assert "continue with --lab netns, or give another directory with --out" in output
     text = directory.campaign_file.read_text().replace('"netns"', '"physical"')
     directory.campaign_file.write_text(text)

@@ -13,7 +13,7 @@ from nagi_contracts.plan import RunPlan
 
 from .needs import PROGRAM
 
-_IN_GUEST = guest.INSIDE / PROGRAM.name
+_IN_GUEST = guest.MOUNT_POINT / PROGRAM.name
 
 
 class EchoPrograms(Programs):
