@@ -54,7 +54,8 @@ def read_experiment(path: Path, variant: str | None) -> list[Point]:
         variant: Name of the variant that changes the file, or None.
 
     Raises:
-        InputError: If the file is wrong; names file, line and key of each mistake.
+        InputError: If the file is wrong; names file, line and key of the first MAX_PROBLEMS
+            mistakes.
     """
     document = _apply_variant(read_yaml(paths.find_experiment(path)), variant)
     matrix = _read_matrix(document)
@@ -67,10 +68,10 @@ def read_experiment(path: Path, variant: str | None) -> list[Point]:
 
 
 def _apply_variant(source: Source, variant: str | None) -> Document:
-    """Return the document of a file, with the parts that a variant replaces.
+    """Return the document of a file, with the changes of a variant; None changes nothing.
 
     Raises:
-        InputError: If there is no such variant, or the variants are malformed.
+        InputError: If the file has no variant of this name, or if a variant is malformed.
     """
     data = {key: value for key, value in source.data.items() if key != "variants"}
     variants = source.data.get("variants", {})
@@ -103,9 +104,14 @@ def _apply_variant(source: Source, variant: str | None) -> Document:
 def _merge(
     base: Any, over: Any, key_path: KeyPath, over_path: KeyPath, origin: dict[KeyPath, KeyPath]
 ) -> Any:
-    """Merge `over` into `base`: null removes a key, other values replace (RFC 7396).
+    """Return `base` with the changes `over`: null removes a key, other values replace (RFC 7396).
 
-    Adds the key path of each replaced part to `origin`, with the key path of its replacement.
+    Args:
+        base: A part of the experiment.
+        over: The changes that a variant makes to this part.
+        key_path: The key path of `base` in the experiment.
+        over_path: The key path of `over` in the file.
+        origin: Gets the key path of each replaced value -> the key path of the new value.
     """
     if isinstance(over, dict):
         base_mapping = base if isinstance(base, dict) else {}
@@ -158,26 +164,27 @@ def _read_matrix(document: Document) -> dict[str, list[Any]]:
     return matrix
 
 
-def _check_size(document: Document, runs: int, repeats: str) -> None:
+def _check_size(document: Document, runs: int, repeats_text: str) -> None:
     """Raise InputError if a matrix has more than MAX_RUNS runs.
 
     Args:
         document: The experiment file.
         runs: Number of runs.
-        repeats: Text for the message about what multiplies the points, or an empty text.
+        repeats_text: The factor of repeats for the message, such as " x 3 repeats", or "".
     """
     if runs > MAX_RUNS:
         matrix = document.base["matrix"]
         factors = " x ".join(f"{len(values):,} {excerpt(axis)}" for axis, values in matrix.items())
         raise document.error(
             ("matrix",),
-            f"the matrix gives {runs:,} runs ({factors}{repeats}), more than {MAX_RUNS:,}",
-            "remove values from the longest axes" + (", or lower `repeats`" if repeats else ""),
+            f"the matrix gives {runs:,} runs ({factors}{repeats_text}), more than {MAX_RUNS:,}",
+            "remove values from the longest axes"
+            + (", or lower `repeats`" if repeats_text else ""),
         )
 
 
 def _count_runs(points: list[Point]) -> tuple[int, str]:
-    """Return the number of runs of all points, and a text about repeats for the message."""
+    """Return the number of runs of all points, and `repeats_text` for _check_size."""
     repeats = {point.experiment.repeats for point in points}
     text = f" x {repeats.pop():,} repeats" if len(repeats) == 1 else ", with repeats"
     return sum(point.experiment.repeats for point in points), text
@@ -188,17 +195,19 @@ def _format_value(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-# The axes that a part of a document uses: an axis, or a mapping from keys to their axes.
+# The axes in a part of a document: the axis if the part is `$axis`, otherwise a mapping from each
+# key with axes below it to these axes.
 _Uses = str | dict[str | int, Any]
 
 
 class _Expansion:
     """Creates one experiment for every point of a document's matrix.
 
-    Most points share most of their parts. A link, a medium or a flow is therefore validated once
-    for each combination of the axes that it uses, and everything else once for each combination of
-    its own axes. A validator of Experiment must not compare these parts with others: the planner
-    does.
+    Many points share links, media and flows, called parts here. A part is therefore validated once
+    for each combination of values of the axes in it, and the rest of the experiment once for each
+    combination of values of the axes in the rest. A validator of Experiment must not compare parts
+    with each other or with the rest, because it does not run for every point. The planner does
+    these checks.
     """
 
     def __init__(self, document: Document, matrix: dict[str, list[Any]]) -> None:
@@ -207,7 +216,7 @@ class _Expansion:
         self._texts = {
             axis: [_format_value(value) for value in values] for axis, values in matrix.items()
         }
-        # Experiments validated so far, by the values of _rest_axes.
+        # Indices of values of _rest_axes -> validated experiment; None if the rest is wrong.
         self._bases: dict[tuple[int, ...], Experiment | None] = {}
         self._axes: dict[KeyPath, str] = {}
         self._uses = self._find_uses(
@@ -218,7 +227,7 @@ class _Expansion:
         for key, adapter in _ADAPTERS.items():
             inner_uses = uses.pop(key, {})
             entries = document.base.get(key)
-            # A section that is one axis as a whole (`links: $x`), or no mapping, has no parts.
+            # A section that is an axis (`links: $x`) or not a mapping has no parts.
             if isinstance(inner_uses, str) or not isinstance(entries, dict):
                 uses[key] = inner_uses
                 continue
@@ -247,7 +256,7 @@ class _Expansion:
         """Return all points.
 
         Raises:
-            InputError: If points are invalid; names all that is wrong.
+            InputError: If points are invalid, or an axis is not used.
         """
         points: list[Point] = []
         problems: dict[str, Problem] = {}
@@ -272,10 +281,11 @@ class _Expansion:
     def _validate_rest(
         self, chosen: dict[str, int], parts: list[_ResolvedPart]
     ) -> tuple[Experiment | None, list[Problem]]:
-        """Return the experiment with the chosen values, apart from its parts, and new problems.
+        """Return the experiment with the chosen values, and problems that were not yet reported.
 
-        Each combination of values is validated once. A wrong part that was not reported before
-        makes it necessary to validate the whole experiment again, which finds the part's problems.
+        The parts of the experiment may belong to another point. The experiment is None if the rest
+        is wrong. If a part is wrong for the first time, the whole experiment is validated again,
+        which finds the problems of the part.
         """
         indices = tuple(chosen[axis] for axis in self._rest_axes)
         problems: list[Problem] = []
@@ -305,7 +315,7 @@ class _Expansion:
         return Document(document.source, document.base, document.origin, self._axes, chosen)
 
     def _validate_point(self, chosen: dict[str, int]) -> tuple[Experiment | None, list[Problem]]:
-        """Return the whole experiment at a point, or None and what is wrong with it."""
+        """Return the whole experiment at a point, or None and the problems with it."""
         data = _fill(self._document.base, self._uses, _choose_values(self._matrix, chosen))
         try:
             return Experiment.model_validate(data), []
@@ -315,7 +325,7 @@ class _Expansion:
 
 @dataclass(frozen=True)
 class _ResolvedPart:
-    """A validated part, and whether it is wrong and has not been reported before."""
+    """A validated part, and whether it is wrong for the first time."""
 
     value: dict[str, Any] | None  # name -> validated part; None if the part is wrong
     is_new_and_wrong: bool
@@ -353,7 +363,7 @@ class _Part:
 
 
 def _find_repeats(experiment: Experiment, values: dict[str, str], document: Document) -> int:
-    """Return how often a point is run.
+    """Return the number of repeats of a point.
 
     Raises:
         InputError: If `repeats_at` names an axis or a value that the matrix does not have.

@@ -56,7 +56,7 @@ class Source:
         return Problem(message, cure, self.file, self.find_line(key_path), key)
 
     def error(self, key_path: KeyPath, message: str, cure: str) -> InputError:
-        """Return an InputError with one problem, as from `problem`."""
+        """Return an InputError for the value at `key_path`."""
         return InputError(self.problem(key_path, message, cure))
 
     def has_comment(self, key_path: KeyPath) -> bool:
@@ -69,7 +69,8 @@ def read_yaml(path: Path, max_nodes: int = MAX_NODES) -> Source:
     """Read a YAML 1.2 mapping of at most `max_nodes` values.
 
     Raises:
-        InputError: If the file is no such mapping; names file and line.
+        InputError: If the file is not readable, not valid YAML, not a mapping, or exceeds a limit;
+            names file and line.
     """
     name = str(path)
     text = _read_text(path)
@@ -252,7 +253,7 @@ class _Reader:
         return entries
 
     def _convert_scalar(self, node: ScalarNode) -> Any:
-        """Return a scalar as None, bool, int, float or str."""
+        """Convert a scalar to None, bool, int, float or str."""
         self._check_scalar_tag(node)
         kind = str(node.tag).removeprefix(_TAG)
         text = node.value
@@ -279,7 +280,7 @@ class _Reader:
         return text
 
     def _check_text(self, node: ScalarNode) -> None:
-        """Refuse control characters, which escapes in quotes can add to a text."""
+        """Refuse control characters, because a quoted text can contain them as escapes."""
         if wrong := _CONTROL.search(node.value):
             message = f"a text with control character U+{ord(wrong[0]):04X}"
             raise self._error(node, message, "remove it")
