@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures the time that a campaign takes beyond the timelines of its runs."""
+"""Measures the time that a campaign takes in addition to the timelines of its runs."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class Cost:
         """Measure the block, which executes a batch.
 
         Args:
-            plans: the plans of the batch, by cell
-            in_real_time: whether runs take as long as their timelines
+            plans: The plans of the batch, by cell.
+            in_real_time: Whether runs take as long as their timelines.
         """
         timelines = [
             sum(plan.timeline.end_s + BETWEEN_RUNS_S for plan in cell_plans)
@@ -66,7 +66,7 @@ class Cost:
         """Return one line for the campaign's summary; empty if no run was executed.
 
         Args:
-            elsewhere: the machines that executed runs and computed metrics; empty for this one
+            elsewhere: A phrase for the machines that executed runs; empty for this machine.
         """
         if not self.runs:
             return ""

@@ -25,8 +25,8 @@ _SEARCHABLE = stat.S_IROTH | stat.S_IXOTH
 def plan_files(request: PlanRequest, key_path: KeyPath, names: list[str]) -> list[CommandFile]:
     """Return the files and directories that an experiment file lists, with their checksums.
 
-    A plan identifies a file by its last name and its contents. Applications run as a user of
-    their own, so everybody must be able to read the files.
+    A plan identifies a file by the last component of its path and by its contents. Commands run as
+    a separate user, so all users must be able to read the files.
 
     Args:
         request: The point that is planned.
@@ -34,8 +34,8 @@ def plan_files(request: PlanRequest, key_path: KeyPath, names: list[str]) -> lis
         names: Paths of the files, relative to the experiment file.
 
     Raises:
-        InputError: If a file does not exist, has the last name of another, or cannot be read by
-            everybody.
+        InputError: If a file does not exist or is not readable by all users, or if the paths of
+            two files have the same last component.
     """
     files_by_name: dict[str, CommandFile] = {}
     for number, name in enumerate(names):
@@ -65,7 +65,11 @@ def plan_files(request: PlanRequest, key_path: KeyPath, names: list[str]) -> lis
 def require_own_program(
     request: PlanRequest, key_path: KeyPath, command: list[str], files: list[CommandFile]
 ) -> None:
-    """Raise InputError if a command names a program among its files that nobody can execute."""
+    """Check the program of a command if it begins with `./`, that is, if it is in `files`.
+
+    Raises:
+        InputError: If the program is not in `files`, or is not executable by all users.
+    """
     if not command[0].startswith(OWN):
         return
     name, _, relative_path = command[0].removeprefix(OWN).partition("/")
@@ -86,14 +90,14 @@ def require_own_program(
 
 
 def require_same_machine(plans: Iterable[RunPlan]) -> None:
-    """Raise InputError if the commands of runs on other machines need files of this machine."""
+    """Raise InputError if a flow of `plans` has `files`, which only this machine has."""
     for plan in plans:
         for flow in plan.flows:
             if flow.command is not None and flow.command.files:
                 raise refuse(
                     f"flow {flow.name} has `files`, which are not sent to other machines",
-                    "run it in a lab on this one, or install them there, name them by their paths "
-                    "and remove `files`",
+                    "use a lab on this machine; or install the files on the other machines, write "
+                    "their absolute paths in the command, and remove `files`",
                 )
 
 
@@ -128,7 +132,7 @@ def _hash_content(request: PlanRequest, key_path: KeyPath, path: Path) -> str:
 
 
 def _walk(path: Path) -> Iterator[Path]:
-    """Yield a file, or a directory and everything in it, without following links inside."""
+    """Yield a file, or a directory and everything below it. Symbolic links are not followed."""
     yield path
     if path.is_dir():
         yield from path.rglob("*")

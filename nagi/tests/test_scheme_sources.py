@@ -71,8 +71,8 @@ def test_a_directory_holds_a_scheme_of_its_name_and_headers(mine):
     ("old", "new", "said"),
     [
         ("left, left)", "lost, left)", r"mine\.c:\d+: use of undeclared identifier .lost."),
-        ("NAGI_SCHEME(mine)", "NAGI_SCHEME(other)", r"mine\.c: its scheme is called other; name it "
-         r"as the file is: NAGI_SCHEME\(mine\)"),
+        ("NAGI_SCHEME(mine)", "NAGI_SCHEME(other)", r"mine\.c: its scheme is called other; give "
+         r"it the name of the file: NAGI_SCHEME\(mine\)"),
         ("  __u32 min_rtt_us;", "  __u32 min_rtt_us, more[30];", "more than the kernel"),
         ('#include "glue/hooks.h"', "", r"mine\.c:\d+: .*"),
     ],

@@ -13,24 +13,25 @@ from nagi.records.packets import CHANNEL_LOSS, DELIVERED, HELD, Records, get_fat
 from nagi.records.transmissions import RECEIVED, Transmissions
 
 MIN_PERIOD_NS = 100_000_000  # shorter busy periods are too short to measure a rate
-MIN_BACKLOG_NS = 500_000_000  # sum of all busy periods that are long enough
+MIN_BACKLOG_NS = 500_000_000  # if the measured periods are shorter in total, there is no result
 
 
 def measure_rate_error(
     due: Records, seen_ns: Nanoseconds, direction: DirectionPlan
 ) -> float | None:
-    """Return the relative error of the rate while packets wait.
+    """Return the relative error of a direction's rate while packets wait, against the plan.
 
-    The rate is measured between the first and the last packet seen in each busy period. The bits of
-    packets lost on the channel count, because these packets were transmitted.
+    The rate is measured between the first and the last packet seen in each busy period. Packets
+    that were lost on the channel count, because they were transmitted.
 
     Args:
         due: The records of the direction's packets as the model replays them.
-        seen_ns: When each packet was seen after the link; 0 if it was not.
+        seen_ns: When each packet was captured or sent after the link; 0 if it was not.
         direction: The plan of the direction.
 
     Returns:
-        The error, or None if the rate or the delay changes or busy periods are too short.
+        The error. None if the direction has no rate, if the rate or the delay changes, if no packet
+        was transmitted, or if busy periods are too short.
     """
     rate = direction.rate_bps
     if rate is None or not _has_steady_times(direction):
@@ -53,13 +54,13 @@ def measure_rate_error(
 def measure_arq_rate_error(
     due: Records, seen_ns: Nanoseconds, direction: DirectionPlan, transmissions: Transmissions
 ) -> float | None:
-    """Return the relative error of the rate of a direction with ARQ. See measure_rate_error().
+    """Return the relative error of the rate of a direction with ARQ, as measure_rate_error() does.
 
-    The bits of all transmissions count. Times come from packets that ARQ did not hold back to keep
-    the order, because only these leave when their transmission ends.
+    The bits of all transmissions count. Times are taken only from packets that ARQ did not hold
+    back to keep the order, because only these packets leave when their transmission ends.
 
     Raises:
-        InputError: A transmission is of a packet that was not recorded.
+        InputError: The packet of a transmission was not recorded.
     """
     rate = direction.rate_bps
     if rate is None or not _has_steady_times(direction):
@@ -82,10 +83,10 @@ def measure_arq_rate_error(
 
 
 def find_packets(transmissions: Transmissions, records: Records) -> npt.NDArray[np.int64]:
-    """Return the index in `records` of each transmission's packet, within one direction.
+    """Return the index in `records` of the packet of each transmission of the same direction.
 
     Raises:
-        InputError: A transmission is of a packet that was not recorded.
+        InputError: The packet of a transmission was not recorded.
     """
     order = np.argsort(records["index"], kind="stable")
     position = np.searchsorted(records["index"], transmissions["index"], sorter=order)
@@ -99,7 +100,7 @@ def find_packets(transmissions: Transmissions, records: Records) -> npt.NDArray[
 
 
 def _has_steady_times(direction: DirectionPlan) -> bool:
-    """Return whether the times of a transmission follow from a packet's delivery and size."""
+    """Return whether delivery time and size of a packet determine the times of its transmission."""
     return (
         direction.has_steady_delay
         and direction.burst_bytes is None
@@ -115,18 +116,18 @@ def compare_rate(
     seen_ns: Nanoseconds,
     rate: int,
 ) -> float | None:
-    """Return the relative error of the rate at which packets were seen.
+    """Return the relative error of the rate at which packets were seen, against `rate`.
 
-    All arrays have one element per transmission, in order. A busy period is a sequence of
-    transmissions each of which starts when the one before it ends.
+    All arrays have one element per transmission, in order. In a busy period, each transmission
+    starts when the previous transmission ends.
 
     Args:
         starts: When each transmission should start, in ns.
         ends: When each transmission should end, in ns.
         bits: Length of each transmission.
-        usable: Whether the end of the transmission was seen.
-        seen_ns: When the end of the transmission was seen.
-        rate: The planned rate, in bits/s.
+        usable: Whether the end of each transmission was seen.
+        seen_ns: When the end of each transmission was seen, if `usable`.
+        rate: The planned rate in bit/s.
 
     Returns:
         The error, or None if busy periods are too short.
