@@ -110,7 +110,7 @@ class _FieldType(NamedTuple):
 
 
 def render() -> str:
-    """Return the text of the agent's module."""
+    """Return the text of the agent's module contracts.py."""
     read, written = _list_contracts(READ), _list_contracts(WRITTEN)
     classes = list(dict.fromkeys([*read, *written]))
     aliases = [f"{contract.__name__} = Json  # {reason}\n" for contract, reason in OPAQUE.items()]
@@ -196,7 +196,7 @@ def _render_class(kind: type[Contract], is_read: bool, is_written: bool) -> str:
 
 
 def _render_field(line: str) -> list[str]:
-    """Return a field as lines that are short enough; only literals become too long."""
+    """Split the line of a field, if it is too long. Only a Literal makes it too long."""
     if len(line) <= _MAX_FIELD:
         return [line]
     start, choices = line.removesuffix("]").split("[", 1)
@@ -224,7 +224,7 @@ def _render_slots(names: list[str]) -> list[str]:
 
 
 def _wrap(item: str) -> list[str]:
-    """Return an item of a call as lines that are short enough; only mappings become too long."""
+    """Split the line of an argument, if it is too long. Only a mapping makes it too long."""
     if len(item) <= _MAX_ITEM:
         return [item]
     start, mapping = item.split("{", 1)
@@ -282,7 +282,11 @@ _CONDITIONS: dict[object, str] = {
 
 
 def _describe_type(kind: Any) -> _FieldType:
-    """Describe a type of a field: its name in the agent, its reader and its writer."""
+    """Return the _FieldType of the type `kind` of a contract's field.
+
+    Raises:
+        TypeError: The generator does not support the type.
+    """
     origin, parts = get_origin(kind), get_args(kind)
     if kind is Any or kind in (str, int, float, bool):
         return _FieldType("Any" if kind is Any else kind.__name__)
@@ -331,7 +335,7 @@ def _describe_mapping(key: _FieldType, item: _FieldType) -> _FieldType:
 
 
 def _describe_tuple(parts: list[_FieldType]) -> _FieldType:
-    """Describe a tuple, which is read from a list. json.dumps writes tuples as lists."""
+    """Describe a tuple, which is a list in JSON. It has no writer: json.dumps writes a list."""
 
     def read(value: str) -> str:
         items = [f"{value}[{index}]" for index in range(len(parts))]

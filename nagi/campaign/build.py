@@ -75,8 +75,8 @@ def _hash_programs(
     is_local = lab != PHYSICAL
     common: dict[str, str | None] = {}
     optional: dict[str, str | None] = {}
-    parts = load_needs()
-    for needs in parts.values():
+    needs_by_backend = load_needs()
+    for needs in needs_by_backend.values():
         if needs.is_always_needed:
             common |= needs.hash_programs(is_local, switch)
     sources = paths.load_module(paths.AGENT / "bundle.py").list_sources().values()
@@ -87,7 +87,7 @@ def _hash_programs(
         "nagi_tcp": compute_sha256(scheme_objects.find_nagi_tcp()),
         "nagi_traffic": compute_sha256(find_nagi_traffic()),
     }
-    for name, needs in parts.items():
+    for name, needs in needs_by_backend.items():
         if name in backends and not needs.is_always_needed:
             optional |= needs.hash_programs(is_local, switch)
     return {name: sha256 for name, sha256 in common.items() if sha256 is not None}, optional

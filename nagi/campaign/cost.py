@@ -31,7 +31,7 @@ class Cost:
 
     @contextmanager
     def measure(self, expense: Expense) -> Iterator[None]:
-        """Add the duration of the block to an expense."""
+        """Add the duration of the `with` block to an expense, `labs` or `results`."""
         started = time.monotonic()
         try:
             yield
@@ -42,11 +42,11 @@ class Cost:
     def measure_batch(
         self, plans: dict[str, list[RunPlan]], *, in_real_time: bool = True
     ) -> Iterator[None]:
-        """Measure the block, which executes a batch.
+        """Add the duration of the `with` block, which executes a batch, to the sums.
 
         Args:
             plans: The plans of the batch, by cell.
-            in_real_time: Whether runs take as long as their timelines.
+            in_real_time: Whether a run takes the time of its timeline.
         """
         timelines = [
             sum(plan.timeline.end_s + BETWEEN_RUNS_S for plan in cell_plans)

@@ -186,7 +186,7 @@ def estimate_disk(
 
 
 def estimate_seconds(plan: RunPlan) -> float:
-    """Return how long a run occupies a cell in real time, in seconds."""
+    """Return the time for which a run occupies a cell in real time, in seconds."""
     return plan.timeline.end_s + BETWEEN_RUNS_S
 
 
@@ -262,7 +262,14 @@ def read_free_disk(out: Path) -> int:
 
 
 def require_disk(runs: int, needed: Disk, out: Path, free: int) -> None:
-    """Raise InputError if `runs` runs need more bytes than are free at `out`."""
+    """Raise InputError if a campaign needs more disk space than is free.
+
+    Args:
+        runs: The number of runs, for the message.
+        needed: The disk space of the campaign.
+        out: The directory of the campaign, for the message.
+        free: The free bytes of its file system.
+    """
     if needed.peak > free:
         raise refuse(
             f"{format_count(runs, 'run')} need about {format_bytes(needed.peak)} of disk, and "

@@ -91,7 +91,7 @@ def _find_ratio(pairs: Iterable[tuple[float, float]]) -> float:
 
 
 def _name_experiment(plan: RunPlan) -> str:
-    """Return the experiment and variant of a run, whose runs can differ in duration."""
+    """Return NAME of a run's experiment, or NAME:VARIANT, because variants differ in duration."""
     name, variant = plan.experiment.name, plan.experiment.variant
     return name if variant is None else f"{name}:{variant}"
 
@@ -118,11 +118,11 @@ class ProcessorShare:
 
     def measure(self) -> float:
         """Return the share in (0, 1]; 1 means that other programs used no processor time."""
-        busy, idle, own = (
+        busy_s, idle_s, own_s = (
             end - begin for end, begin in zip(_read_processor_seconds(), self._begin, strict=True)
         )
-        own = min(own, busy)
-        return (own + idle) / (busy + idle) if own + idle > 0 else 1.0
+        own_s = min(own_s, busy_s)
+        return (own_s + idle_s) / (busy_s + idle_s) if own_s + idle_s > 0 else 1.0
 
 
 def _read_processor_seconds() -> tuple[float, float, float]:
@@ -134,8 +134,8 @@ def _read_processor_seconds() -> tuple[float, float, float]:
     machine = psutil.cpu_times()
     idle = machine.idle + machine.iowait
     busy = machine.user + machine.nice + machine.system + machine.irq + machine.softirq
-    own = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return busy + machine.steal, idle, sum(usage.ru_utime + usage.ru_stime for usage in own)
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return busy + machine.steal, idle, sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 def read_paces() -> Paces:

@@ -54,11 +54,11 @@ def _select_captures(plan: RunPlan, keep: Keep) -> set[str]:
     """
     files = set()
     for flow in plan.flows:
-        for end, node, direction in (
+        for role, node, direction in (
             ("sender", flow.sender, flow.path[0]),
             ("receiver", flow.receiver, flow.path[-1]),
         ):
-            if keep.captures in ("both", end):
+            if keep.captures in ("both", role):
                 files |= {
                     capture.file
                     for capture in plan.captures

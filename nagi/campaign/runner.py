@@ -127,7 +127,7 @@ class Runner:
         self._late_now: Counter[str] = Counter()  # run id -> attempts that began too late
 
     def run(self) -> dict[str, Verdict]:
-        """Execute all pending runs, and return the verdict on every run.
+        """Execute all pending runs, and return run id -> verdict, for all runs with a verdict.
 
         Raises:
             Interrupted: The user asked to stop.
@@ -197,7 +197,7 @@ class Runner:
         return verdict.status if verdict else None
 
     def _is_pending(self, plan: RunPlan) -> bool:
-        """Return whether a run is to be executed, or repeated by this process."""
+        """Return whether this process must execute or repeat a run."""
         status = self._read_status(plan)
         if status == "invalid":
             return count_invalid_attempts(self._directory.runs, plan.run_id) + 1 < self._tries
@@ -263,9 +263,9 @@ class Runner:
         if not lab.in_real_time:
             min_duration_s = self._runs_per_batch * max(plan.timeline.end_s for plan in plans)
         batch = choose_batch(plans, lab.cells, min_duration_s)
-        chosen = [plan for cell_plans in batch.values() for plan in cell_plans]
+        batch_plans = [plan for cell_plans in batch.values() for plan in cell_plans]
         self._observer.batch_starting(batch, lab.estimate_lead_s() if lab.in_real_time else None)
-        unfinished = list(chosen)
+        unfinished = list(batch_plans)
         lab_error = None
         reasons: dict[str, str] = {}
         try:
@@ -293,8 +293,8 @@ class Runner:
                 verdict = record_failure(self._directory.runs, plan, reason_of_run, console)
                 self._observer.run_over(plan, verdict)
         if lab_error is None:
-            self._require_quiet(chosen)
-        finished = {plan.run_id for plan in chosen} - pending_ids
+            self._require_quiet(batch_plans)
+        finished = {plan.run_id for plan in batch_plans} - pending_ids
         return [plan for plan in plans if plan.run_id not in finished], lab_error
 
     def _collect_while(

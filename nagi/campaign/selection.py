@@ -105,27 +105,27 @@ def select_runs(
             problem = f"--only {excerpt(axis)}=...: there is no such axis"
             raise refuse(problem, suggest(axis, [*points[0].values, REPEAT], "axes"))
         _require_known(axis, values, values_of_axis)
-    selected = [
+    selected_points = [
         point
         for point in points
         if all(point.values[axis] in values for axis, values in only_axes.items())
     ]
-    if not selected:
+    if not selected_points:
         raise refuse("--only selects no run", "give other values")
     memo = Memo()
     plans = [
         plan.with_ids(build.id, memo)
-        for point in selected
+        for point in selected_points
         for plan in plan_runs(point, variant, switch=switch, memo=memo)
     ]
     if repeats:
-        if selected[0].experiment.until is not None:
+        if selected_points[0].experiment.until is not None:
             problem = f"--only {REPEAT}=...: the experiment's `until` decides how many there are"
             raise refuse(problem, "choose points, or remove `until`")
         _require_known(REPEAT, repeats, sorted({_format_repeat(plan) for plan in plans}, key=int))
         plans = [plan for plan in plans if _format_repeat(plan) in repeats]
     availabilities = {
-        name: check_scheme(scheme) for name, scheme in sorted(find_schemes(selected).items())
+        name: check_scheme(scheme) for name, scheme in sorted(find_schemes(selected_points).items())
     }
     unavailable = {
         name: availability
@@ -140,7 +140,7 @@ def select_runs(
     lacking = {
         name: availability for name, availability in backends.items() if not availability.available
     }
-    return Selection(variant, selected, plans, unavailable, build, switch, lacking, only)
+    return Selection(variant, selected_points, plans, unavailable, build, switch, lacking, only)
 
 
 def require_lab(plans: list[RunPlan], lab: str) -> None:

@@ -62,7 +62,7 @@ def find_calibrated_mode(
 
 
 def read_calibration(path: Path) -> Calibration:
-    """Read a calibration table. If the file has not changed since an earlier call, reuse it.
+    """Read a calibration table. If the file has not changed since the last call, read it only once.
 
     Raises:
         InputError: If the file is not a calibration table.

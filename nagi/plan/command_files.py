@@ -65,7 +65,7 @@ def plan_files(request: PlanRequest, key_path: KeyPath, names: list[str]) -> lis
 def require_own_program(
     request: PlanRequest, key_path: KeyPath, command: list[str], files: list[CommandFile]
 ) -> None:
-    """Check the program of a command if it begins with `./`, that is, if it is in `files`.
+    """Check the program of a command if it begins with `./`, so that it must be in `files`.
 
     Raises:
         InputError: If the program is not in `files`, or is not executable by all users.

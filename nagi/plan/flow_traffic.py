@@ -99,12 +99,12 @@ class FlowTraffic:
         train_ns = max(MIN_TRAIN * packet_ns, 2 * path.base_rtt_ns)
         needed_ns = SEARCH_TRAINS * train_ns + flow.start.value
         if warmup.value < needed_ns:
-            needed = Duration(math.ceil(needed_ns / 1e8) * 10**8)
+            min_warmup = Duration(math.ceil(needed_ns / 1e8) * 10**8)
             raise self._request.error(
                 ("flows", name, "scheme"),
                 f"{excerpt(flow.scheme)} searches for its rate in the warm-up, and {warmup} is too "
                 "short",
-                f"set `warmup: {needed}` or more; or give another scheme, and "
+                f"set `warmup: {min_warmup}` or more; or give another scheme, and "
                 "`traffic: {application: cbr, rate: ...}` with a rate of your own",
             )
         return CbrPlan(

@@ -69,8 +69,8 @@ class Flows:
             receiver = self._schemes.plan_receiver(name, flow)
             scheme_object = self._schemes.plan_object(scheme)
             receiver_object = self._schemes.plan_object(receiver) if receiver else None
-            ends = ((scheme, scheme_object), (receiver, receiver_object))
-            self._require_distinct_names(name, ends, object_by_control)
+            scheme_ends = ((scheme, scheme_object), (receiver, receiver_object))
+            self._require_distinct_names(name, scheme_ends, object_by_control)
             application = self._traffic.plan_application(name, flow, scheme)
             datagram = get_datagram_payload(application)
             udp_header_bytes = self._request.ip.udp_header_bytes
@@ -144,17 +144,17 @@ class Flows:
     def _require_distinct_names(
         self,
         name: str,
-        ends: tuple[tuple[Scheme | None, SchemeObjectPlan | None], ...],
+        scheme_ends: tuple[tuple[Scheme | None, SchemeObjectPlan | None], ...],
         object_by_control: dict[str, SchemeObjectPlan | None],
     ) -> None:
         """Raise InputError if two schemes of a run would have the same name in the kernel.
 
         Args:
             name: Name of the flow.
-            ends: The scheme and its eBPF object at the sender, then at the receiver.
+            scheme_ends: The scheme and its eBPF object at the sender, then at the receiver.
             object_by_control: Name in the kernel -> eBPF object, of all flows so far; is extended.
         """
-        for scheme, scheme_object in ends:
+        for scheme, scheme_object in scheme_ends:
             control = scheme.congestion_control if scheme else ""
             if object_by_control.setdefault(control, scheme_object) != scheme_object:
                 raise self._request.error(

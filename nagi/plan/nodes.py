@@ -150,21 +150,23 @@ class Nodes:
             InputError: If flows with the same route need different congestion controls.
         """
         # (node, other host) -> flow -> congestion control
-        by_ends: dict[tuple[str, str], dict[str, str]] = {}
+        controls_by_route: dict[tuple[str, str], dict[str, str]] = {}
         # (node, other host) whose programs do not set a congestion control on their sockets
-        by_route = set()
+        routes_with_control = set()
         for name, flow in self._request.list_flows():
             forward, backward = (flow.from_, flow.to), (flow.to, flow.from_)
             scheme = self._flows.schemes[name]
             if scheme.is_datagrams:
                 continue
-            by_ends.setdefault(forward, {})[name] = scheme.congestion_control
+            controls_by_route.setdefault(forward, {})[name] = scheme.congestion_control
             if flow.application == "command":
-                by_ends.setdefault(backward, {})[name] = scheme.congestion_control
-                by_route |= {forward, backward}
+                controls_by_route.setdefault(backward, {})[name] = scheme.congestion_control
+                routes_with_control |= {forward, backward}
             elif scheme.receiver is not None:
-                by_ends.setdefault(backward, {})[name] = scheme.receiver.congestion_control
-                by_route.add(backward)
+                controls_by_route.setdefault(backward, {})[name] = (
+                    scheme.receiver.congestion_control
+                )
+                routes_with_control.add(backward)
         for name, flow in self._request.list_flows():
             # The route would also make this flow's receiver run the receiver part of another flow.
             backward = (flow.to, flow.from_)
@@ -173,16 +175,16 @@ class Nodes:
                 and self._flows.schemes[other_name].receiver is not None
                 for other_name, other_flow in self._request.list_flows()
             ):
-                by_ends[backward].setdefault(name, "(none)")
+                controls_by_route[backward].setdefault(name, "(none)")
         controls = {}
-        for ends in by_route:
-            (first_name, control), *other_flows = by_ends[ends].items()
-            controls[ends] = control
+        for route in routes_with_control:
+            (first_name, control), *other_flows = controls_by_route[route].items()
+            controls[route] = control
             for name, other_control in other_flows:
                 if other_control != control:
                     raise self._request.error(
                         ("flows", name, "scheme"),
-                        f"congestion control {other_control} from {ends[0]} to {ends[1]}, but "
+                        f"congestion control {other_control} from {route[0]} to {route[1]}, but "
                         f"flow {first_name} has {control} (all flows of a route have the same if "
                         "one of them has `traffic: command`, or a scheme for its receiver)",
                         "give the two flows the same scheme, or different hosts",
@@ -216,9 +218,9 @@ class Nodes:
                     link=hop.link,
                     **self._plan_route_attributes(name, node, target) if is_end else {},
                 )
-                earlier = routes.setdefault(destination, route)
-                if earlier != route and is_end:
-                    routes[destination] = self._merge_routes(name, earlier, route)
+                existing = routes.setdefault(destination, route)
+                if existing != route and is_end:
+                    routes[destination] = self._merge_routes(name, existing, route)
         return list(routes.values())
 
     def _needs_route(self, node: str, path: FlowPath) -> bool:

@@ -76,6 +76,7 @@ def plan_runs(
     captures = request.memo.get_or_make(
         flows.plan_captures, ("captures", nodes.settings), request.topology
     )
+    # Seeds depend on links, media, and the settings of links that nodes such as switches apply.
     ignored_backends = planners.list_ignored_by_seed()
     channel_texts = [
         request.memo.get_or_make(

@@ -118,7 +118,7 @@ class ImpairmentPlanning:
         return trace.to_plan()
 
     def resolve_size(self, size: QueueSize) -> tuple[int | None, int | None]:
-        """Return the size of a queue as (packets, None) or (None, bytes)."""
+        """Return the size of a queue, or a threshold, as (packets, None) or (None, bytes)."""
         rate = self._request.get_mean_rate_bps(self._channel)
         if rate is None:
             self.refuse(f"`{self._key}` on a link without a rate", "give the link a rate")

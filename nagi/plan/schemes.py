@@ -82,8 +82,8 @@ class Scheme(Contract):
     @property
     def objects(self) -> list[Path]:
         """The eBPF objects that a flow needs at its sender and its receiver."""
-        ends = [self] if self.receiver is None else [self, self.receiver]
-        return [scheme.object_file for scheme in ends if scheme.object_file is not None]
+        schemes = [self] if self.receiver is None else [self, self.receiver]
+        return [scheme.object_file for scheme in schemes if scheme.object_file is not None]
 
     @property
     def own_file(self) -> Path | None:

@@ -24,7 +24,7 @@ FINISH_S = 0.3
 
 
 def round_to_us(seconds: float) -> float:
-    """Round a time to whole microseconds, as plans have it."""
+    """Round a time in seconds to whole microseconds, the resolution of plans."""
     return round(seconds, 6)
 
 

@@ -185,6 +185,7 @@ class Topology:
             self._attachments[name, node] = Attachment(name, address, self.ip.medium_prefix)
 
     def _check_reach(self, name: str, medium: SharedMedium) -> None:
+        """Check that each station is in reach of another station at some time."""
         for node, station in medium.stations.items():
             if not self._reach[name].is_ever_in_reach(node):
                 raise self._document.error(

@@ -24,10 +24,10 @@ def _convert_number(value: object) -> object:
 
 
 def _check_argument(text: str) -> str:
-    """Return `text` unchanged.
+    """Check the fields of an argument, and return the argument unchanged.
 
     Raises:
-        BadValue: If the text has a field that is not in FIELDS, a single brace, or a zero byte.
+        BadValue: If `text` has a field that is not in FIELDS, a single brace, or a zero byte.
     """
     if "\0" in text:
         raise BadValue("an argument with a zero byte", "remove it")
@@ -50,7 +50,7 @@ OWN = "./"  # prefix of a program that is one of the flow's `files`
 
 
 def check_program(command: list[str]) -> list[str]:
-    """Return `command` unchanged.
+    """Check the program of a command, and return the command unchanged.
 
     Raises:
         BadValue: If the program is neither a name nor an absolute path.

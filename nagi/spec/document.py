@@ -26,7 +26,7 @@ class Document:
     base: dict[str, Any]  # the experiment, with `$axis` in place of values of axes
     origin: Mapping[KeyPath, KeyPath]  # key path that a variant replaces -> new value's key path
     axes: Mapping[KeyPath, str] = field(default_factory=dict)  # key path in base -> its `$axis`
-    chosen: Mapping[str, int] = field(default_factory=dict)  # axis -> index of its value
+    axis_indices: Mapping[str, int] = field(default_factory=dict)  # axis -> index of its value
 
     def resolve_key_path(self, key_path: KeyPath) -> KeyPath:
         """Return the key path in the file of the value that `base` has at `key_path`."""
@@ -40,8 +40,11 @@ class Document:
         for length in range(len(key_path), 0, -1):
             start, remainder = key_path[:length], key_path[length:]
             axis = self.axes.get(start)
-            if axis is not None and axis in self.chosen:
-                return (*self.resolve_key_path(("matrix", axis, self.chosen[axis])), *remainder)
+            if axis is not None and axis in self.axis_indices:
+                return (
+                    *self.resolve_key_path(("matrix", axis, self.axis_indices[axis])),
+                    *remainder,
+                )
             if start in self.origin:
                 return (*self.origin[start], *remainder)
         return key_path

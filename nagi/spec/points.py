@@ -102,29 +102,35 @@ def _apply_variant(source: Source, variant: str | None) -> Document:
 
 
 def _merge(
-    base: Any, over: Any, key_path: KeyPath, over_path: KeyPath, origin: dict[KeyPath, KeyPath]
+    base: Any,
+    changes: Any,
+    key_path: KeyPath,
+    changes_path: KeyPath,
+    origin: dict[KeyPath, KeyPath],
 ) -> Any:
-    """Return `base` with the changes `over`: null removes a key, other values replace (RFC 7396).
+    """Return `base` with `changes` applied: null removes a key, other values replace (RFC 7396).
 
     Args:
         base: A part of the experiment.
-        over: The changes that a variant makes to this part.
+        changes: The changes that a variant makes to this part.
         key_path: The key path of `base` in the experiment.
-        over_path: The key path of `over` in the file.
+        changes_path: The key path of `changes` in the file.
         origin: Gets the key path of each replaced value -> the key path of the new value.
     """
-    if isinstance(over, dict):
+    if isinstance(changes, dict):
         base_mapping = base if isinstance(base, dict) else {}
         merged = base_mapping | {
-            key: _merge(base_mapping.get(key), value, (*key_path, key), (*over_path, key), origin)
-            for key, value in over.items()
+            key: _merge(
+                base_mapping.get(key), value, (*key_path, key), (*changes_path, key), origin
+            )
+            for key, value in changes.items()
             if value is not None
         }
         if base_mapping is not base:
-            origin[key_path] = over_path
-        return {key: value for key, value in merged.items() if over.get(key, key) is not None}
-    origin[key_path] = over_path
-    return over
+            origin[key_path] = changes_path
+        return {key: value for key, value in merged.items() if changes.get(key, key) is not None}
+    origin[key_path] = changes_path
+    return changes
 
 
 def _read_matrix(document: Document) -> dict[str, list[Any]]:
@@ -208,6 +214,8 @@ class _Expansion:
     combination of values of the axes in the rest. A validator of Experiment must not compare parts
     with each other or with the rest, because it does not run for every point. The planner does
     these checks.
+
+    Parameters `axis_indices` have the chosen value of each axis: axis -> index in the matrix.
     """
 
     def __init__(self, document: Document, matrix: dict[str, list[Any]]) -> None:
@@ -261,14 +269,14 @@ class _Expansion:
         points: list[Point] = []
         problems: dict[str, Problem] = {}
         for indices in itertools.product(*(range(len(texts)) for texts in self._texts.values())):
-            chosen = dict(zip(self._texts, indices, strict=True))
-            parts = [part.resolve(chosen, self._matrix) for part in self._parts]
-            base, new_problems = self._validate_rest(chosen, parts)
+            axis_indices = dict(zip(self._texts, indices, strict=True))
+            parts = [part.resolve(axis_indices, self._matrix) for part in self._parts]
+            base, new_problems = self._validate_rest(axis_indices, parts)
             problems |= {str(problem): problem for problem in new_problems}
             if len(problems) >= MAX_PROBLEMS:
                 break
             if not problems and base is not None:
-                points.append(self._make_point(base, parts, chosen))
+                points.append(self._make_point(base, parts, axis_indices))
         if problems:
             raise InputError(*list(problems.values())[:MAX_PROBLEMS])
         for axis in self._texts:
@@ -279,7 +287,7 @@ class _Expansion:
         return points
 
     def _validate_rest(
-        self, chosen: dict[str, int], parts: list[_ResolvedPart]
+        self, axis_indices: dict[str, int], parts: list[_ResolvedPart]
     ) -> tuple[Experiment | None, list[Problem]]:
         """Return the experiment with the chosen values, and problems that were not yet reported.
 
@@ -287,40 +295,42 @@ class _Expansion:
         is wrong. If a part is wrong for the first time, the whole experiment is validated again,
         which finds the problems of the part.
         """
-        indices = tuple(chosen[axis] for axis in self._rest_axes)
+        indices = tuple(axis_indices[axis] for axis in self._rest_axes)
         problems: list[Problem] = []
         if indices not in self._bases or any(part.is_new_and_wrong for part in parts):
-            base, problems = self._validate_point(chosen)
+            base, problems = self._validate_point(axis_indices)
             self._bases.setdefault(indices, base)
         return self._bases[indices], problems
 
     def _make_point(
-        self, base: Experiment, parts: list[_ResolvedPart], chosen: dict[str, int]
+        self, base: Experiment, parts: list[_ResolvedPart], axis_indices: dict[str, int]
     ) -> Point:
         """Return the point with the chosen values, given its validated parts."""
         entries: dict[str, dict[str, Any]] = {key: {} for key in _ADAPTERS}
         for part, resolved in zip(self._parts, parts, strict=True):
             entries[part.key] |= resolved.value or {}
         experiment = base.model_copy(update={key: value for key, value in entries.items() if value})
-        values = {axis: self._texts[axis][index] for axis, index in chosen.items()}
-        document = self._make_document(chosen)
+        values = {axis: self._texts[axis][index] for axis, index in axis_indices.items()}
+        document = self._make_document(axis_indices)
         repeats = _find_repeats(experiment, values, document)
         if repeats != experiment.repeats:
             experiment = experiment.model_copy(update={"repeats": repeats})
         return Point(values, experiment, document)
 
-    def _make_document(self, chosen: dict[str, int]) -> Document:
+    def _make_document(self, axis_indices: dict[str, int]) -> Document:
         """Return the document of a point, which maps `$axis` to the chosen values."""
         document = self._document
-        return Document(document.source, document.base, document.origin, self._axes, chosen)
+        return Document(document.source, document.base, document.origin, self._axes, axis_indices)
 
-    def _validate_point(self, chosen: dict[str, int]) -> tuple[Experiment | None, list[Problem]]:
+    def _validate_point(
+        self, axis_indices: dict[str, int]
+    ) -> tuple[Experiment | None, list[Problem]]:
         """Return the whole experiment at a point, or None and the problems with it."""
-        data = _fill(self._document.base, self._uses, _choose_values(self._matrix, chosen))
+        data = _fill(self._document.base, self._uses, _choose_values(self._matrix, axis_indices))
         try:
             return Experiment.model_validate(data), []
         except ValidationError as error:
-            return None, list_problems(self._make_document(chosen), data, error.errors())
+            return None, list_problems(self._make_document(axis_indices), data, error.errors())
 
 
 @dataclass(frozen=True)
@@ -346,12 +356,12 @@ class _Part:
     def __post_init__(self) -> None:
         self.axes = _list_axes(self.uses)
 
-    def resolve(self, chosen: dict[str, int], matrix: dict[str, list[Any]]) -> _ResolvedPart:
+    def resolve(self, axis_indices: dict[str, int], matrix: dict[str, list[Any]]) -> _ResolvedPart:
         """Return the validated part with the chosen values; each combination is validated once."""
-        indices = tuple(chosen[axis] for axis in self.axes)
+        indices = tuple(axis_indices[axis] for axis in self.axes)
         is_new = indices not in self._resolved
         if is_new:
-            data = _fill(self.data, self.uses, _choose_values(matrix, chosen))
+            data = _fill(self.data, self.uses, _choose_values(matrix, axis_indices))
             try:
                 value = self.adapter.validate_python(data)
                 is_flow = isinstance(value, Flow)
@@ -383,8 +393,8 @@ def _find_repeats(experiment: Experiment, values: dict[str, str], document: Docu
     return experiment.repeats
 
 
-def _choose_values(matrix: dict[str, list[Any]], chosen: dict[str, int]) -> dict[str, Any]:
-    return {axis: matrix[axis][index] for axis, index in chosen.items()}
+def _choose_values(matrix: dict[str, list[Any]], axis_indices: dict[str, int]) -> dict[str, Any]:
+    return {axis: matrix[axis][index] for axis, index in axis_indices.items()}
 
 
 def _list_axes(uses: _Uses) -> tuple[str, ...]:

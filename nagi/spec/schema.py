@@ -105,7 +105,10 @@ def list_known_keys(key_path: KeyPath, data: Any) -> list[str]:
 
 
 def list_known_tags(key_path: KeyPath, data: Any) -> list[str]:
-    """Return the tags that the schema allows for the mapping at a key path of `data`."""
+    """Return the tags, such as names of loss models, that the schema allows at a key path.
+
+    A tag is the value of a key in UNION_TAGS in the mapping at `key_path` of `data`.
+    """
     nodes, _ = _find_schemas(key_path, data)
     tags = []
     while nodes:

@@ -63,23 +63,23 @@ def estimate_host_clock(
 
 
 def _select_direction(plan: RunPlan, recorded: Records, direction: LinkDirection) -> Records:
-    selected: Records = recorded[recorded["direction"] == get_hop_number(plan, direction)]
-    return selected
+    records: Records = recorded[recorded["direction"] == get_hop_number(plan, direction)]
+    return records
 
 
 def _match_packets(
     capture: CapturedPackets,
-    selected: npt.NDArray[np.bool_],
+    is_selected: npt.NDArray[np.bool_],
     recorded: Records,
     *,
     is_sent: bool,
 ) -> Passages:
-    """Return host's and emulator's times of the `selected` packets of a capture.
+    """Return host's and emulator's times of the packets `is_selected` of a capture.
 
     Packets that the emulator has not recorded are left out. The emulator's time of a packet that
     the host sent (`is_sent`) is its arrival at the emulator. Otherwise, it is its delivery.
     """
-    key, host_ns = select_unique_keys(capture.identity[selected], capture.time_ns[selected])
+    key, host_ns = select_unique_keys(capture.identity[is_selected], capture.time_ns[is_selected])
     instant = recorded["arrived_ns"]
     if not is_sent:
         recorded = recorded[get_fates(recorded) == DELIVERED]

@@ -69,20 +69,22 @@ def measure_crossings(
     is_timed = flow.sender not in nodes_without_clock and flow.receiver not in nodes_without_clock
     sender = captures[flow.sender, flow.path[0].link]
     receiver = captures[flow.receiver, flow.path[-1].link]
-    for kind, directions, first, last, is_data in (
+    for kind, directions, start_capture, end_capture, is_data in (
         ("data", flow.path, sender, receiver, True),
         ("ACKs", flow.path_back(), receiver, sender, False),
     ):
-        sent = first.select_flow(flow, data=is_data)
-        received = last.select_flow(flow, data=is_data)
-        identity, sent_ns = select_unique_keys(first.identity[sent], first.time_ns[sent])
+        sent = start_capture.select_flow(flow, data=is_data)
+        received = end_capture.select_flow(flow, data=is_data)
+        identity, sent_ns = select_unique_keys(
+            start_capture.identity[sent], start_capture.time_ns[sent]
+        )
         received_identity, received_ns = select_unique_keys(
-            last.identity[received], last.time_ns[received]
+            end_capture.identity[received], end_capture.time_ns[received]
         )
         due_time_ns = np.zeros(len(identity), np.int64)  # time that the path should take
         is_known = np.ones(len(identity), bool)
         arrivals = pd.Series(received_identity)
-        is_recorded = arrivals.isin(first.identity[sent]).to_numpy()
+        is_recorded = arrivals.isin(start_capture.identity[sent]).to_numpy()
         for direction in directions:
             on_link = due[
                 (due["direction"] == get_hop_number(plan, direction))
@@ -124,13 +126,13 @@ def require_command_packets(
     for flow in plan.flows:
         if flow.traffic != "command":
             continue
-        ends = ((flow.sender, flow.path[0].link), (flow.receiver, flow.path[-1].link))
-        if not any(captures[end].has_flow(flow) for end in ends):
+        interfaces = ((flow.sender, flow.path[0].link), (flow.receiver, flow.path[-1].link))
+        if not any(captures[interface].has_flow(flow) for interface in interfaces):
             raise refuse(
                 f"flow {flow.name}: no packet to or from port {flow.port} of {flow.listener}",
                 "make its programs use this port, which is {port} in their command lines",
             )
-        fragments = max(captures[end].fragments for end in ends)
+        fragments = max(captures[interface].fragments for interface in interfaces)
         if fragments:
             raise refuse(
                 f"{fragments} fragments of IP packets between {flow.sender} and {flow.receiver}, "

@@ -278,12 +278,12 @@ def measure_sender(conversation: Conversation, *, is_paced: bool) -> Waits:
     )
     if not len(sent_ns) or not len(arrived_ns):
         return Waits.empty()
-    parts = [_measure_processing(sent_ns, echoed, arrived_ns, stamped)]
+    measured = [_measure_processing(sent_ns, echoed, arrived_ns, stamped)]
     if not is_paced:
-        parts.append(_measure_idle(sent_ns, sequence + payload, arrived_ns, acknowledged))
+        measured.append(_measure_idle(sent_ns, sequence + payload, arrived_ns, acknowledged))
     return Waits(
-        np.concatenate([waits.since_ns for waits in parts]),
-        np.concatenate([waits.waited_ns for waits in parts]),
+        np.concatenate([waits.since_ns for waits in measured]),
+        np.concatenate([waits.waited_ns for waits in measured]),
     )
 
 

@@ -136,13 +136,18 @@ def _compare(run: RunRecords, recorded: Records) -> _Comparison:
     due = replay(plan, recorded, settings)
     epoch_ns = int(run.began_s * 1e9)
     files = run.find_captures()
-    captures = {end: read_captured_packets(file, epoch_ns) for end, file in files.items()}
+    captures = {
+        interface: read_captured_packets(file, epoch_ns) for interface, file in files.items()
+    }
     require_command_packets(plan, captures)
     nodes_with_clock = sorted({node for node, _ in captures} & set(run.own_clocks))
     clocks = {
         node: estimate_host_clock(plan, node, captures, recorded) for node in nodes_with_clock
     }
-    captures = {end: packets.convert_times(clocks.get(end[0])) for end, packets in captures.items()}
+    captures = {
+        interface: packets.convert_times(clocks.get(interface[0]))
+        for interface, packets in captures.items()
+    }
     nodes_without_clock = [node for node, clock in clocks.items() if clock is None]
     backends = _measure_backends(run)
     crossings = [
@@ -158,7 +163,8 @@ def _compare(run: RunRecords, recorded: Records) -> _Comparison:
             waits.with_start(convert_times(waits.since_ns - epoch_ns, clocks.get(node))),
         )
         for node, flow, waits in host_response.measure_host_response(
-            plan, {end: (file, captures[end].flows) for end, file in files.items()}
+            plan,
+            {interface: (file, captures[interface].flows) for interface, file in files.items()},
         )
     ]
     return _Comparison(

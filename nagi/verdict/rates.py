@@ -47,8 +47,8 @@ def measure_rate_error(
     bits = (served["bytes"].astype(np.int64) + direction.overhead_bytes) * 8
     ends = served["left_ns"] - np.where(get_fates(served) == DELIVERED, direction.delay_ns, 0)
     starts = ends - bits * 10**9 // rate
-    usable = (get_fates(served) == DELIVERED) & (seen_ns > 0)
-    return compare_rate(starts, ends, bits, usable, seen_ns, rate)
+    is_usable = (get_fates(served) == DELIVERED) & (seen_ns > 0)
+    return compare_rate(starts, ends, bits, is_usable, seen_ns, rate)
 
 
 def measure_arq_rate_error(
@@ -71,12 +71,12 @@ def measure_arq_rate_error(
     packet, seen_ns = due[index], seen_ns[index]
     bits = (packet["bytes"].astype(np.int64) + direction.overhead_bytes) * 8
     at_once = packet["left_ns"] == transmissions["end_ns"] + direction.delay_ns
-    usable = (transmissions["outcome"] == RECEIVED) & at_once & (get_fates(packet) == DELIVERED)
+    is_usable = (transmissions["outcome"] == RECEIVED) & at_once & (get_fates(packet) == DELIVERED)
     return compare_rate(
         transmissions["start_ns"],
         transmissions["end_ns"],
         bits,
-        usable & (seen_ns > 0),
+        is_usable & (seen_ns > 0),
         seen_ns,
         rate,
     )
@@ -112,7 +112,7 @@ def compare_rate(
     starts: Nanoseconds,
     ends: Nanoseconds,
     bits: npt.NDArray[np.int64],
-    usable: npt.NDArray[np.bool_],
+    is_usable: npt.NDArray[np.bool_],
     seen_ns: Nanoseconds,
     rate: int,
 ) -> float | None:
@@ -125,8 +125,8 @@ def compare_rate(
         starts: When each transmission should start, in ns.
         ends: When each transmission should end, in ns.
         bits: Length of each transmission.
-        usable: Whether the end of each transmission was seen.
-        seen_ns: When the end of each transmission was seen, if `usable`.
+        is_usable: Whether the end of each transmission was seen.
+        seen_ns: When the end of each transmission was seen, if `is_usable`.
         rate: The planned rate in bit/s.
 
     Returns:
@@ -140,10 +140,10 @@ def compare_rate(
     for begin, end in zip(first, last, strict=True):
         if ends[end] - starts[begin] < MIN_PERIOD_NS:
             continue
-        inside = begin + np.flatnonzero(usable[begin : end + 1])
-        if len(inside) > 1:
-            measured_bits += total_bits[inside[-1]] - total_bits[inside[0]]
-            measured_ns += seen_ns[inside[-1]] - seen_ns[inside[0]]
+        observed = begin + np.flatnonzero(is_usable[begin : end + 1])
+        if len(observed) > 1:
+            measured_bits += total_bits[observed[-1]] - total_bits[observed[0]]
+            measured_ns += seen_ns[observed[-1]] - seen_ns[observed[0]]
     if measured_ns < MIN_BACKLOG_NS:
         return None
     return float(abs(measured_bits * 1e9 / measured_ns / rate - 1))
