@@ -86,7 +86,7 @@ def describe_wide_points(selection: Selection, runs: Path) -> list[str]:
     return [
         f"{', '.join(width.point.values())}: the interval of {until.metric} is "
         + ("not known" if math.isnan(width.halfwidth) else f"±{width.halfwidth:.3g}")
-        + f" after {width.runs} runs ({width.valid} valid); ±{until.halfwidth:g} was asked for"
+        + f" after {width.runs} runs ({width.valid} valid); `until` requires ±{until.halfwidth:g}"
         for width in list_wide_points(selection, runs)
         if until is not None
     ]

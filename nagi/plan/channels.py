@@ -85,8 +85,8 @@ class Channels:
         if settings.keep_order is not None and not (settings.jitter or settings.delay_trace):
             raise self._request.error(
                 self._request.locate_setting(link, direction, "keep_order"),
-                f"without jitter or delay_trace, packets {direction} keep their order",
-                "give that direction jitter or a delay_trace, or remove keep_order",
+                f"direction {direction} has no jitter and no delay_trace, so it keeps the order",
+                "give the direction jitter or a delay_trace, or remove keep_order",
             )
         traces = {}
         if settings.rate_trace is not None:

@@ -51,11 +51,11 @@ def plan_files(request: PlanRequest, key_path: KeyPath, names: list[str]) -> lis
             raise request.missing_file(item_path, name)
         if last_name in files_by_name or not last_name:
             message = (
-                f"a second {format_value(last_name)}"
+                f"a second file is called {format_value(last_name)}"
                 if last_name
                 else f"{format_value(name)} has no name"
             )
-            raise request.error(item_path, message, "give each file a last name of its own")
+            raise request.error(item_path, message, "give each file another last name")
         files_by_name[last_name] = CommandFile(
             name=last_name, sha256=_hash_content(request, item_path, path)
         ).set_source(path)
@@ -77,8 +77,8 @@ def require_own_program(
     if own_source is None or ".." in Path(relative_path).parts:
         raise request.error(
             (*key_path, 0),
-            f"{format_value(command[0])} is outside of `files`",
-            "list its file or directory in `files`, and begin with that name",
+            f"{format_value(command[0])} is not in `files`",
+            "list its file or directory in `files`, and write `./` and the last name of this entry",
         )
     program = own_source / relative_path
     if not program.is_file() or not program.stat().st_mode & stat.S_IXOTH:
@@ -119,7 +119,7 @@ def _hash_content(request: PlanRequest, key_path: KeyPath, path: Path) -> str:
             )
         if len(entries) == _MAX_FILES:
             raise request.error(
-                key_path, f"it has more than {_MAX_FILES} files", "name what the application needs"
+                key_path, f"it has more than {_MAX_FILES} files", "list only files that it needs"
             )
         if stat.S_ISREG(mode):
             is_program = bool(mode & stat.S_IXOTH)

@@ -89,7 +89,7 @@ class FlowPaths:
         return [rate for rate in rates if rate is not None]
 
     def list_media_rates(self, path: FlowPath) -> list[int]:
-        """Return the rate of each medium on a path, in bit/s, from its first to its last hop."""
+        """Return, for each medium on a path, the rate in bit/s over all its hops on the path."""
         return [
             self._find_rate_bps(name, hops, path.packet.value)
             for name, hops in path.count_hops().items()
@@ -109,7 +109,7 @@ class FlowPaths:
         Return 0 without media. The time assumes that packets are sent one after the other. In a
         run, distant stations also send at the same time, which compensates for collisions.
         """
-        # (medium, sender) -> largest number of hops from the sender's queue to a destination
+        # (medium, sender) -> largest number of hops that a packet in the sender's queue still needs
         hops_to_go: dict[tuple[str, str], int] = {}
         for path in self.paths.values():
             hops = [hop for hop in path.forward if hop.is_hop]

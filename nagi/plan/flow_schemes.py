@@ -130,9 +130,9 @@ class FlowSchemes:
             sender, _, receiver = name.rpartition("-")
             if receiver in receivers and sender in schemes:
                 is_udp = schemes[sender].is_datagrams
-                reason = "no ACKs" if is_udp else "a receiver's part of its own"
-                message = f"{sender} has {reason}, and cannot be combined with {receiver}"
-                cure = f"use {sender}, or another with {receiver}"
+                reason = "no ACKs" if is_udp else "another scheme for its receiver"
+                message = f"{sender} has {reason}, so it cannot be combined with {receiver}"
+                cure = f"use {sender} alone, or combine another scheme with {receiver}"
                 raise self._request.error(key_path, message, cure)
             raise self._request.error(key_path, f"unknown scheme {format_value(name)}", cure)
         file = scheme.own_file
@@ -149,14 +149,15 @@ class FlowSchemes:
                 raise self._request.error(
                     key_path,
                     f"{excerpt(name)} combines two schemes, which have separate parameters",
-                    f"give those of {excerpt(scheme.name)} or {excerpt(name.rpartition('-')[2])}",
+                    f"give parameters of {excerpt(scheme.name)}, or of "
+                    f"{excerpt(name.rpartition('-')[2])}",
                 )
             parameters = scheme.parameters
             if not parameters:
-                kind = "not TCP" if scheme.is_datagrams else "the kernel's own"
+                kind = "does not use TCP" if scheme.is_datagrams else "is a part of the kernel"
                 raise self._request.error(
                     key_path,
-                    f"scheme {name} is {kind} and has no parameters",
+                    f"scheme {name} {kind} and has no parameters",
                     "remove it; `nagi schemes` lists parameters",
                 )
             for key, value in values.items():

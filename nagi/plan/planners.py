@@ -62,7 +62,7 @@ class Planners:
                 raise request.error(
                     ("links", name, key),
                     f"`{key}` on a link without {values}",
-                    f"write {values} at the link, or remove it",
+                    f"write {values} at the link, or remove `{key}`",
                 )
 
     def __iter__(self) -> Iterator[Planner]:

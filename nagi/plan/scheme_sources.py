@@ -84,8 +84,8 @@ def _list_source_files(source: Path) -> list[Path]:
     for header in headers:
         if PLAIN_NAME.fullmatch(header.name) is None:
             raise refuse(
-                "the name of a header in the scheme's directory does not suit the kernel's build",
-                "use only letters, digits, `.`, `_`, `+` and `-`, or move it elsewhere",
+                "the kernel's build does not support this name of a header",
+                "use only letters, digits, `.`, `_`, `+` and `-`, or move it to another directory",
                 file=str(header),
             )
     return [source, *headers]

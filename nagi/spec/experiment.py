@@ -127,7 +127,7 @@ class Flow(Strict):
             if command is not None and command[0].startswith(OWN):
                 program, *_ = command[0].removeprefix(OWN).split("/")
                 if program not in names:
-                    message = f"{format_value(program)} is none of the flow's `files`"
+                    message = f"{format_value(program)} is not in the flow's `files`"
                     raise BadValue(message, f"add it: `files: [PATH/{program}]`", key)
         if not 88 <= self.payload.value <= 1448:
             message = f"a payload of {self.payload} does not fit into Ethernet's MTU"
@@ -317,7 +317,7 @@ class Experiment(_Network, defer_build=False):
             message = f"kernels do not support a smallest timeout of {self.min_rto}"
             raise BadValue(message, "give 1 ms to 120 s", "min_rto")
         if self.warmup.value >= self.duration.value:
-            message = f"a warmup of {self.warmup} leaves nothing of a duration of {self.duration}"
+            message = f"a warmup of {self.warmup} is not shorter than the duration, {self.duration}"
             raise BadValue(message, "give less", "warmup")
         if self.until is not None:
             self._check_until(self.until)
@@ -329,15 +329,15 @@ class Experiment(_Network, defer_build=False):
             message = f"unknown metric {format_value(until.metric)}"
             raise BadValue(message, suggest(until.metric, list_metrics()), "until.metric")
         if until.metric in OF_TWO_RUNS:
-            message = f"{until.metric} compares two runs, and points are repeated one by one"
+            message = f"{until.metric} compares two runs, but `until` examines each run alone"
             raise BadValue(message, "give another metric, such as goodput_bps", "until.metric")
         if self.repeats_at:
-            message = "`repeats_at` together with `until`, which finds how often each point is run"
+            message = "`repeats_at` together with `until`, which determines the number of repeats"
             raise BadValue(message, "remove one of them", "repeats_at")
         if self.repeats < MIN_REPEATS:
             message = (
-                f"`until` with `repeats: {self.repeats}`: an interval of so few runs is narrow by "
-                "chance"
+                f"`until` with `repeats: {self.repeats}`, but an interval of so few runs may be "
+                "narrow by chance"
             )
             raise BadValue(message, f"write `repeats: {MIN_REPEATS}` or more", "repeats")
         if until.at_most < self.repeats:

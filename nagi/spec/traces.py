@@ -87,7 +87,7 @@ def read_trace(path: Path, format_: Format, quantity: Quantity = "rate") -> Trac
     if status.st_size > MAX_BYTES:
         raise refuse(
             f"the file has {format_bytes(status.st_size)}, more than {format_bytes(MAX_BYTES)}",
-            "give a part of it: the trace repeats",
+            "give a part of it, because a trace repeats after its end",
             file=str(path),
         )
     return _read_version(
@@ -261,7 +261,7 @@ def _read_quantiles(path: Path) -> Quantiles:
             values.append(value)
     if not values:
         raise refuse(
-            "the file has no number", "give one of iproute2: dpkg -L iproute2", file=str(path)
+            "the file has no number", "use a table of iproute2, such as normal.dist", file=str(path)
         )
     return Quantiles(quantiles=values)
 
@@ -288,7 +288,7 @@ def _read_lines(path: Path, *, comments: bool = False) -> Iterator[tuple[int, st
 def _make_length_error(message: str, path: Path, line: int) -> InputError:
     return refuse(
         f"more than {MAX_ENTRIES:,} {message}",
-        "give a part of it: the trace repeats",
+        "give a part of it, because a trace repeats after its end",
         file=str(path),
         line=line,
     )

@@ -117,7 +117,7 @@ def _read_text(path: Path) -> str:
     if len(content) > MAX_BYTES:
         raise refuse(
             f"the file has more than {MAX_BYTES:,} bytes",
-            "give the path of a YAML file; put long traces into files of their own",
+            "give the path of a YAML file; put long traces into separate files",
             file=name,
         )
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
