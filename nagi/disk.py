@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sizes of directories."""
+"""Compute the sizes of directories."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from typing import IO
 
 from nagi_contracts.errors import refuse
 
-FILTER = "sandbox.bpf"  # in the directory of the guest kernel
+FILTER = "sandbox.bpf"  # file with the seccomp filter, in the directory of the guest kernel
 # Programs and libraries. If /bin and others are links into /usr, the sandbox has the same links.
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 # Files of /etc: the cache of libraries, targets of links in /usr, names of ports and protocols,
@@ -95,7 +95,7 @@ class Sandbox:
                 extra_groups=[] if _can_drop_groups() else None,
                 # The program gets no terminal, so it cannot inject input, and Ctrl-C goes to nagi,
                 # which then ends the program. bubblewrap's own --new-session would take effect
-                # before --die-with-parent: between the two, the sandbox could survive nagi.
+                # before --die-with-parent. If nagi ended in between, the sandbox would survive it.
                 start_new_session=True,
             )
 

@@ -25,7 +25,8 @@ from nagi.records.run import RunRecords
 from nagi.verdict.measure import measure_run
 from nagi.verdict.values import Value
 
-_NEEDS_PACKETS = {"unaccounted"}  # measured from packets and from other records
+# Checks that need the records of packets, although they also have values from other records.
+_NEEDS_PACKETS = {"unaccounted"}
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ class Directions:
         traffic_s: Start of the traffic, in seconds since the start of the run.
 
     Attributes:
-        plans: (link, direction) -> plan with all settings, whoever applies them.
+        plans: (link, direction) -> plan with all settings, also those that a switch applies.
     """
 
     def __init__(

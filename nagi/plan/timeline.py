@@ -11,12 +11,12 @@ from nagi.plan.request import PlanRequest
 
 # Time that agents have for each phase, in seconds. Backends may add time before the start and after
 # the end of captures. From the start of the run to the start of captures:
-SETUP_S = 0.25  # configures nodes, and starts an emulator with two links
-SETUP_PER_LINK_S = 0.2  # sets up the interfaces of a further link in the emulator, or two stations
+SETUP_S = 0.25  # configuration of nodes, and start of an emulator with two links
+SETUP_PER_LINK_S = 0.2  # interfaces of a further link in the emulator, or of two stations
 # From the start of captures to the start of servers, and from there to the start of clients:
 CAPTURE_START_S = 0.15
 SERVER_START_S = 0.3
-COMMAND_SERVER_START_S = 2.0  # users' servers, which nagi does not know
+COMMAND_SERVER_START_S = 2.0  # for users' servers, whose start may take longer
 # From the end of the traffic to the end of the run:
 DRAIN_S = 0.1  # margin, in addition to the RTT and the time in which queues empty
 FLUSH_S = 1.05  # tcpdump reads a packet within a second (the kernel's block timeout, packet(7))

@@ -33,7 +33,7 @@ from nagi.records.direction_numbers import (
 )
 from nagi.scratch import make_scratch
 
-Records = npt.NDArray[np.void]  # structured: RECORD
+Records = npt.NDArray[np.void]  # a structured array of type RECORD
 # (link, direction) -> settings of nagi-link that replace those of the plan
 Settings = dict[tuple[str, DirectionName], dict[str, Any]]
 

@@ -53,13 +53,13 @@ def _read_rows(
             raise ValueError
     except (ValueError, KeyError):
         raise refuse(f"{node}: {file.name}: it is damaged", "run it again") from None
-    # Instants are by the host's monotonic clock; the first line has both clocks.
+    # Events have times of the host's monotonic clock. The first line has times of both clocks.
     realtime_offset_ns = opened["realtime_ns"] - opened["t_ns"]
     connections: dict[tuple[str, int, int], int] = {}
     for event in events:
         ends = event.get("local_port"), event.get("remote_port")
         flow = _find_flow(plan, node, *ends)
-        if flow is None:  # either `lost`, which the agent reported, or a connection of no flow
+        if flow is None:  # an event `lost`, which the agent has reported, or another connection
             continue
         flow_connections = [key for key in connections if key[0] == flow.name]
         number = connections.setdefault((flow.name, *ends), len(flow_connections))

@@ -28,7 +28,7 @@ from nagi.records.direction_numbers import (
     get_link_names,
 )
 
-Transmissions = npt.NDArray[np.void]  # structured: TRANSMISSION
+Transmissions = npt.NDArray[np.void]  # a structured array of type TRANSMISSION
 
 TRANSMISSION = np.dtype(
     [

@@ -30,7 +30,7 @@ from nagi.spec.nodes import Node
 from nagi.spec.shared_media import SharedMedium
 from nagi.spec.traffic import Bulk, TrafficSettings
 
-MIN_REPEATS = 3  # with fewer repeats, `until` does not trust the width of an interval
+MIN_REPEATS = 3  # of `until`, because the interval of fewer repeats may be narrow by chance
 MAX_COUNT = 256  # flows that one entry of `flows` stands for
 NO_SCHEME = "none"  # scheme of a flow that is absent at a point
 

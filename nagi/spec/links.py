@@ -117,7 +117,7 @@ _SHAPED_BY = Field(
 )
 
 
-# Models that others extend are built only when they are used, which shortens the start of nagi.
+# With defer_build, pydantic does not build validators of base classes, so that nagi starts faster.
 @add_fields({"shaped_by": (Literal[*_SHAPING_KINDS, "emulator"] | None, _SHAPED_BY)})
 class DirectionSettings(Effects, defer_build=True):
     """Settings that a link can have for both directions, or for one direction."""
@@ -167,7 +167,7 @@ class DirectionSettings(Effects, defer_build=True):
 
 @add_fields(make_optional_fields(DIRECTION_KEYS))
 class OneDirection(DirectionSettings):
-    """Settings that differ in one direction."""
+    """Settings for one direction, which replace those of the link."""
 
     def find_settings(self, settings: type[SettingsT]) -> SettingsT | None:
         """Return this direction's settings of a backend's class, such as RadioChannel, or None."""

@@ -39,7 +39,7 @@ _VALUES = str | int | float  # types of an axis's values; bool is an int
 
 @dataclass(frozen=True)
 class Point:
-    """One point of the matrix."""
+    """One point of the matrix: a value of each axis, and the experiment with these values."""
 
     values: dict[str, str]  # axis -> value, as the file writes it
     experiment: Experiment

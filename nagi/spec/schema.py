@@ -36,7 +36,7 @@ UNION_TAGS = {
 
 
 class _SchemaGenerator(GenerateJsonSchema):
-    """Writes defaults as a file would have them, such as `1000 bytes`."""
+    """Writes defaults in the format of experiment files, such as `1000 bytes`."""
 
     def encode_default(self, dft: Any) -> Any:
         return str(dft) if isinstance(dft, Text) else super().encode_default(dft)

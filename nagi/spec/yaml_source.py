@@ -21,7 +21,7 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from nagi.spec.yaml_syntax import MAX_DEPTH, explain_syntax_error
 
-# The path to a value: keys of mappings and indices of lists, as ("links", "wired", "rate").
+# The path to a value: keys of mappings and indices of lists, like ("links", "wired", "rate").
 KeyPath = tuple[str | int, ...]
 
 MAX_BYTES = 250_000

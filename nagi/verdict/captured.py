@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The packets of one capture, with times since the run began."""
+"""Read the packets of a capture, with times since the run began."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The certificate: checks, by measurement, that a run's links behaved as planned.
+"""Make the certificate of a run: checks that its links behaved as planned.
 
-Each check compares a measured value with its limit, and the verdict has both. A run that misses a
-limit is invalid: nagi keeps it and shows the reasons, and leaves it out of all means.
+Each check compares a measured value with its limit, and the verdict has both. A run that exceeds a
+limit is invalid. nagi keeps an invalid run and shows the reasons, but leaves it out of all means.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Goodput compared with the capacity of a path."""
+"""Compare the goodput of a flow with the capacity of its path."""
 
 from __future__ import annotations
 

@@ -57,24 +57,24 @@ _COLUMNS = [
 
 
 @dataclass(frozen=True)
-class Waits:
+class ResponseTimes:
     """The response times of a host, one element per response."""
 
     since_ns: Nanoseconds  # when the packet arrived that requires a response
     waited_ns: Nanoseconds  # time from then to the response
 
-    def with_start(self, since_ns: Nanoseconds) -> Waits:
+    def with_start(self, since_ns: Nanoseconds) -> ResponseTimes:
         """Return the same response times, with arrivals at `since_ns`, by another clock."""
         return replace(self, since_ns=since_ns)
 
     @classmethod
-    def empty(cls) -> Waits:
+    def empty(cls) -> ResponseTimes:
         return cls(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 def measure_host_response(
     plan: RunPlan, captures: Mapping[tuple[str, str], tuple[Path, pd.DataFrame]]
-) -> Iterator[tuple[str, str, Waits]]:
+) -> Iterator[tuple[str, str, ResponseTimes]]:
     """Yield the response times of sender and receiver of each bulk flow.
 
     Other flows are left out, because their programs decide when they read and write. Hosts without
@@ -191,7 +191,7 @@ class Conversation:
         return cls(*(table[: table["time_ns"].searchsorted(end_ns, "right")] for table in tables))
 
 
-def measure_receiver(conversation: Conversation, *, every_segment: bool) -> Waits:
+def measure_receiver(conversation: Conversation, *, every_segment: bool) -> ResponseTimes:
     """Return the time from each segment that TCP must acknowledge at once to its acknowledgement.
 
     For a segment that is never acknowledged, return the time to the last packet.
@@ -223,14 +223,14 @@ def measure_receiver(conversation: Conversation, *, every_segment: bool) -> Wait
     count = holes[0] if len(holes) else len(end)
     end, in_order_ns = end[:count], np.maximum.accumulate(arrived_ns[:count])
     if not len(end) or not len(acknowledged_bytes):
-        return Waits.empty()
+        return ResponseTimes.empty()
     first_ack = np.searchsorted(acknowledged_bytes, end, side="left")  # that acknowledges `end`
     earlier_bytes = np.where(first_ack > 0, acknowledged_bytes[first_ack - 1], 1)
     at_once = end - earlier_bytes > (0 if every_segment else int(payload.max()))
     last_ns = max(int(conversation.data["time_ns"].max()), int(answer_ns[-1]))
     acknowledged_ns = np.append(answer_ns, last_ns)[first_ack]
     waited_ns = np.maximum(acknowledged_ns - in_order_ns, 0)
-    return Waits(in_order_ns[at_once], waited_ns[at_once])
+    return ResponseTimes(in_order_ns[at_once], waited_ns[at_once])
 
 
 def _find_discarded(
@@ -260,7 +260,7 @@ def _find_discarded(
     return is_old
 
 
-def measure_sender(conversation: Conversation, *, is_paced: bool) -> Waits:
+def measure_sender(conversation: Conversation, *, is_paced: bool) -> ResponseTimes:
     """Return the times from the arrival of ACKs to the segments that the sender sent next.
 
     Measured are ACKs that were not yet processed when the host sent a segment and, unless
@@ -277,11 +277,11 @@ def measure_sender(conversation: Conversation, *, is_paced: bool) -> Waits:
         for name in ("time_ns", "acknowledgement", "tsval")
     )
     if not len(sent_ns) or not len(arrived_ns):
-        return Waits.empty()
+        return ResponseTimes.empty()
     measured = [_measure_processing(sent_ns, echoed, arrived_ns, stamped)]
     if not is_paced:
         measured.append(_measure_idle(sent_ns, sequence + payload, arrived_ns, acknowledged))
-    return Waits(
+    return ResponseTimes(
         np.concatenate([waits.since_ns for waits in measured]),
         np.concatenate([waits.waited_ns for waits in measured]),
     )
@@ -292,7 +292,7 @@ def _measure_processing(
     echoed: npt.NDArray[np.int64],
     arrived_ns: Nanoseconds,
     stamped: npt.NDArray[np.int64],
-) -> Waits:
+) -> ResponseTimes:
     """Return the time that the host took to process ACKs; empty without TCP timestamps.
 
     For each echoed timestamp, only the first segment that echoes it is measured.
@@ -304,7 +304,7 @@ def _measure_processing(
         stamped: The timestamp of each ACK.
     """
     if (echoed < 0).any() or (stamped < 0).any():
-        return Waits.empty()
+        return ResponseTimes.empty()
     origin = stamped[0] - _TIMESTAMPS // 2
     echoed, stamped = (echoed - origin) % _TIMESTAMPS, (stamped - origin) % _TIMESTAMPS
     echoed, first = np.unique(echoed, return_index=True)
@@ -312,7 +312,7 @@ def _measure_processing(
     newer = np.searchsorted(np.maximum.accumulate(stamped), echoed, side="right")
     newer_ns = np.append(arrived_ns, np.iinfo(np.int64).max)[newer]
     since_ns = np.minimum(newer_ns, sent_ns)
-    return Waits(since_ns, sent_ns - since_ns)
+    return ResponseTimes(since_ns, sent_ns - since_ns)
 
 
 def _measure_idle(
@@ -320,7 +320,7 @@ def _measure_idle(
     end: npt.NDArray[np.int64],
     arrived_ns: Nanoseconds,
     acknowledged: npt.NDArray[np.int64],
-) -> Waits:
+) -> ResponseTimes:
     """Return how long the sender was idle.
 
     The sender is idle from an ACK that leaves no data outstanding until its next segment.
@@ -337,4 +337,4 @@ def _measure_idle(
     done_ns = np.append(arrived_ns, np.iinfo(np.int64).max)[first_ack]
     since_ns = np.minimum(done_ns, sent_ns[1:])
     waited_ns = sent_ns[1:] - since_ns
-    return Waits(since_ns[waited_ns > 0], waited_ns[waited_ns > 0])
+    return ResponseTimes(since_ns[waited_ns > 0], waited_ns[waited_ns > 0])

@@ -37,9 +37,9 @@ class Limit:
         return self.maximum if self.virtual is None or not virtual_time else self.virtual
 
 
-# Timing limits suit paths of tens of milliseconds: 1 ms is 1 % of the papers' 100 ms round trip. In
-# virtual time nothing is late. There, reading the clock takes 256 ns, and a program reads it
-# several times per packet.
+# Timing limits suit paths of tens of milliseconds: 1 ms is 1 % of a round trip of 100 ms, which is
+# common in papers. In virtual time, programs are late only because reading the clock takes 256 ns,
+# and a program reads it several times per packet.
 LIMITS: dict[str, Limit] = {
     "transit_error_median": Limit(
         0.1, "ms", "packets sent later than due, median", timing=True, virtual=0.01
@@ -137,7 +137,7 @@ LIMITS: dict[str, Limit] = {
 }
 
 
-# Additional checks of runs with a scheme that both ends of a connection have to run.
+# Additional checks of runs with a scheme that both hosts of a connection have to run.
 BOTH_ENDS_LIMITS: dict[str, Limit] = {
     "scheme_fallbacks": Limit(
         0,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Losses on channels, compared with the probabilities of the plan."""
+"""Compare the losses on channels with the probabilities of the plan."""
 
 from __future__ import annotations
 

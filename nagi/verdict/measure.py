@@ -63,7 +63,7 @@ class _Comparison:
     clocks: dict[str, HostClock | None]
     backends: Evidence
     crossings: list[Crossing]
-    waits: list[tuple[str, host_response.Waits]]
+    waits: list[tuple[str, host_response.ResponseTimes]]
     late_ns: int
 
     @property

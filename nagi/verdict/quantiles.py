@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quantiles of times that packets took, for checks of the certificate."""
+"""Compute quantiles of delays and response times for checks of the certificate."""
 
 from __future__ import annotations
 

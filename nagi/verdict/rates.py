@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rates of links while packets wait, compared with the rates of the plan."""
+"""Compare the rates of links, while packets wait, with the rates of the plan."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Congestion control schemes that both ends of a connection have to run."""
+"""Check schemes that both hosts of a connection have to run."""
 
 from __future__ import annotations
 

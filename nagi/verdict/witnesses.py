@@ -20,7 +20,7 @@ from nagi_contracts.plan import RunPlan
 from nagi.records.packets import HELD, Records, find_differences, get_fates, to_table
 from nagi.records.transmissions import Transmissions
 from nagi.records.transmissions import to_table as transmissions_table
-from nagi.verdict.host_response import Waits
+from nagi.verdict.host_response import ResponseTimes
 
 Witnesses = Callable[[], pd.DataFrame]  # a function that makes a table
 
@@ -102,7 +102,7 @@ def list_unrecorded_packets(
     return _sort_by_time(_concatenate(tables, ["time_s", "at", "packet"]))
 
 
-def list_host_responses(responses: Iterable[tuple[str, Waits]]) -> pd.DataFrame:
+def list_host_responses(responses: Iterable[tuple[str, ResponseTimes]]) -> pd.DataFrame:
     """Return when hosts had to respond and how long they took, the slowest response first.
 
     Args:
