@@ -41,5 +41,5 @@ def load_air_time() -> AirTime:
     """
     source = paths.AIR_TIME
     if not source.is_file():
-        raise refuse(f"there is no {source}", "restore it: it belongs to nagi")
+        raise refuse(f"there is no {source}", "restore this file of nagi, or install nagi again")
     return cast(AirTime, paths.load_module(source))

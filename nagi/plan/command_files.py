@@ -126,7 +126,9 @@ def _hash_content(request: PlanRequest, key_path: KeyPath, path: Path) -> str:
             entries.append([str(file.relative_to(path)), is_program, compute_sha256(file)])
         elif not stat.S_ISDIR(mode):
             raise request.error(
-                key_path, f"{format_value(str(file))} is no file and no directory", "remove it"
+                key_path,
+                f"{format_value(str(file))} is neither a file nor a directory",
+                "remove it",
             )
     return digest(sorted(entries))
 

@@ -59,6 +59,7 @@ def plan_runs(
     for planner in planners:
         planner.require_fit(directions.plans)
     links = _plan_links(request, directions)
+    # Link or medium -> IP bytes of the largest packet of its flows, or None.
     packets = {name: load.packet for name, load in flows.loads.items()}
     media = [
         medium
