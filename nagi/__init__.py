@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nagi: how much of what a path could carry does a TCP scheme achieve?"""
+"""nagi measures which fraction of the capacity of a path a TCP scheme achieves."""

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generates the contracts of the agent: dataclasses of the standard library, and harmful offloads.
+"""Generate the agent's module contracts.py: dataclasses, and the table of harmful offloads.
 
-The dataclasses are made from the models in nagi_contracts. `python -m nagi.json_schemas` writes
-them. Plans and batches were validated where they were made, so the dataclasses only convert types.
-The generator fails if a model has a type that it does not know.
+The dataclasses replace the pydantic models in nagi_contracts, because the agent imports only the
+standard library. `python -m nagi.json_schemas` writes the module. The pydantic models have already
+validated plans and batches, so the dataclasses only convert types. The generator raises TypeError
+if a model has a type that the generator does not support.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ from nagi_contracts.switches import ControllerFacts, Counters, SwitchRecord
 from pydantic.fields import FieldInfo
 
 TARGET = paths.AGENT / "nagi_agent" / "contracts.py"
-_OFFLOADS_FILE = paths.ROOT / "runtime" / "io" / "offloads.json"  # of a checkout
+_OFFLOADS_FILE = paths.ROOT / "runtime" / "io" / "offloads.json"  # only in the source tree
 
+# The contracts that the agent reads, then the contracts that the agent writes.
 READ: tuple[type[Contract], ...] = (Batch, SwitchPrograms, GuestJob, Holder, Counters)
 WRITTEN: tuple[type[Contract], ...] = (
     Holder,
@@ -60,11 +62,12 @@ SHARED: dict[type[Contract], tuple[str, ...]] = {
 
 _HEAD = '''\
 # SPDX-License-Identifier: Apache-2.0
-"""The contracts that the agent reads and writes: nagi_contracts says what their fields mean.
+"""The contracts that the agent reads and writes. nagi_contracts describes their fields.
 
-Made by `python -m nagi.json_schemas` (nagi/agent_contracts.py): change the models
-there. A class that the agent reads has from_json, one that it writes to_json. No field has a
-default here, so that classes have slots on every Python.
+`python -m nagi.json_schemas` (nagi/agent_contracts.py) generates this file. To change a class,
+change its model in nagi_contracts. A class that the agent reads has `from_json`; a class that the
+agent writes has `to_json`. No field has a default, because Python 3.9 does not allow defaults in
+dataclasses with __slots__.
 """
 
 from __future__ import annotations
@@ -76,8 +79,8 @@ Json = dict[str, Any]
 Made = TypeVar("Made")
 '''
 _OFFLOADS = """\
-# Offloads that merge segments or leave checksums to hardware, which spoils loss, rate and captures:
-# the names that `ethtool -k` prints, and those that -K takes."""
+# Offloads that merge segments or leave checksums to the NIC. They would change losses and rates,
+# and make captures wrong. Name that `ethtool -k` prints -> name that `ethtool -K` takes."""
 _OR_NONE = """
 
 def _or_none(read: Callable[[Json], Made], json: Optional[Json]) -> Optional[Made]:
@@ -90,11 +93,15 @@ _MAX_FIELD = 100 - len(_INDENT)
 _MAX_ITEM = 100 - 3 * len(_INDENT)
 
 
-class _Kind(NamedTuple):
-    """A type: its name in the agent, and how a value is read from JSON and written to it.
+class _FieldType(NamedTuple):
+    """The type of a field in the agent's module, and code that converts its values.
 
-    Reader and writer take the expression of the value. They are None if the value is the same in
-    JSON.
+    Attributes:
+        name: The annotation.
+        reader: A function from the expression of the JSON value to the expression of the field's
+            value; None if both values are equal.
+        writer: A function from the expression of the field's value to the expression of the JSON
+            value; None if both values are equal.
     """
 
     name: str
@@ -103,8 +110,8 @@ class _Kind(NamedTuple):
 
 
 def render() -> str:
-    """Return the text of the agent's module."""
-    read, written = _find_parts(READ), _find_parts(WRITTEN)
+    """Return the text of the agent's module contracts.py."""
+    read, written = _list_contracts(READ), _list_contracts(WRITTEN)
     classes = list(dict.fromkeys([*read, *written]))
     aliases = [f"{contract.__name__} = Json  # {reason}\n" for contract, reason in OPAQUE.items()]
     texts = [_render_class(kind, kind in read, kind in written) for kind in classes]
@@ -125,8 +132,11 @@ def _render_offloads() -> str:
     return "\n".join(["", _OFFLOADS, *_render_list("OFFLOADS = {", items, "}"), ""])
 
 
-def _find_parts(roots: tuple[type[Contract], ...]) -> list[type[Contract]]:
-    """Return the contracts, each after those that it contains."""
+def _list_contracts(roots: tuple[type[Contract], ...]) -> list[type[Contract]]:
+    """Return `roots` and the contracts in their fields, without opaque contracts.
+
+    A contract comes after the contracts in its own fields.
+    """
     contracts: dict[type[Contract], None] = {}
 
     def visit(kind: Any) -> None:
@@ -186,7 +196,7 @@ def _render_class(kind: type[Contract], is_read: bool, is_written: bool) -> str:
 
 
 def _render_field(line: str) -> list[str]:
-    """Return a field as lines that are short enough; only literals become too long."""
+    """Split the line of a field, if it is too long. Only a Literal makes it too long."""
     if len(line) <= _MAX_FIELD:
         return [line]
     start, choices = line.removesuffix("]").split("[", 1)
@@ -194,7 +204,7 @@ def _render_field(line: str) -> list[str]:
 
 
 def _is_constant(field: FieldInfo) -> bool:
-    """Return whether a field always has the same value, as a version has."""
+    """Return whether a field has only one possible value, such as a schema version."""
     is_one = get_origin(field.annotation) is Literal and len(get_args(field.annotation)) == 1
     return is_one and not field.is_required()
 
@@ -214,7 +224,7 @@ def _render_slots(names: list[str]) -> list[str]:
 
 
 def _wrap(item: str) -> list[str]:
-    """Return an item of a call as lines that are short enough; only mappings become too long."""
+    """Split the line of an argument, if it is too long. Only a mapping makes it too long."""
     if len(item) <= _MAX_ITEM:
         return [item]
     start, mapping = item.split("{", 1)
@@ -229,7 +239,7 @@ def _copy_method(kind: type[Contract], name: str) -> list[str]:
     return textwrap.dedent(inspect.getsource(function)).splitlines()
 
 
-def _render_reading(name: str, field: FieldInfo, kind: _Kind) -> str:
+def _render_reading(name: str, field: FieldInfo, kind: _FieldType) -> str:
     """Return the expression for a field's value in `json`."""
     value = f'json["{name}"]'
     if not field.is_required():
@@ -245,9 +255,9 @@ def _render_literal(value: object) -> str:
 
 
 def _render_writing(
-    fields: dict[str, FieldInfo], kinds: dict[str, _Kind], constants: dict[str, FieldInfo]
+    fields: dict[str, FieldInfo], kinds: dict[str, _FieldType], constants: dict[str, FieldInfo]
 ) -> list[str]:
-    """Return the method that writes a contract. It leaves out fields that are not in use."""
+    """Return the lines of `to_json`, which leaves out a field if its `exclude_if` is true."""
     values = [f'"{name}": {_render_literal(field.default)},' for name, field in constants.items()]
     for name, kind in kinds.items():
         value = f"self.{name}"
@@ -271,28 +281,34 @@ _CONDITIONS: dict[object, str] = {
 }
 
 
-def _describe_type(kind: Any) -> _Kind:
-    """Describe a type of a field: its name in the agent, its reader and its writer."""
+def _describe_type(kind: Any) -> _FieldType:
+    """Return the _FieldType of the type `kind` of a contract's field.
+
+    Raises:
+        TypeError: The generator does not support the type.
+    """
     origin, parts = get_origin(kind), get_args(kind)
     if kind is Any or kind in (str, int, float, bool):
-        return _Kind("Any" if kind is Any else kind.__name__)
+        return _FieldType("Any" if kind is Any else kind.__name__)
     if (opaque_type := _find_opaque(kind)) is not None:
-        return _Kind(opaque_type.__name__)
+        return _FieldType(opaque_type.__name__)
     if _is_contract(kind):
         name = kind.__name__
-        return _Kind(name, f"{name}.from_json({{}})".format, "{}.to_json()".format)
+        return _FieldType(name, f"{name}.from_json({{}})".format, "{}.to_json()".format)
     if origin is Annotated:
         return _describe_type(parts[0])
     if origin is Literal:
-        return _Kind(f"Literal[{', '.join(map(_render_literal, parts))}]")
+        return _FieldType(f"Literal[{', '.join(map(_render_literal, parts))}]")
     if origin is list:
         (item,) = map(_describe_type, parts)
-        return _Kind(f"list[{item.name}]", *_describe_items(item, "[{} for each in {}]", "each"))
+        return _FieldType(
+            f"list[{item.name}]", *_describe_items(item, "[{} for each in {}]", "each")
+        )
     if origin is dict:
         key, item = map(_describe_type, parts)
-        return _Kind("Json") if item.name == "Any" else _describe_mapping(key, item)
+        return _FieldType("Json") if item.name == "Any" else _describe_mapping(key, item)
     if origin is tuple and parts[1:] == (...,):
-        return _Kind(f"tuple[{_describe_type(parts[0]).name}, ...]", "tuple({})".format)
+        return _FieldType(f"tuple[{_describe_type(parts[0]).name}, ...]", "tuple({})".format)
     if origin is tuple:
         return _describe_tuple([_describe_type(part) for part in parts])
     if origin in (Union, UnionType):
@@ -303,8 +319,8 @@ def _describe_type(kind: Any) -> _Kind:
 _Function = Callable[[str], str]
 
 
-def _describe_items(item: _Kind, template: str, name: str) -> Iterator[_Function | None]:
-    """Yield reader and writer of a collection, whose items are called `name` in the template."""
+def _describe_items(item: _FieldType, template: str, name: str) -> Iterator[_Function | None]:
+    """Yield reader and writer of a collection; `name` is the variable of an item in `template`."""
     for function in (item.reader, item.writer):
         yield None if function is None else _apply_to_items(function(name), template)
 
@@ -313,13 +329,13 @@ def _apply_to_items(item_text: str, template: str) -> _Function:
     return lambda value: template.format(item_text, value)
 
 
-def _describe_mapping(key: _Kind, item: _Kind) -> _Kind:
+def _describe_mapping(key: _FieldType, item: _FieldType) -> _FieldType:
     template = "{{key: {} for key, item in {}.items()}}"
-    return _Kind(f"dict[{key.name}, {item.name}]", *_describe_items(item, template, "item"))
+    return _FieldType(f"dict[{key.name}, {item.name}]", *_describe_items(item, template, "item"))
 
 
-def _describe_tuple(parts: list[_Kind]) -> _Kind:
-    """Describe a tuple, which is read from a list. json.dumps writes tuples as lists."""
+def _describe_tuple(parts: list[_FieldType]) -> _FieldType:
+    """Describe a tuple, which is a list in JSON. It has no writer: json.dumps writes a list."""
 
     def read(value: str) -> str:
         items = [f"{value}[{index}]" for index in range(len(parts))]
@@ -329,11 +345,11 @@ def _describe_tuple(parts: list[_Kind]) -> _Kind:
         ]
         return f"({', '.join(read_parts)})"
 
-    return _Kind(f"tuple[{', '.join(part.name for part in parts)}]", read)
+    return _FieldType(f"tuple[{', '.join(part.name for part in parts)}]", read)
 
 
-def _describe_union(parts: list[Any], is_optional: bool) -> _Kind:
-    """Describe a union: null and a type, text and a type, or mappings to these."""
+def _describe_union(parts: list[Any], is_optional: bool) -> _FieldType:
+    """Describe a union of null and a type, of text and a type, or of mappings with such values."""
     if is_optional:
         other_type = _describe_type(parts[0]) if len(parts) == 1 else _describe_union(parts, False)
         return _describe_optional(other_type)
@@ -349,14 +365,14 @@ def _describe_union(parts: list[Any], is_optional: bool) -> _Kind:
     if text is not str or read is None:
         raise TypeError(f"the agent's contracts cannot have a union of {parts}")
     name = f"Union[str, {kind.name}]"
-    return _Kind(name, lambda value: f"{value} if isinstance({value}, str) else {read(value)}")
+    return _FieldType(name, lambda value: f"{value} if isinstance({value}, str) else {read(value)}")
 
 
-def _describe_optional(kind: _Kind) -> _Kind:
+def _describe_optional(kind: _FieldType) -> _FieldType:
     name = f"Optional[{kind.name}]"
     if kind.reader is None:
-        return _Kind(name)
-    return _Kind(
+        return _FieldType(name)
+    return _FieldType(
         name,
         f"_or_none({kind.name}.from_json, {{}})".format,
         lambda value: f"None if {value} is None else {value}.to_json()",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sizes of directories."""
+"""Compute the sizes of directories."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from pathlib import Path
 
 
 def count_bytes(directory: Path, without: str = "") -> int:
-    """Return the bytes of all files in a directory, to which others may write at the same time.
+    """Return the total size of all files below a directory, in bytes.
+
+    A file that another process removes during the call counts 0 bytes.
 
     Args:
         directory: The directory.
-        without: The name of a file directly in it that does not count.
+        without: The name of a file directly in `directory` that is not counted.
     """
     total = 0
     for folder, _, names in os.walk(directory):
         for path in (Path(folder, name) for name in names):
             if path != directory / without:
-                with suppress(OSError):  # somebody has just removed the file
+                with suppress(OSError):  # another process has just removed the file
                     total += path.lstat().st_size
     return total

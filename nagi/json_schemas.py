@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The published JSON Schemas.
+"""Make the published JSON Schemas (experiments/schemas).
 
-`python -m nagi.json_schemas` writes them and the agent's contracts.
+`python -m nagi.json_schemas` writes the schemas, and the agent's contracts.
 """
 
 from __future__ import annotations
@@ -74,11 +74,11 @@ TABLES = (
     "scheme_events",
     "goodput",
     "results",
-)  # the schema of a table is that of its rows
+)  # the schema of a table describes one row
 
 
 def make_schemas() -> dict[str, dict[str, Any]]:
-    """Make all schemas, by the names of their files."""
+    """Return all schemas: file name, such as plan.schema.json -> schema."""
     schemas_by_name = {"experiment": make_experiment_schema()}
     for name, contract in CONTRACTS.items():
         schema = contract.model_json_schema(by_alias=True, mode="serialization")

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A sandbox (bubblewrap), for guests of the virtual lab and for compilers of users' schemes.
 
-At first the sandbox is empty. It gets the system's programs and libraries, a few files of /etc, and
-the files that its caller names, all read-only. The caller also names directories that it may write.
-A program inside has no network, no capabilities, no supplementary groups, and sees no other
-process. A guest also gets a seccomp filter (hosts/guest/sandbox_filter.cpp), which permits only the
-system calls of User-mode Linux. docs/virtual-lab.md lists what a guest can see.
+A program in the sandbox sees, read-only, the system's programs and libraries, a few files of /etc,
+and the files that the caller lists. The caller also lists the directories to which the program may
+write. The program has no network, no capabilities, no supplementary groups, and sees no process
+outside the sandbox. A guest also gets a seccomp filter (hosts/guest/sandbox_filter.cpp), which
+permits only the system calls of User-mode Linux. docs/virtual-lab.md lists the files and devices
+that a guest can see.
 """
 
 from __future__ import annotations
@@ -21,20 +22,21 @@ from typing import IO
 
 from nagi_contracts.errors import refuse
 
-FILTER = "sandbox.bpf"  # in the directory of the guest kernel
-# Programs and libraries. If /bin and others are links into /usr, they are links inside as well.
+FILTER = "sandbox.bpf"  # file with the seccomp filter, in the directory of the guest kernel
+# Programs and libraries. If /bin and others are links into /usr, the sandbox has the same links.
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 # Files of /etc: the cache of libraries, targets of links in /usr, names of ports and protocols,
 # names that ip(8) prints, and GNU Radio's settings. None of them has a secret.
 _ETC = ("alternatives", "gnuradio", "iproute2", "ld.so.cache", "protocols", "services")
-# The rest of a guest's /etc, the same on every machine. Its nobody is not 65534, because 65534 is
-# shown inside as owner and group of files whose real owner has no number inside.
+# The rest of the sandbox's /etc, equal on every machine. User nobody is not 65534, because the
+# kernel shows 65534 as owner and group of files whose real owner is not mapped in the sandbox.
 _OWN_ETC = {
     "passwd": "root:x:0:0:root:/run:/bin/sh\nnobody:x:65533:65533:nobody:/run:/usr/sbin/nologin\n",
     "group": "root:x:0:\nnogroup:x:65533:\n",
     "hosts": "127.0.0.1 localhost\n::1 localhost\n",
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\nservices: files\n",
 }
+# Directories that exist in the sandbox, but are empty.
 _EMPTY = ("/home", "/mnt", "/root", "/run", "/sys", "/tmp", "/var/tmp")
 _HOST_NAME = "guest"
 
@@ -45,8 +47,10 @@ class Sandbox:
 
     Attributes:
         filter: The file with the seccomp filter; None permits all system calls.
-        writable: Path inside -> path outside.
-        readable: Path inside -> path outside.
+        writable: Files and directories that programs may write: path in the sandbox -> path on
+            this machine.
+        readable: Files and directories that programs may only read: path in the sandbox -> path on
+            this machine.
     """
 
     filter: Path | None = None
@@ -61,13 +65,13 @@ class Sandbox:
         *,
         processor: int | None = None,
     ) -> subprocess.Popen[bytes]:
-        """Start a command in the sandbox, in a session of its own.
+        """Start a command in the sandbox, in a new session, and return without waiting for its end.
 
         Args:
             command: The command.
             environment: Its environment variables, in addition to PATH.
-            output: Where its standard output and error go.
-            processor: The only processor that it may use; None permits all.
+            output: The file, or subprocess.PIPE, for its standard output and standard error.
+            processor: The only processor that the command may use; None permits all.
 
         Raises:
             OSError: bubblewrap or the filter does not exist.
@@ -91,17 +95,20 @@ class Sandbox:
                 extra_groups=[] if _can_drop_groups() else None,
                 # The program gets no terminal, so it cannot inject input, and Ctrl-C goes to nagi,
                 # which then ends the program. bubblewrap's own --new-session would take effect
-                # before --die-with-parent: between the two, the sandbox could survive nagi.
+                # before --die-with-parent. If nagi ended in between, the sandbox would survive it.
                 start_new_session=True,
             )
 
     def run(
         self, command: Iterable[str], environment: Mapping[str, str]
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command in the sandbox to its end. `stdout` of the result includes standard error.
+        """Run a command in the sandbox, and wait for its end.
+
+        `stdout` of the result has standard output and standard error. The exit status is not
+        checked.
 
         Raises:
-            InputError: This machine cannot have a sandbox.
+            InputError: This machine cannot make a sandbox.
         """
         require_sandbox()
         process = self.start(command, environment, subprocess.PIPE)
@@ -127,8 +134,8 @@ class Sandbox:
                 for word in ("--perms", "0644", "--file", str(text), f"/etc/{name}")
             ),
             *("--dev", "/dev", "--tmpfs", "/dev/shm"),
-            # Read-only, because /proc/sys is that of this machine, and root may write it without
-            # a capability.
+            # Read-only, because /proc/sys changes settings of this machine, and root may write to
+            # /proc/sys without a capability.
             *("--proc", "/proc", "--remount-ro", "/proc"),
             *_bind_paths("--ro-bind", self.readable),
             *_bind_paths("--bind", self.writable),
@@ -137,10 +144,10 @@ class Sandbox:
 
 
 def require_sandbox(filter_: Path | None = None) -> None:
-    """Require that this machine can have a sandbox.
+    """Check that this machine can make a sandbox, by running `true` in a sandbox.
 
     Args:
-        filter_: The seccomp filter to try; None tries without a filter.
+        filter_: The file with the seccomp filter to try; None tries without a filter.
 
     Raises:
         InputError: The sandbox cannot be made; the message has the cure.
@@ -179,9 +186,10 @@ def _make_memory_file(text: str) -> IO[bytes]:
 
 
 def _bind_paths(option: str, paths_inside: Mapping[Path, Path]) -> list[str]:
-    """Return the arguments that bind paths.
+    """Return bubblewrap's arguments that bind paths: path in the sandbox -> path on this machine.
 
-    bubblewrap would make directories on the way for their owner alone, so they are made for all.
+    bubblewrap makes missing parent directories with mode 0700, so the arguments make the parent
+    directories first, with mode 0755.
     """
     arguments = []
     for inside, outside in paths_inside.items():
@@ -194,6 +202,6 @@ def _bind_paths(option: str, paths_inside: Mapping[Path, Path]) -> list[str]:
 def _can_drop_groups() -> bool:
     """Return whether this process may drop its supplementary groups.
 
-    Root may, except in a user namespace that forbids it.
+    Only root may, and only if the user namespace permits setgroups(2).
     """
     return os.geteuid() == 0 and Path("/proc/self/setgroups").read_text().strip() == "allow"

@@ -17,15 +17,16 @@ _KEY_BYTES = 32
 
 
 def get_user_cache(name: str) -> Path:
-    """Return where this user's files `name` are kept between calls of nagi."""
+    """Return the path `name` in this user's cache directory (~/.cache/nagi); it need not exist."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "nagi" / name
 
 
 def read_user_key(name: str) -> bytes:
-    """Return a secret of this user. Make the secret at the first call.
+    """Return 32 random bytes that only this user can read, from the cached file `name`.
 
-    If the secret cannot be stored, return a new one at each call.
+    The first call makes the file. If the file cannot be written or read, or has another length,
+    each call returns other bytes.
     """
     path = get_user_cache(name)
     with suppress(OSError):
@@ -42,19 +43,20 @@ def read_user_key(name: str) -> bytes:
 
 @contextmanager
 def make_scratch(parent: Path | None = None) -> Iterator[Path]:
-    """Make a directory of this user that exists from entry to exit.
+    """Make a temporary directory of this user, and remove it at the end of the `with` statement.
 
-    The directory is locked while it is in use. If a process is killed, the next one removes the
-    directory that was left.
+    The directory is locked while it is in use. A directory without a lock is therefore that of a
+    killed process, and the next call removes it.
 
     Args:
-        parent: Where to make the directory; None for the system's directory of temporary files.
+        parent: The directory in which to make it; None for the system's directory of temporary
+            files.
     """
     parent = parent or Path(tempfile.gettempdir())
     _remove_abandoned(parent)
     while True:
         directory = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
-        with suppress(FileNotFoundError):  # another process found it before it was locked
+        with suppress(FileNotFoundError):  # another process removed it before it was locked
             descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             if directory.exists():
@@ -69,7 +71,7 @@ def make_scratch(parent: Path | None = None) -> Iterator[Path]:
 
 def _remove_abandoned(parent: Path) -> None:
     for directory in parent.glob(f"{_PREFIX}*"):
-        with suppress(OSError):  # somebody has just removed it, or it is another user's
+        with suppress(OSError):  # locked, removed by another process, or owned by another user
             descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

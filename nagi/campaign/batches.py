@@ -7,24 +7,24 @@ from nagi_contracts.plan import RunPlan
 
 from nagi.labs.lab import BETWEEN_RUNS_S
 
-# The runs of one batch of a cell in real time, so that the time to ship batches is a small part.
+# Duration of a batch in real time: long, compared with the time to ship a batch.
 BATCH_S = 75.0
-# Per cell. In virtual time nothing is shipped, but all cells wait for the last run of a batch.
+# Runs per cell of a batch in virtual time. All cells wait for the last run of a batch.
 RUNS_PER_BATCH = 8
 
 
 def choose_batch(
     pending: list[RunPlan], cells: list[str], min_duration_s: float = BATCH_S
 ) -> dict[str, list[RunPlan]]:
-    """Return the next runs for each cell.
+    """Return cell -> the plans of its next runs.
 
-    Each plan goes to the cell with the shortest batch, until all batches are long enough. Each cell
-    gets at least one run, as long as there are runs.
+    Each plan goes to the cell with the shortest batch, until each batch lasts `min_duration_s`.
+    Each cell gets at least one run if there are enough plans.
 
     Args:
-        pending: the pending plans, in their order
-        cells: the names of the cells
-        min_duration_s: the minimum duration of each cell's batch, in seconds
+        pending: The pending plans, in their order.
+        cells: The names of the cells.
+        min_duration_s: The minimum duration of each cell's batch, in seconds.
     """
     batch: dict[str, list[RunPlan]] = {cell: [] for cell in cells}
     seconds = dict.fromkeys(cells, 0.0)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Identifies the build: the programs that decide the results of runs.
+"""Identifies the build: version and checksums of the programs on which results depend.
 
-A change of any of these programs makes a new build, whose runs are not mixed with earlier ones.
+A change of any of these programs makes a new build. Runs of different builds are not mixed.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from nagi.plan.applications import find_nagi_traffic
 def identify_build(
     lab: str = "", backends: Collection[str] = (), switch: SwitchTarget = "nagi"
 ) -> Build:
-    """Return the build of the runs that a lab would execute now.
+    """Return the version and the checksums of the programs that a lab would use now.
 
-    The guest is a part of the build in the virtual lab. Programs of a backend are a part if the
-    experiment needs them, unless real hosts provide them.
+    In the virtual lab, they include the guest. They include the programs of a backend if the
+    experiment needs the backend, unless real hosts provide these programs.
 
     Args:
-        lab: the name of the lab; empty for the parts that all labs share
-        backends: the backends that the experiment needs
-        switch: what executes the pipeline of switches
+        lab: The name of the lab; empty for the programs that all labs use.
+        backends: The backends that the experiment needs.
+        switch: The program that runs the P4 pipelines of switches.
 
     Raises:
-        InputError: nagi-link, nagi-tcp or nagi-traffic has not been built, or the guest,
+        InputError: Nagi-link, nagi-tcp or nagi-traffic has not been built, or the guest,
             nagi-switch or bmv2 is not installed.
     """
     common, optional = _hash_programs(lab, backends, switch)
@@ -57,9 +57,9 @@ def identify_build(
 
 
 def hash_programs(lab: str, backends: Collection[str], switch: SwitchTarget) -> dict[str, str]:
-    """Return the checksums of a build's programs on this machine, by name.
+    """Return program -> SHA-256, for all programs of a build that are on this machine.
 
-    The guest kernel is left out. Raises InputError as identify_build() does.
+    The guest is left out. Raises InputError as identify_build() does.
     """
     common, optional = _hash_programs(lab, backends, switch)
     return common | {name: sha256 for name, sha256 in optional.items() if sha256 is not None}
@@ -68,12 +68,15 @@ def hash_programs(lab: str, backends: Collection[str], switch: SwitchTarget) -> 
 def _hash_programs(
     lab: str, backends: Collection[str], switch: SwitchTarget
 ) -> tuple[dict[str, str], dict[str, str | None]]:
-    """Return the checksums that every build has, and those that depend on lab and experiment."""
+    """Return the checksums that every build has, and those that depend on lab and experiment.
+
+    In the second mapping, None stands for a program that real hosts provide.
+    """
     is_local = lab != PHYSICAL
     common: dict[str, str | None] = {}
     optional: dict[str, str | None] = {}
-    parts = load_needs()
-    for needs in parts.values():
+    needs_by_backend = load_needs()
+    for needs in needs_by_backend.values():
         if needs.is_always_needed:
             common |= needs.hash_programs(is_local, switch)
     sources = paths.load_module(paths.AGENT / "bundle.py").list_sources().values()
@@ -84,14 +87,14 @@ def _hash_programs(
         "nagi_tcp": compute_sha256(scheme_objects.find_nagi_tcp()),
         "nagi_traffic": compute_sha256(find_nagi_traffic()),
     }
-    for name, needs in parts.items():
+    for name, needs in needs_by_backend.items():
         if name in backends and not needs.is_always_needed:
             optional |= needs.hash_programs(is_local, switch)
     return {name: sha256 for name, sha256 in common.items() if sha256 is not None}, optional
 
 
 def _to_fields(checksums: Mapping[str, str | None]) -> dict[str, Any]:
-    """Return checksums as fields of Build. Those of further backends are its `parts`."""
+    """Return checksums as arguments of Build: as its fields if it has them, else in `parts`."""
     parts = {
         name: sha256
         for name, sha256 in checksums.items()

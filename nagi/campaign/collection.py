@@ -49,19 +49,19 @@ from nagi.verdict.certificate import certify, make_failed_verdict
 from nagi.verdict.measure import measure_run
 
 _NODE, _RECORDS = "node.json", "packets.bin"
-WHOLE = "whole"
+WHOLE = "whole"  # the directory of complete run directories; it also stands for their cell
 _COMMAND_LOGS = "command-*.log"  # output of the user's programs, which is a result
 
 
 def find_finished_cell(records: Path, runs: Path, plan: RunPlan) -> str | None:
-    """Return the cell that completed `plan` and still holds its records, or None.
+    """Return the cell that completed `plan` and whose records are not yet collected, or None.
 
     It is WHOLE if another machine executed the run and its run directory has arrived.
 
     Args:
-        records: the directory of the records of all hosts
-        runs: the directory of all run directories
-        plan: the plan of the run
+        records: The directory of the records of all hosts.
+        runs: The directory of all run directories, which this function does not use.
+        plan: The plan of the run.
     """
     if (records / WHOLE / plan.run_id).exists():
         return WHOLE
@@ -69,17 +69,17 @@ def find_finished_cell(records: Path, runs: Path, plan: RunPlan) -> str | None:
         cell = emulator_records.parent.name.removesuffix(f"_{EMULATOR}")
         sources = _find_records(records, plan, cell)
         begins_s = {_read_begin_s(source / _NODE) for source in sources.values()}
-        # Records of an interrupted attempt have another begin.
+        # Records of an earlier attempt, which was interrupted, have another start time.
         if None not in begins_s and len(begins_s) == 1:
             return cell
     return None
 
 
 def remove_collected(records: Path, runs: Path, plan: RunPlan) -> None:
-    """Remove records of a run whose run directory exists already.
+    """Remove records of a run that are already in its run directory.
 
-    They remain if an earlier process ended after it had collected the run. The complete records of
-    nodes are compared, not only the begin: runs in guests begin at the same instant.
+    Such records exist if an earlier process ended between collecting the run and removing them.
+    The node records are compared completely, because all runs in guests have the same start time.
     """
     try:
         collected = Manifest.read(runs / plan.run_id / MANIFEST)
@@ -102,10 +102,10 @@ Certifier = Callable[[RunRecords], Verdict]
 
 
 def certify_run(run: RunRecords) -> Verdict:
-    """Return the verdict of the run's certificate.
+    """Measure a completed run, and return the verdict of its certificate.
 
     Raises:
-        InputError: records or captures are inconsistent
+        InputError: Records or captures are inconsistent.
     """
     return certify(run, measure_run(run))
 
@@ -119,19 +119,21 @@ def collect(
     build: Build,
     certifier: Certifier = certify_run,
 ) -> Verdict:
-    """Make the run directory of a run that has ended, then remove its records.
+    """Make the run directory of a run that has ended, remove its records, and return its verdict.
+
+    If an agent failed or records are damaged, the verdict is `failed`.
 
     Args:
-        records: the directory of the records of all hosts
-        runs: the directory of all run directories
-        plan: the plan of the run
-        cell: the cell that executed it, from find_finished_cell()
-        lab: the name of the lab
-        build: the build that executed it
-        certifier: returns the verdict
+        records: The directory of the records of all hosts.
+        runs: The directory of all run directories.
+        plan: The plan of the run.
+        cell: The cell that executed the run, from find_finished_cell().
+        lab: The name of the lab.
+        build: The build that executed the run.
+        certifier: A function that returns the verdict on a completed run.
 
     Raises:
-        OSError: the disk is full, for example; the records still exist then
+        OSError: The disk is full, for example; the records then still exist.
     """
     if cell == WHOLE:
         return _move_whole(records / WHOLE / plan.run_id, runs / plan.run_id)
@@ -177,9 +179,10 @@ def _move_whole(whole: Path, target: Path) -> Verdict:
 
 
 def record_failure(runs: Path, plan: RunPlan, reason: str, console: Path | None = None) -> Verdict:
-    """Make the directory of a run that has begun and did not end, and return its verdict.
+    """Make the directory of a run that began but did not end, and return its verdict.
 
-    It has the plan, the reason of the failure and the end of the guest's console, if there is one.
+    The directory has the plan and the verdict with `reason`. If `console` exists, which is the
+    output of the guest, the directory also has a copy of it.
     """
     partial = make_partial(runs, plan)
     if console is not None and console.is_file():
@@ -219,7 +222,10 @@ def _collect_and_certify(
     target: Path,
     certifier: Certifier,
 ) -> Verdict:
-    """Copy captures and accounts to the run directory `target`, and return the verdict."""
+    """Copy captures, links.json and drop logs to `target`, the run directory; return the verdict.
+
+    The verdict is `failed` if a node failed, or if `damage` (messages) is not empty.
+    """
     for capture in plan.captures:
         copy_file(sources[capture.node], target, capture.file)
     for name in (LINKS, DROPS):
@@ -228,7 +234,7 @@ def _collect_and_certify(
         verifier.copy_files(plan, sources, target)
     errors = [f"{name}: {node.error}" for name, node in nodes.items() if node.status == "failed"]
     if errors or damage:
-        # If one node was late, errors of the others are consequences.
+        # If one node was late, errors of other nodes are consequences.
         is_late = any(not node.in_time for node in nodes.values())
         return make_failed_verdict(
             plan.run_id, errors or damage, too_late=is_late, nodes=nodes.values()
@@ -246,10 +252,10 @@ def _collect_and_certify(
 def _convert_records(
     plan: RunPlan, nodes: dict[str, NodeRecord], sources: dict[str, Path], target: Path
 ) -> RunRecords:
-    """Write the tables of the run directory `target`, and return the records.
+    """Write the tables of the run directory `target`, and return all records of the run.
 
     Raises:
-        InputError: a record is missing or damaged
+        InputError: A record is missing or damaged.
     """
     links = Links.read(target / LINKS)
     records = read_records(sources[EMULATOR] / _RECORDS)

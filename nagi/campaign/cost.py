@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures the time that a campaign takes beyond the timelines of its runs."""
+"""Measures the time that a campaign takes in addition to the timelines of its runs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Cost:
 
     @contextmanager
     def measure(self, expense: Expense) -> Iterator[None]:
-        """Add the duration of the block to an expense."""
+        """Add the duration of the `with` block to an expense, `labs` or `results`."""
         started = time.monotonic()
         try:
             yield
@@ -42,11 +42,11 @@ class Cost:
     def measure_batch(
         self, plans: dict[str, list[RunPlan]], *, in_real_time: bool = True
     ) -> Iterator[None]:
-        """Measure the block, which executes a batch.
+        """Add the duration of the `with` block, which executes a batch, to the sums.
 
         Args:
-            plans: the plans of the batch, by cell
-            in_real_time: whether runs take as long as their timelines
+            plans: The plans of the batch, by cell.
+            in_real_time: Whether a run takes the time of its timeline.
         """
         timelines = [
             sum(plan.timeline.end_s + BETWEEN_RUNS_S for plan in cell_plans)
@@ -66,7 +66,7 @@ class Cost:
         """Return one line for the campaign's summary; empty if no run was executed.
 
         Args:
-            elsewhere: the machines that executed runs and computed metrics; empty for this one
+            elsewhere: A phrase for the machines that executed runs; empty for this machine.
         """
         if not self.runs:
             return ""

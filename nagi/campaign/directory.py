@@ -43,12 +43,12 @@ class CampaignDirectory:
 
     @contextmanager
     def lock(self) -> Iterator[None]:
-        """Create the directory and lock it for the block.
+        """Create the directory, and lock it until the end of the `with` statement.
 
-        If no campaign was written, the directories that were created are removed again.
+        If there is no campaign.json at the end, the directories that were created are removed.
 
         Raises:
-            InputError: another process has locked it, or it cannot be written
+            InputError: Another process has locked the directory, or it cannot be written.
         """
         created = [path for path in (self.runs, *self.runs.parents) if not path.exists()]
         try:
@@ -66,7 +66,7 @@ class CampaignDirectory:
             except BlockingIOError:
                 raise refuse(
                     "another nagi is at work in this directory",
-                    "wait for it, or give another one with --out",
+                    "wait until it ends, or give another directory with --out",
                     file=str(self.out),
                 ) from None
             try:
@@ -79,16 +79,16 @@ class CampaignDirectory:
                             path.rmdir()
 
     def needs_run(self, plan: RunPlan) -> bool:
-        """Return whether a run has no verdict, or has failed and is to be repeated."""
+        """Return whether a run must be executed, because it has no verdict or has failed."""
         return needs_run(read_verdict(self.runs, plan.run_id))
 
     def write_campaign(self, selection: Selection, lab: str, left_out: dict[str, str]) -> Campaign:
         """Write campaign.json, and return its content.
 
         Args:
-            selection: the runs of the campaign
-            lab: the name of the lab
-            left_out: what this machine lacks -> why, for runs that are left out
+            selection: The runs of the campaign.
+            lab: The name of the lab.
+            left_out: Scheme or backend that this machine lacks -> why; runs with it are left out.
         """
         experiment = selection.experiment
         campaign = Campaign(

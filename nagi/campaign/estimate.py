@@ -4,14 +4,16 @@
 Packets. A flow sends full-size packets from its start to the end of the traffic. Their number is
 the minimum of:
 
-- an equal share of its bottleneck, which all flows that cross the bottleneck have; - its share of
-each medium on its path, with undisturbed exchanges; of four consecutive hops one is busy at a time;
-- one window per base RTT, if the window has a maximum; - the data that its application sends; -
-with independent losses of probability p on its path: sqrt(3/2) / sqrt(p) packets per base RTT
-(Mathis, Semke, Mahdavi, Ott, ACM CCR 27(3), 1997), times 1.5, as schemes differ, and 1 / p packets
-before the first loss. Schemes that do not respond to loss are faster than that.
+- an equal share of the rate of its bottleneck, among all flows with this bottleneck;
+- an equal share of each medium on its path, without collisions; of four consecutive hops, only one
+  is busy at a time;
+- one window per base RTT, if the window has a maximum;
+- the data that its application sends;
+- with independent losses of probability p on its path: 1 / p packets before the first loss, then
+  1.5 * sqrt(3/2) / sqrt(p) packets per base RTT (Mathis, Semke, Mahdavi, Ott, ACM CCR 27(3), 1997;
+  the factor 1.5 is for faster schemes). Schemes that do not respond to loss are still faster.
 
-Receivers acknowledge every packet, or with delayed ACKs every second one.
+Receivers acknowledge every packet, or every second packet with delayed ACKs.
 
 Disk. The estimate has these assumptions:
 
@@ -23,18 +25,19 @@ Disk. The estimate has these assumptions:
   record one transmission per frame: RTS, CTS, DATA and ACK.
 - A monitor captures 160 bytes of a DATA frame, and 52 bytes of any other frame.
 - TCP_INFO takes 25 bytes per sample, and all other files 70 kB per run.
-- During a campaign, raw records exist in addition to the kept files: in real time those of all
-  runs in a batch; in virtual time those of the current runs and of as many runs that wait for their
-  metrics.
+- During a campaign, raw records exist in addition to the kept files. In real time, these are the
+  records of all runs in a batch. In virtual time, these are the records of the current runs, and of
+  the same number of runs that wait for their metrics.
 
-The kept bytes are multiplied by the ratio of earlier campaigns (pace.py).
+The kept bytes are multiplied by the ratio of actual to estimated bytes of earlier campaigns
+(pace.py).
 
-Time. Each run takes its timeline, and parallel runs divide the sum. The time to set up the lab
-(some 10 s) and to compute metrics is not included. In virtual time a run takes 1.15 s, plus 0.25 s
-per node, 5 ms per second of its timeline and 5.5 us per packet and link, certificate and metrics
-included. A campaign takes 3 s and 0.13 s per node in addition to its runs. These numbers were
-measured with stars of 1 to 60 hosts on one machine; on others they are multiplied by the pace of
-that machine (pace.py).
+Time. In real time, a run takes its timeline, and the sum over all runs is divided by the number of
+parallel runs. The time to set up the lab (about 10 s) and to compute metrics is not included. In
+virtual time, a run takes 1.15 s, plus 0.25 s per node, 5 ms per second of its timeline and 5.5 us
+per packet and link. This includes certificate and metrics. A campaign takes 3 s and 0.13 s per node
+in addition to its runs. These numbers were measured with stars of 1 to 60 hosts on one machine, and
+are multiplied by the ratio of actual to estimated time of earlier campaigns (pace.py).
 """
 
 from __future__ import annotations
@@ -57,7 +60,7 @@ from nagi.campaign import pace
 from nagi.campaign.batches import BATCH_S
 from nagi.labs.lab import BETWEEN_RUNS_S
 from nagi.labs.names import VIRTUAL
-from nagi.plan.flow_paths import IN_TURN
+from nagi.plan.flow_paths import MAX_HOPS_IN_TURN
 
 ETHERNET_BYTES = 14
 ACK_BYTES = 78 - ETHERNET_BYTES
@@ -89,7 +92,7 @@ class RunSize:
 
 
 def estimate_size(plan: RunPlan, keep: Keep) -> RunSize:
-    """Return the disk space that a run of `plan` takes."""
+    """Return the estimated disk space of a run of `plan`."""
     packets = _count_packets_by_flow(plan)
     raw_captures = kept_captures = 0
     for capture in plan.captures:
@@ -161,14 +164,14 @@ class Disk:
 def estimate_disk(
     plans: list[RunPlan], keep: Keep, jobs: int, lab: str, paces: pace.Paces | None = None
 ) -> Disk:
-    """Return the disk space that `plans` take.
+    """Return the estimated disk space of a campaign.
 
     Args:
-        plans: the plans of the campaign
-        keep: the files that are kept
-        jobs: the number of parallel runs
-        lab: the name of the lab
-        paces: the paces of earlier campaigns; by default, those that this machine stores
+        plans: The plans of the campaign.
+        keep: The files that are kept.
+        jobs: The number of parallel runs.
+        lab: The name of the lab.
+        paces: Corrections from earlier campaigns (pace.py); None reads those of this machine.
     """
     if not plans:
         return Disk()
@@ -183,7 +186,7 @@ def estimate_disk(
 
 
 def estimate_seconds(plan: RunPlan) -> float:
-    """Return how long a run occupies a cell in real time, in seconds."""
+    """Return the time for which a run occupies a cell in real time, in seconds."""
     return plan.timeline.end_s + BETWEEN_RUNS_S
 
 
@@ -202,8 +205,8 @@ def make_time_estimator(lab: str, paces: pace.Paces | None = None) -> Callable[[
     """Return a function that estimates the wall time of a run in a lab, in seconds.
 
     Args:
-        lab: the name of the lab
-        paces: the paces of earlier campaigns; by default, those that this machine stores
+        lab: The name of the lab.
+        paces: Corrections from earlier campaigns (pace.py); None reads those of this machine.
     """
     if lab != VIRTUAL:
         return estimate_seconds
@@ -214,13 +217,13 @@ def make_time_estimator(lab: str, paces: pace.Paces | None = None) -> Callable[[
 def estimate_time(
     plans: list[RunPlan], jobs: int, lab: str, paces: pace.Paces | None = None
 ) -> float:
-    """Return the wall time that `plans` take, in seconds.
+    """Return the estimated wall time of a campaign, in seconds; 0 without plans.
 
     Args:
-        plans: the plans of the campaign
-        jobs: the number of parallel runs
-        lab: the name of the lab
-        paces: the paces of earlier campaigns; by default, those that this machine stores
+        plans: The plans of the campaign.
+        jobs: The number of parallel runs.
+        lab: The name of the lab.
+        paces: Corrections from earlier campaigns (pace.py); None reads those of this machine.
     """
     if not plans:
         return 0.0
@@ -230,16 +233,16 @@ def estimate_time(
     if lab != VIRTUAL:
         return runs_s
     nodes = max(len(plan.nodes) for plan in plans)
-    around_s = VIRTUAL_CAMPAIGN_S + VIRTUAL_NODE_SETUP_S * nodes
-    return runs_s + around_s * paces.find_time_ratio(plans[0])
+    setup_s = VIRTUAL_CAMPAIGN_S + VIRTUAL_NODE_SETUP_S * nodes
+    return runs_s + setup_s * paces.find_time_ratio(plans[0])
 
 
 def _map_points(
     estimate: Callable[[RunPlan], _Estimate], plans: Iterable[RunPlan]
 ) -> list[_Estimate]:
-    """Return an estimate for each plan, computed once per point.
+    """Return the estimate of each plan. Repeats of a point have the same estimate.
 
-    Repeats of a point differ in their seeds only. Plans without ids are computed one by one.
+    The estimate of a plan without `point_id` is always computed.
     """
     estimates: dict[str, _Estimate] = {}
     values = []
@@ -251,7 +254,7 @@ def _map_points(
 
 
 def read_free_disk(out: Path) -> int:
-    """Return the free bytes of the file system of `out`, which need not exist."""
+    """Return the free bytes of the file system of `out`. The directory need not exist yet."""
     existing = out.absolute()
     while not existing.exists():
         existing = existing.parent
@@ -259,7 +262,14 @@ def read_free_disk(out: Path) -> int:
 
 
 def require_disk(runs: int, needed: Disk, out: Path, free: int) -> None:
-    """Raise InputError if `runs` runs need more bytes than are free at `out`."""
+    """Raise InputError if a campaign needs more disk space than is free.
+
+    Args:
+        runs: The number of runs, for the message.
+        needed: The disk space of the campaign.
+        out: The directory of the campaign, for the message.
+        free: The free bytes of its file system.
+    """
     if needed.peak > free:
         raise refuse(
             f"{format_count(runs, 'run')} need about {format_bytes(needed.peak)} of disk, and "
@@ -283,9 +293,9 @@ def _find_bottleneck(plan: RunPlan, flow: FlowPlan) -> tuple[str, str]:
 def _count_packets_by_flow(plan: RunPlan) -> dict[str, float]:
     """Return the number of full-size packets that each flow sends."""
     bottlenecks = {flow.name: _find_bottleneck(plan, flow) for flow in plan.flows}
-    sharing = Counter(bottlenecks.values())
+    flow_counts = Counter(bottlenecks.values())
     return {
-        flow.name: _count_packets(plan, flow, sharing[bottlenecks[flow.name]])
+        flow.name: _count_packets(plan, flow, flow_counts[bottlenecks[flow.name]])
         for flow in plan.flows
     }
 
@@ -298,7 +308,7 @@ def _count_frames(medium: MediumPlan, plan: RunPlan) -> int:
 
 
 def _estimate_monitor_bytes(medium: MediumPlan, plan: RunPlan, packets: dict[str, float]) -> int:
-    """Return the size of a monitor's capture."""
+    """Return the size of a medium's monitor capture in bytes; 0 without a monitor."""
     if medium.monitor is None:
         return 0
     bytes_per_packet = MONITORED_DATA_BYTES + (_count_frames(medium, plan) - 1) * MONITORED_BYTES
@@ -313,12 +323,12 @@ def _list_recorded_links(plan: RunPlan) -> set[str]:
 def _count_crossings(
     plan: RunPlan, packets: dict[str, float], links: set[str] | None = None
 ) -> int:
-    """Return how many packets cross links, ACKs included; a packet counts once per link.
+    """Return how many packets and ACKs cross links. A packet counts once per link on its path.
 
     Args:
-        plan: the plan of the run
-        packets: the number of packets that each flow sends
-        links: the links that count; by default, all links and media
+        plan: The plan of the run.
+        packets: The number of packets that each flow sends.
+        links: The names of the links and media that count; None for all.
     """
     return sum(
         round(packets[flow.name] * (1 + _count_acks_per_packet(plan, flow)))
@@ -336,20 +346,21 @@ def _count_acks_per_packet(plan: RunPlan, flow: FlowPlan) -> float:
     return 1.0 if any(route.quickack for route in routes) else 0.5
 
 
-def _count_packets(plan: RunPlan, flow: FlowPlan, sharing: int) -> float:
+def _count_packets(plan: RunPlan, flow: FlowPlan, flows_at_bottleneck: int) -> float:
     """Return the number of full-size packets that a flow sends.
 
     Args:
-        plan: the plan of the run
-        flow: the flow
-        sharing: the number of flows that share the flow's bottleneck
+        plan: The plan of the run.
+        flow: The flow.
+        flows_at_bottleneck: The number of flows that have the same bottleneck, `flow` included.
     """
     seconds = flow.end_s - flow.start_s
-    limits = [flow.bottleneck_bps / sharing * seconds / (8 * flow.packet_bytes)]
+    rate_bps = flow.bottleneck_bps / flows_at_bottleneck
+    limits = [rate_bps * seconds / (8 * flow.packet_bytes)]
     hops = Counter(hop.link for hop in flow.path if hop.is_hop)
     for name, count in hops.items():
         flows_on_medium = sum(any(hop.link == name for hop in other.path) for other in plan.flows)
-        busy_ns = min(count, IN_TURN) * plan.medium(name).exchange_ns(flow.packet_bytes)
+        busy_ns = min(count, MAX_HOPS_IN_TURN) * plan.medium(name).exchange_ns(flow.packet_bytes)
         limits.append(seconds * 1e9 / busy_ns / flows_on_medium)
     if flow.application is not None:
         limits.append(_count_offered_bytes(flow, seconds) / flow.payload_bytes)

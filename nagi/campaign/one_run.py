@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Executes one run in virtual time and makes its run directory.
 
-A campaign on one machine has several guests side by side and collects their runs as they end
-(runner.py). A worker of a cluster executes each run on its own: the result depends on plan, build
-and `keep` alone.
+A campaign on one machine executes several runs in parallel (runner.py). A worker of a Dask cluster
+executes each run separately, with this module, so that the result depends only on plan, build and
+`keep`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from nagi.labs.virtual import GuestParts, VirtualLab
 
 
 def analyse_and_retain(run: Path, keep: Keep) -> None:
-    """Compute the metrics of a run that has none, then remove what `keep` does not keep."""
+    """Compute the metrics of a run that has none, then remove or compress files by `keep`."""
     analysis.ensure_metrics(run)
     retain(run, keep)
 
@@ -39,19 +39,19 @@ def run_one(
     """Execute a run in a guest, with certificate and metrics.
 
     Args:
-        plan: the plan of the run
-        build: the build that executes it
-        keep: the files of the run that are kept
-        parts: the files that the guest is made from
-        directory: an empty directory
-        interrupted: returns whether to stop
+        plan: The plan of the run.
+        build: The build that executes it.
+        keep: The files of the run that are kept.
+        parts: The files from which the guest is made.
+        directory: An empty directory for records and the run directory.
+        interrupted: A function that returns whether to stop.
 
     Returns:
-        the run directory, which is below `directory`, or why there is none
+        The run directory, which is below `directory`; or a text, the reason why the run has none.
 
     Raises:
-        Interrupted: `interrupted` returned true
-        OSError: the disk is full, for example
+        Interrupted: `interrupted` returned true.
+        OSError: The disk is full, for example.
     """
     records, runs = directory / "records", directory / "runs"
     runs.mkdir()

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Corrects estimates of time and disk by what earlier campaigns took.
+"""Corrects estimates of time and disk by the actual values of earlier campaigns.
 
-The estimates of estimate.py are multiplied by a "pace": the ratio of actual to estimated time or
-disk. Estimates of time concern runs in virtual time. After each campaign, its duration, without the
-share of processors that other programs used, and the bytes that are kept are added to the pace of
-its experiment and of its class of runs. A pace covers about the last hour of runs. Paces are stored
-in $XDG_CACHE_HOME/nagi/pace.json.
+A "pace" has the estimated and the actual time and disk of earlier runs. The estimates of
+estimate.py are multiplied by the ratio of actual to estimated values; the estimate of time only for
+runs in virtual time. There is a pace per experiment, and per class of runs. After a campaign, its
+values are added to both paces. Its duration is reduced by the share of processor time that other
+programs used. A pace covers about the last hour of runs. Paces are stored in
+$XDG_CACHE_HOME/nagi/pace.json.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _MAX_EXPERIMENTS = 100
 
 
 class Pace(Contract):
-    """Sums of the estimates, by the formula alone, and of the actual time and disk of runs."""
+    """Sums, over runs, of estimated and actual time and disk. The estimates are uncorrected."""
 
     estimated_s: float = 0.0
     took_s: float = 0.0
@@ -38,17 +39,20 @@ class Pace(Contract):
     kept_bytes: float = 0.0
 
     def merge(self, campaign: Pace) -> Pace:
-        """Return the sum of this pace and that of a new campaign; old runs lose weight."""
-        share = min(
+        """Return the sum of the paces of earlier runs (`self`) and of a new campaign.
+
+        Earlier runs get a weight of at most 1, so that the sum covers about _REMEMBERED_S.
+        """
+        weight = min(
             1.0, max(0.0, _REMEMBERED_S - campaign.estimated_s) / max(self.estimated_s, 1.0)
         )
         if not campaign.estimated_s:  # runs in real time, whose duration needs no estimate
-            share = 0.5
+            weight = 0.5
         return Pace(
-            estimated_s=self.estimated_s * share + campaign.estimated_s,
-            took_s=self.took_s * share + campaign.took_s,
-            estimated_bytes=self.estimated_bytes * share + campaign.estimated_bytes,
-            kept_bytes=self.kept_bytes * share + campaign.kept_bytes,
+            estimated_s=self.estimated_s * weight + campaign.estimated_s,
+            took_s=self.took_s * weight + campaign.took_s,
+            estimated_bytes=self.estimated_bytes * weight + campaign.estimated_bytes,
+            kept_bytes=self.kept_bytes * weight + campaign.kept_bytes,
         )
 
 
@@ -82,20 +86,20 @@ class Paces(Contract):
 
 
 def _find_ratio(pairs: Iterable[tuple[float, float]]) -> float:
-    """Return the first ratio of actual to estimated that is defined, or 1."""
+    """Return the ratio of the first (actual, estimated) pair without a 0, or 1."""
     return next((actual / estimated for actual, estimated in pairs if actual > 0 < estimated), 1.0)
 
 
 def _name_experiment(plan: RunPlan) -> str:
-    """Return the name of a run's experiment with its variant, whose runs can differ in duration."""
+    """Return NAME of a run's experiment, or NAME:VARIANT, because variants differ in duration."""
     name, variant = plan.experiment.name, plan.experiment.variant
     return name if variant is None else f"{name}:{variant}"
 
 
 def classify_run(plan: RunPlan) -> str:
-    """Return the class of a run: the components that it uses.
+    """Return the class of a run: the names of the components that it uses, separated by spaces.
 
-    The errors of the estimate are similar for the runs of a class.
+    Estimates for runs of the same class have similar errors.
     """
     words = [needs.classify_run(plan) for needs in load_needs().values()]
     if any(flow.application is not None for flow in plan.flows):
@@ -114,11 +118,11 @@ class ProcessorShare:
 
     def measure(self) -> float:
         """Return the share in (0, 1]; 1 means that other programs used no processor time."""
-        busy, idle, own = (
+        busy_s, idle_s, own_s = (
             end - begin for end, begin in zip(_read_processor_seconds(), self._begin, strict=True)
         )
-        own = min(own, busy)
-        return (own + idle) / (busy + idle) if own + idle > 0 else 1.0
+        own_s = min(own_s, busy_s)
+        return (own_s + idle_s) / (busy_s + idle_s) if own_s + idle_s > 0 else 1.0
 
 
 def _read_processor_seconds() -> tuple[float, float, float]:
@@ -130,8 +134,8 @@ def _read_processor_seconds() -> tuple[float, float, float]:
     machine = psutil.cpu_times()
     idle = machine.idle + machine.iowait
     busy = machine.user + machine.nice + machine.system + machine.irq + machine.softirq
-    own = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return busy + machine.steal, idle, sum(usage.ru_utime + usage.ru_stime for usage in own)
+    usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return busy + machine.steal, idle, sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 def read_paces() -> Paces:
@@ -143,19 +147,19 @@ def read_paces() -> Paces:
 
 
 def record_pace(plan: RunPlan, campaign: Pace) -> None:
-    """Store the pace of a campaign.
+    """Add the pace of a campaign to the stored paces of its experiment and of its class of runs.
 
-    A file that cannot be written is left unchanged.
+    If pace.json cannot be written, it is left unchanged.
 
     Args:
-        plan: one of the plans of the campaign
-        campaign: estimates by the formula alone, and the actual values without the share of other
-            programs
+        plan: One of the plans of the campaign.
+        campaign: Uncorrected estimates, and actual values; Pace() if nothing was measured.
     """
     paces, name, kind = read_paces(), _name_experiment(plan), classify_run(plan)
     if campaign == Pace():
         return
-    # The experiment of this campaign becomes the last; the oldest ones are removed.
+    # The experiment of this campaign becomes the last entry. The first entries, which were used
+    # least recently, are removed.
     others = [(key, pace) for key, pace in paces.experiments.items() if key != name]
     experiments = dict(others[1 - _MAX_EXPERIMENTS :])
     experiments[name] = paces.experiments.get(name, Pace()).merge(campaign)

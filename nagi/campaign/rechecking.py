@@ -25,7 +25,8 @@ from nagi.records.run import RunRecords
 from nagi.verdict.measure import measure_run
 from nagi.verdict.values import Value
 
-_NEEDS_PACKETS = {"unaccounted"}  # measured from packets and from other records
+# Checks that need the records of packets, although they also have values from other records.
+_NEEDS_PACKETS = {"unaccounted"}
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Recheck:
     """A check of a run, with the values and packets that it was measured from."""
 
     check: Check
-    values: list[Value]  # the worst first
+    values: list[Value]  # the largest first
     witnesses: pd.DataFrame | None  # see nagi.verdict.witnesses; None if only numbers were recorded
 
 
@@ -41,7 +42,7 @@ def recheck(run: Path, name: str) -> Recheck:
     """Repeat the check `name` of the run directory `run`.
 
     Raises:
-        InputError: the run has no such check, or did not keep the records that the check needs
+        InputError: The run has no such check, or the records that the check needs were removed.
     """
     verdict = Verdict.read(run / VERDICT)
     check = next((candidate for candidate in verdict.checks if candidate.name == name), None)
@@ -49,7 +50,7 @@ def recheck(run: Path, name: str) -> Recheck:
         names = ", ".join(candidate.name for candidate in verdict.checks)
         raise refuse(
             f"the run has no check {name!r}",
-            f"it has {names}" if names else "it did not come to its end, and was not checked",
+            f"it has {names}" if names else "the run did not end, so it has no checks",
             file=str(run / VERDICT),
         )
     plan, manifest = RunPlan.read(run / PLAN), Manifest.read(run / MANIFEST)
@@ -88,8 +89,8 @@ def recheck(run: Path, name: str) -> Recheck:
         )
     if values is None:
         raise refuse(
-            f"an earlier version of nagi made the check {name!r}, and this one does not",
-            "`nagi show` has what it measured",
+            f"an earlier version of nagi made the check {name!r}, and this version does not",
+            "`nagi show` has the measured value",
             file=str(run / VERDICT),
         )
     make_witnesses = evidence.witnesses.get(name)
@@ -101,10 +102,10 @@ def recheck(run: Path, name: str) -> Recheck:
 def _read_record(
     from_table: Callable[[pd.DataFrame, RunPlan], Records], file: Path, plan: RunPlan
 ) -> Records:
-    """Read a record from its table.
+    """Read a record of packets or transmissions from its table.
 
     Raises:
-        InputError: the table is no such record, or belongs to another plan
+        InputError: The table has another format, or belongs to another plan.
     """
     try:
         return from_table(read_parquet(file), plan)

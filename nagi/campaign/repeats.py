@@ -2,9 +2,9 @@
 """Repeats points until the confidence interval of a metric is narrow enough: `until`.
 
 A point is evaluated whenever all its runs have ended. If the 95 % interval over its valid runs is
-wider than `until` asks for, runs are added: as many as are necessary if their standard deviation
-stays constant, but at most as many as exist, and at most `at_most` in all. Decisions follow from
-the results alone, so a campaign that is resumed decides the same.
+wider than `until` requires, runs are added. Their number would be sufficient with the current
+standard deviation, but it at most doubles the runs of the point, up to `at_most` runs in total.
+Decisions depend only on the results, so a resumed campaign makes the same decisions.
 
 This rule stops when an interval happens to be narrow, so intervals contain the true value less
 often than in 95 % of cases. For normal values the coverage is 91 to 94 % with at least 3 repeats,
@@ -30,7 +30,7 @@ from nagi.plan.planner import plan_runs
 
 @dataclass(frozen=True)
 class PointWidth:
-    """The number of runs of a point, and the half-width of its interval."""
+    """The number of runs of a point, and the half-width of its confidence interval."""
 
     point: dict[str, str]
     runs: int
@@ -42,8 +42,8 @@ def add_repeats(selection: Selection, runs: Path) -> Selection:
     """Return the selection with the repeats that `until` requires.
 
     Args:
-        selection: the runs of the campaign
-        runs: the directory of all run directories, whose results decide
+        selection: The runs of the campaign.
+        runs: The directory of all run directories.
     """
     until = selection.experiment.until
     if until is None:
@@ -61,7 +61,10 @@ def add_repeats(selection: Selection, runs: Path) -> Selection:
 
 
 def list_wide_points(selection: Selection, runs: Path) -> list[PointWidth]:
-    """Return the points whose interval is wider than `until` requires."""
+    """Return the points whose interval is wider than `until` requires, or not known.
+
+    Points that this machine cannot execute are left out.
+    """
     until = selection.experiment.until
     if until is None:
         return []
@@ -83,7 +86,7 @@ def describe_wide_points(selection: Selection, runs: Path) -> list[str]:
     return [
         f"{', '.join(width.point.values())}: the interval of {until.metric} is "
         + ("not known" if math.isnan(width.halfwidth) else f"±{width.halfwidth:.3g}")
-        + f" after {width.runs} runs ({width.valid} valid); ±{until.halfwidth:g} was asked for"
+        + f" after {width.runs} runs ({width.valid} valid); `until` requires ±{until.halfwidth:g}"
         for width in list_wide_points(selection, runs)
         if until is not None
     ]
@@ -93,9 +96,9 @@ def choose_run_count(values: list[float], runs: int, until: Until) -> int:
     """Return the number of runs that a point should have.
 
     Args:
-        values: the metric of the valid runs
-        runs: the number of runs that the point has
-        until: the required half-width, and the maximum number of runs
+        values: The metric of the valid runs.
+        runs: The number of runs that the point has.
+        until: The required half-width, and the maximum number of runs.
     """
     if runs >= until.at_most or halfwidth(values) <= until.halfwidth:
         return runs
@@ -113,7 +116,10 @@ def _choose_target(plans: list[RunPlan], runs: Path, until: Until) -> int:
 
 
 def _read_metric(plans: list[RunPlan], runs: Path, metric: str) -> list[float]:
-    """Return the metric of each valid run: the mean of its flows without cross traffic."""
+    """Return the metric of each valid run that has it: its mean over flows.
+
+    Cross traffic does not count.
+    """
     values = []
     for plan in plans:
         verdict = read_verdict(runs, plan.run_id)

@@ -3,11 +3,11 @@
 
 Captures are compressed by zstd or removed. The tables of packets, transmissions and frames may be
 removed. All other files stay. manifest.json lists the existing files and, under `removed`, the
-earlier ones, with their checksums; metrics.json describes the same in words. A run that failed
-keeps all files.
+removed or replaced files, with their checksums. metrics.json says in words what happened to each
+file. A run that failed keeps all files.
 
 The run directory is consistent after each step: a new file exists before the manifest lists it, and
-the old file is removed afterwards. The next call completes what was interrupted.
+the old file is removed afterwards. If a call is interrupted, the next call completes it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ from nagi_contracts.results import Metrics
 
 
 def retain(run: Path, keep: Keep) -> None:
-    """Apply `keep` to a run directory that has its metrics. Removed files stay removed."""
+    """Remove and compress files of a run directory by `keep`. Do nothing if it has no metrics.
+
+    Files that an earlier call removed do not come back.
+    """
     if not (run / "metrics.json").exists():
         return
     plan = RunPlan.read(run / "plan.json")
@@ -45,14 +48,17 @@ def retain(run: Path, keep: Keep) -> None:
 
 
 def _select_captures(plan: RunPlan, keep: Keep) -> set[str]:
-    """Return the captures to keep. A capture of a sender and of a receiver counts as both."""
+    """Return the names of the captures to keep.
+
+    A capture at the sender of one flow and the receiver of another flow is kept with either.
+    """
     files = set()
     for flow in plan.flows:
-        for end, node, direction in (
+        for role, node, direction in (
             ("sender", flow.sender, flow.path[0]),
             ("receiver", flow.receiver, flow.path[-1]),
         ):
-            if keep.captures in ("both", end):
+            if keep.captures in ("both", role):
                 files |= {
                     capture.file
                     for capture in plan.captures
@@ -62,7 +68,7 @@ def _select_captures(plan: RunPlan, keep: Keep) -> set[str]:
 
 
 def _remove(run: Path, manifest: Manifest, name: str) -> Manifest:
-    """Remove a file and note that in the manifest. Return the manifest."""
+    """Remove a file, if it exists, and return the new manifest, which is also written."""
     if name in manifest.files:
         manifest = _replace_in_manifest(manifest, name, {})
         manifest.write(run / "manifest.json")
@@ -72,7 +78,7 @@ def _remove(run: Path, manifest: Manifest, name: str) -> Manifest:
 
 
 def _compress(run: Path, manifest: Manifest, name: str) -> Manifest:
-    """Replace a file by its compressed form, and return the manifest."""
+    """Compress a file, remove the original, and return the new manifest, which is also written."""
     target = run / (name + COMPRESSED)
     if name in manifest.files:
         partial = target.with_name(target.name + ".partial")

@@ -23,9 +23,9 @@ def count_invalid_attempts(runs: Path, run_id: str) -> int:
 
 
 def replace_run(new: Path, old: Path) -> None:
-    """Replace the run directory `old` by `new`.
+    """Move the run directory `new` to the path `old`, where an earlier attempt may be.
 
-    An invalid run is renamed to RUN_ID.invalid-NUMBER, a failed one is removed.
+    An invalid earlier attempt is renamed to RUN_ID.invalid-NUMBER. Any other one is removed.
     """
     verdict = read_verdict(old.parent, old.name)
     if verdict is not None and verdict.status == "invalid":
@@ -37,7 +37,7 @@ def replace_run(new: Path, old: Path) -> None:
 
 
 def needs_run(verdict: Verdict | None) -> bool:
-    """Return whether a run with this verdict (None: it has none) is to be executed, or repeated."""
+    """Return whether a run must be executed, because it has no verdict (None) or has failed."""
     return verdict is None or verdict.status == "failed"
 
 
@@ -50,7 +50,10 @@ def read_verdict(runs: Path, run_id: str) -> Verdict | None:
 
 
 def make_partial(runs: Path, plan: RunPlan) -> Path:
-    """Make a run directory with the plan. `replace_run()` moves it to its final name."""
+    """Make the directory RUN_ID.partial with the plan. `replace_run()` gives it its final name.
+
+    The directory of an earlier call is removed first.
+    """
     partial = runs / f"{plan.run_id}.partial"
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)

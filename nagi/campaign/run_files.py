@@ -29,10 +29,10 @@ _SAMPLES = "tcp_info.jsonl"
 def collect_samples(
     plan: RunPlan, nodes: dict[str, NodeRecord], sources: dict[str, Path]
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Return the TCP_INFO samples of all senders, by flow and time, and the damage."""
+    """Return the TCP_INFO samples of all senders, ordered by flow and time, and the damage."""
     samples, damage = [], []
     for node, source in sources.items():
-        # A flow of the user's command may have no samples: it may be UDP, or silent.
+        # A user's command may have no samples, because it may use UDP or send nothing.
         bulk_flows = {flow.name for flow in plan.flows if flow.traffic == "bulk"}
         sampled_flows = bulk_flows & {record.flow for record in nodes[node].flows}
         lines = []
@@ -46,7 +46,7 @@ def collect_samples(
         samples += node_samples
         missing = sampled_flows - {sample["flow"] for sample in node_samples}
         if missing:
-            damage.append(f"{node}: {_SAMPLES}: nothing of flow {', '.join(sorted(missing))}")
+            damage.append(f"{node}: {_SAMPLES}: no sample of flow {', '.join(sorted(missing))}")
     table = pd.DataFrame(samples, columns=list(TcpInfoSample.model_fields))
     return table.sort_values(["flow", "t_s"]), damage
 
@@ -54,7 +54,7 @@ def collect_samples(
 def collect_events(
     plan: RunPlan, nodes: dict[str, NodeRecord], sources: dict[str, Path], target: Path
 ) -> list[str]:
-    """Write the events that schemes reported, if schemes have events. Return the damage."""
+    """Write scheme_events.parquet if a scheme of `plan` reports events. Return the damage."""
     objects = [scheme_object for flow in plan.flows for scheme_object in flow.objects().values()]
     if not any(scheme_object.events for scheme_object in objects):
         return []
@@ -75,25 +75,28 @@ def collect_events(
 def collect_applications(
     plan: RunPlan, nodes: dict[str, NodeRecord], sources: dict[str, Path], target: Path
 ) -> list[str]:
-    """Write the results of both ends of applications, if there are any. Return the damage."""
+    """Write applications.json, with the results of clients and servers. Return the damage.
+
+    No file is written if no flow has an application.
+    """
     ends, damage = [], []
     for flow in plan.flows:
         if flow.application is None:
             continue
         client = flow.receiver if flow.listener == flow.sender else flow.sender
-        nodes_of = {"client": client, "server": flow.listener}
-        if any(nodes[node].status == "failed" for node in nodes_of.values()):
+        node_by_role = {"client": client, "server": flow.listener}
+        if any(nodes[node].status == "failed" for node in node_by_role.values()):
             continue  # the failed node has reported the reason
         pattern = f"application-{{}}.{flow.name}.json"
         try:
             results = {
                 role: json.loads((sources[node] / pattern.format(role)).read_bytes())
-                for role, node in nodes_of.items()
+                for role, node in node_by_role.items()
             }
             ends.append(ApplicationEnds.model_validate({"flow": flow.name, **results}))
         except (OSError, ValueError):  # pydantic's errors are ValueErrors
             files = " or ".join(
-                f"{node}: {pattern.format(role)}" for role, node in nodes_of.items()
+                f"{node}: {pattern.format(role)}" for role, node in node_by_role.items()
             )
             damage.append(f"{files}: it is missing or damaged; run it again")
     if ends:
@@ -110,9 +113,9 @@ def collect_logs(sources: dict[str, Path], target: Path) -> None:
 
 
 def merge_flow_records(nodes: Iterable[NodeRecord]) -> list[FlowRecord]:
-    """Return the record of each flow from its sender, with the exit of its client.
+    """Return the sender's record of each flow, with end time and exit status of the flow's client.
 
-    The client may be at the receiver.
+    The client may run at the receiver.
     """
     nodes = list(nodes)
     exits = {client_exit.flow: client_exit for node in nodes for client_exit in node.ended}
@@ -127,9 +130,12 @@ def merge_flow_records(nodes: Iterable[NodeRecord]) -> list[FlowRecord]:
 
 
 def collect_transmissions(plan: RunPlan, source: Path, target: Path) -> Transmissions | None:
-    """Write the outcomes of transmissions on links, and return them; None if there are none.
+    """Write transmissions.parquet, and return the transmissions.
 
-    Raises InputError if a record is damaged.
+    Return None, without writing, if the plan has no link whose transmissions are recorded.
+
+    Raises:
+        InputError: The record is missing or damaged.
     """
     if not plan.records_transmissions():
         return None

@@ -48,7 +48,7 @@ class Observer(Protocol):
     """Receives the events of a campaign."""
 
     def done_before(self, plans: list[RunPlan]) -> None:
-        """Receive the runs that need not be executed, before any run is."""
+        """Receive the runs that need not be executed, before the first run is executed."""
 
     def runs_added(self, plans: list[RunPlan]) -> None:
         """Receive runs that `until` has added."""
@@ -70,7 +70,7 @@ class Observer(Protocol):
 
 
 class Runner:
-    """Executes the pending runs of a campaign. Finished runs are kept even if an error ends it."""
+    """Executes the pending runs of a campaign. If it ends by an error, finished runs are kept."""
 
     def __init__(
         self,
@@ -92,20 +92,20 @@ class Runner:
         """Make a runner.
 
         Args:
-            selection: the runs of the campaign
-            directory: the directory of the campaign, which the caller has locked
-            labs: makes labs
-            jobs: the maximum number of runs that a lab executes side by side
-            tries: the maximum number of attempts per run that is invalid, or that a host was too
-                busy to begin in time
-            stop_if_noisy: whether to raise TooNoisy if most runs of the first batch are late
-            runs_per_batch: the runs per cell and batch in virtual time
-            one_shape: whether a lab is for runs of one shape
-            analyse: computes the metrics of a run directory
-            grow: returns the selection with the runs that the results so far require
-            observer: receives the events of the campaign
-            find_finished_cell: returns the cell that completed a run, or None
-            collect: makes the run directory of a completed run
+            selection: The runs of the campaign.
+            directory: The directory of the campaign, which the caller has locked.
+            labs: An object that opens labs.
+            jobs: The maximum number of runs that a lab executes in parallel.
+            tries: The maximum number of attempts of a run that is invalid, or that began too late
+                because a host was busy.
+            stop_if_noisy: Whether to raise TooNoisy if most runs of the first batch are late.
+            runs_per_batch: The number of runs per cell and batch in virtual time.
+            one_shape: Whether all runs of a lab must have the same shape (nodes and links).
+            analyse: A function that computes the metrics of a run directory.
+            grow: A function that returns the selection with the runs that `until` adds.
+            observer: An object that receives the events of the campaign.
+            find_finished_cell: A function that returns the cell that completed a run, or None.
+            collect: A function that makes the run directory of a completed run.
         """
         self.selection = selection
         self._labs = labs
@@ -123,17 +123,17 @@ class Runner:
         self._find_finished_cell = find_finished_cell
         self._collect_run = collect
         self.cost = Cost()
-        self._failed_now: set[str] = set()  # the next process repeats them
-        self._late_now: Counter[str] = Counter()  # attempts that began too late, by run
+        self._failed_now: set[str] = set()  # ids of failed runs that only the next process repeats
+        self._late_now: Counter[str] = Counter()  # run id -> attempts that began too late
 
     def run(self) -> dict[str, Verdict]:
-        """Execute all pending runs, and return the verdict on every run.
+        """Execute all pending runs, and return run id -> verdict, for all runs with a verdict.
 
         Raises:
-            Interrupted: the user asked to stop
-            LabError: labs failed repeatedly, or cannot be made again
-            TooNoisy: this machine is too busy
-            InputError: an agent refused the runs before any run was executed
+            Interrupted: The user asked to stop.
+            LabError: Labs failed repeatedly, or a lab cannot be opened again.
+            TooNoisy: Most runs of the first batch were late, because this machine is too busy.
+            InputError: An agent refused the runs before the first run was executed.
         """
         directory = self._directory
         # An earlier process may have ended before it collected a run, or before it removed the
@@ -182,7 +182,7 @@ class Runner:
             self._failed_now.add(plan.run_id)
 
     def _add_runs(self) -> bool:
-        """Add the runs that the results so far require, and return whether there are any."""
+        """Add the runs that `until` requires after the results so far; return whether any."""
         planned = {plan.run_id for plan in self._plans}
         self.selection = self._grow(self.selection)
         new_plans = [plan for plan in self.selection.list_available() if plan.run_id not in planned]
@@ -197,7 +197,7 @@ class Runner:
         return verdict.status if verdict else None
 
     def _is_pending(self, plan: RunPlan) -> bool:
-        """Return whether a run is to be executed, or repeated by this process."""
+        """Return whether this process must execute or repeat a run."""
         status = self._read_status(plan)
         if status == "invalid":
             return count_invalid_attempts(self._directory.runs, plan.run_id) + 1 < self._tries
@@ -222,11 +222,11 @@ class Runner:
         return unfinished
 
     def _run_shape(self, shape: Shape, plans: list[RunPlan], jobs: int) -> None:
-        """Execute plans of one shape.
+        """Execute plans of one shape (the same nodes and links).
 
-        A lab that fails is made again, without the cells whose hosts have failed.
+        After a lab fails, another lab is opened, without the cells whose hosts have failed.
         """
-        idle = 0  # consecutive labs that completed no run
+        labs_without_run = 0  # consecutive labs that completed no run
         while plans:
             pending_before = len(plans)
             lab_error = None
@@ -245,27 +245,27 @@ class Runner:
                 raise lab_error
             if isinstance(lab_error, Unfit) and not self.cost.runs:
                 raise refuse(str(lab_error), "nothing was run") from None
-            idle = idle + 1 if len(plans) == pending_before else 0
-            if idle == _MAX_FAILED_LABS:
+            labs_without_run = labs_without_run + 1 if len(plans) == pending_before else 0
+            if labs_without_run == _MAX_FAILED_LABS:
                 raise lab_error
             self._observer.lab_failed(str(lab_error), self._labs.exclude_cells(lab_error))
 
     def _run_batch(self, lab: Lab, plans: list[RunPlan]) -> tuple[list[RunPlan], LabError | None]:
         """Execute the next batch of `plans`.
 
-        If the lab fails, the first run of each affected cell that has begun and not ended is
-        recorded as failed. The other runs of the batch stay pending.
+        If the lab fails, the run that each affected cell was executing is recorded as failed. The
+        other runs of the batch stay pending.
 
         Returns:
-            the plans that are still to be executed, and the error of the lab, if it failed
+            The plans that are still pending; and the error of the lab, or None.
         """
         min_duration_s = BATCH_S
         if not lab.in_real_time:
             min_duration_s = self._runs_per_batch * max(plan.timeline.end_s for plan in plans)
         batch = choose_batch(plans, lab.cells, min_duration_s)
-        chosen = [plan for cell_plans in batch.values() for plan in cell_plans]
+        batch_plans = [plan for cell_plans in batch.values() for plan in cell_plans]
         self._observer.batch_starting(batch, lab.estimate_lead_s() if lab.in_real_time else None)
-        unfinished = list(chosen)
+        unfinished = list(batch_plans)
         lab_error = None
         reasons: dict[str, str] = {}
         try:
@@ -293,8 +293,8 @@ class Runner:
                 verdict = record_failure(self._directory.runs, plan, reason_of_run, console)
                 self._observer.run_over(plan, verdict)
         if lab_error is None:
-            self._require_quiet(chosen)
-        finished = {plan.run_id for plan in chosen} - pending_ids
+            self._require_quiet(batch_plans)
+        finished = {plan.run_id for plan in batch_plans} - pending_ids
         return [plan for plan in plans if plan.run_id not in finished], lab_error
 
     def _collect_while(
@@ -314,8 +314,8 @@ class Runner:
     def _require_quiet(self, batch: list[RunPlan]) -> None:
         """Raise TooNoisy if most runs of the first batch were late.
 
-        At least three runs must be late, or all runs of a smaller batch if others are pending: a
-        few late runs are repeated faster than the user can react.
+        At least three runs must be late, or all runs of a smaller batch if other runs are pending.
+        A few late runs are simply repeated, which is faster than a decision of the user.
         """
         if not self._stop_if_noisy:
             return
@@ -332,5 +332,5 @@ class Runner:
             raise TooNoisy(len(batch), late)
 
     def _has_begun(self, plan: RunPlan) -> bool:
-        """Return whether an agent has begun a run that has not ended."""
+        """Return whether an agent has begun a run, so that there are records of it."""
         return any(self._directory.records.glob(f"*/{plan.run_id}"))

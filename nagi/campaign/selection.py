@@ -25,7 +25,7 @@ REPEAT = "repeat"  # a pseudo-axis: `--only repeat=1,2` selects repeats
 
 @dataclass(frozen=True)
 class Selection:
-    """The plans of a campaign, and what this machine lacks to execute some of them."""
+    """The plans of a campaign, and the schemes and backends that this machine lacks."""
 
     variant: str | None
     points: list[Point]
@@ -33,7 +33,7 @@ class Selection:
     unavailable: dict[str, Availability]  # scheme -> why it is unavailable
     build: Build
     switch: SwitchTarget = "nagi"
-    lacking: dict[str, Availability] = field(default_factory=dict)  # backend -> what is missing
+    lacking: dict[str, Availability] = field(default_factory=dict)  # backend -> missing program
     only: dict[str, list[str]] = field(default_factory=dict)  # axis or REPEAT -> selected values
 
     @property
@@ -42,11 +42,11 @@ class Selection:
         return self.points[0].experiment
 
     def list_available(self) -> list[RunPlan]:
-        """Return the plans for which this machine lacks nothing."""
+        """Return the plans whose schemes and backends this machine has."""
         return [plan for plan in self.plans if not self.list_missing(plan)]
 
     def group_by_point(self) -> list[list[RunPlan]]:
-        """Return the plans of each point."""
+        """Return the plans of each point, in the order of `points`."""
         plans_by_values: dict[tuple[str, ...], list[RunPlan]] = {
             tuple(point.values.values()): [] for point in self.points
         }
@@ -55,7 +55,7 @@ class Selection:
         return list(plans_by_values.values())
 
     def list_missing(self, plan: RunPlan) -> list[str]:
-        """Return the schemes, and the links (as `link NAME`), that a run needs and cannot have."""
+        """Return the schemes, and the links (as `link NAME`), that this machine lacks for a run."""
         missing = [flow.scheme for flow in plan.flows if flow.scheme in self.unavailable]
         for needs in self.lacking_needs.values():
             missing += [f"link {user}" for user in needs.list_users([plan])]
@@ -63,12 +63,12 @@ class Selection:
 
     @cached_property
     def lacking_needs(self) -> dict[str, Needs]:
-        """The needs of the backends of which something is missing."""
+        """Backend -> its Needs, for the backends in `lacking`."""
         return {name: needs for name, needs in load_needs().items() if name in self.lacking}
 
 
 def check_here(needs: Needs) -> Availability:
-    """Return whether this machine has what a backend needs."""
+    """Return whether this machine has the programs that a backend needs."""
     return needs.check_availability()
 
 
@@ -77,23 +77,24 @@ def select_runs(
     variant: str | None,
     only: dict[str, list[str]],
     build: Build,
-    available: Callable[[schemes.Scheme], Availability] = schemes.check_availability,
+    check_scheme: Callable[[schemes.Scheme], Availability] = schemes.check_availability,
     switch: SwitchTarget = "nagi",
-    availability: Callable[[Needs], Availability] = check_here,
+    check_backend: Callable[[Needs], Availability] = check_here,
 ) -> Selection:
     """Plan the runs of the points and repeats that `only` selects.
 
     Args:
-        points: all points of the experiment
-        variant: the variant of the experiment, or None
-        only: axis -> selected values; REPEAT -> selected repeats, counted from 1
-        build: the build that executes the runs
-        available: returns whether a scheme can be used
-        switch: what executes the pipeline of switches
-        availability: returns whether there is what a backend needs; called if a run needs it
+        points: All points of the experiment.
+        variant: The variant of the experiment, or None.
+        only: Axis -> selected values; REPEAT -> selected repeats, counted from 1.
+        build: The build that executes the runs.
+        check_scheme: A function that returns whether a scheme can be used.
+        switch: The program that runs the P4 pipelines of switches.
+        check_backend: A function that returns whether the programs of a backend are available; it
+            is called only for backends that a run needs.
 
     Raises:
-        InputError: `only` has an unknown axis or value, or selects no run
+        InputError: `only` has an unknown axis or value, or selects no run.
     """
     is_axis = any(REPEAT in point.values for point in points)
     repeats = [] if is_axis else only.get(REPEAT, [])
@@ -104,48 +105,52 @@ def select_runs(
             problem = f"--only {excerpt(axis)}=...: there is no such axis"
             raise refuse(problem, suggest(axis, [*points[0].values, REPEAT], "axes"))
         _require_known(axis, values, values_of_axis)
-    selected = [
+    selected_points = [
         point
         for point in points
         if all(point.values[axis] in values for axis, values in only_axes.items())
     ]
-    if not selected:
-        raise refuse("--only leaves no runs", "give fewer values, or others")
+    if not selected_points:
+        raise refuse("--only selects no run", "give other values")
     memo = Memo()
     plans = [
         plan.with_ids(build.id, memo)
-        for point in selected
+        for point in selected_points
         for plan in plan_runs(point, variant, switch=switch, memo=memo)
     ]
     if repeats:
-        if selected[0].experiment.until is not None:
+        if selected_points[0].experiment.until is not None:
             problem = f"--only {REPEAT}=...: the experiment's `until` decides how many there are"
             raise refuse(problem, "choose points, or remove `until`")
         _require_known(REPEAT, repeats, sorted({_format_repeat(plan) for plan in plans}, key=int))
         plans = [plan for plan in plans if _format_repeat(plan) in repeats]
     availabilities = {
-        name: available(scheme) for name, scheme in sorted(find_schemes(selected).items())
+        name: check_scheme(scheme) for name, scheme in sorted(find_schemes(selected_points).items())
     }
     unavailable = {
         name: availability
         for name, availability in availabilities.items()
         if not availability.available
     }
-    of_backends = {
-        name: availability(needs) for name, needs in load_needs().items() if needs.list_users(plans)
+    backends = {
+        name: check_backend(needs)
+        for name, needs in load_needs().items()
+        if needs.list_users(plans)
     }
-    lacking = {name: answer for name, answer in of_backends.items() if not answer.available}
-    return Selection(variant, selected, plans, unavailable, build, switch, lacking, only)
+    lacking = {
+        name: availability for name, availability in backends.items() if not availability.available
+    }
+    return Selection(variant, selected_points, plans, unavailable, build, switch, lacking, only)
 
 
 def require_lab(plans: list[RunPlan], lab: str) -> None:
-    """Raise InputError if a lab cannot have all links of `plans`, such as boards."""
+    """Raise InputError if a lab does not support a link of `plans`, such as an FPGA board."""
     for needs in load_needs().values():
         needs.require_lab(plans, lab)
 
 
 def _require_known(axis: str, values: list[str], valid: list[str]) -> None:
-    """Raise InputError if a value of `--only` is not among the valid ones."""
+    """Raise InputError if a value of `--only` is not in `valid`."""
     for value in values:
         if value not in valid:
             problem = f"--only {axis}={excerpt(value)}: there is no such value"
@@ -163,7 +168,7 @@ def has_switches(points: list[Point]) -> bool:
 
 
 def find_backends(points: list[Point]) -> list[str]:
-    """Return the backends whose programs runs of any point need."""
+    """Return the backends that at least one point needs, in the order of all backends."""
     return [
         name
         for name, needs in load_needs().items()

@@ -56,7 +56,7 @@ class RunStatus:
 
 @dataclass(frozen=True)
 class CampaignStatus:
-    """The status of a campaign. `worker` is the process that executes it now, or None."""
+    """The status of a campaign. `worker` is the id of the process that executes it, or None."""
 
     directory: CampaignDirectory
     campaign: Campaign
@@ -120,9 +120,9 @@ class CampaignStatus:
 
 
 def find_lock_holder(lock: Path) -> int | None:
-    """Return the process that has locked a file by flock(2), or None.
+    """Return the id of the process that has locked a file by flock(2).
 
-    The process is found in /proc/locks. None may also mean that it is invisible from here.
+    None if no process has locked it, or if /proc/locks does not show the process.
     """
     try:
         status = lock.stat()

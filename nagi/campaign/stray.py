@@ -24,8 +24,8 @@ from nagi.disk import count_bytes
 def list_stray_runs(directory: CampaignDirectory, campaign: Campaign) -> list[Path]:
     """Return the directories of stray runs, earlier attempts included.
 
-    A campaign that was narrowed, by --only or by unavailable schemes, does not list all its runs:
-    it has no stray runs.
+    The list is empty if --only or unavailable schemes left runs out of campaign.json, because these
+    runs are not stray.
     """
     if campaign.narrowed_by or not directory.runs.is_dir():
         return []
@@ -56,7 +56,7 @@ def describe_stray(directory: CampaignDirectory, campaign: Campaign) -> str:
 
 
 def describe_point(run: Path) -> str:
-    """Return the point of a run, as AXIS=VALUE, or that it is unknown."""
+    """Return the point of a run, as AXIS=VALUE; or a message if plan.json cannot be read."""
     try:
         point = RunPlan.read(run / PLAN).point
     except InputError:
@@ -68,7 +68,7 @@ def remove_runs(runs: Iterable[Path]) -> None:
     """Remove run directories. Directories that do not exist are ignored.
 
     Raises:
-        InputError: a file cannot be removed, such as one of another user
+        InputError: A file cannot be removed, such as one of another user.
     """
     for run in runs:
         try:

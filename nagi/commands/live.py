@@ -78,7 +78,7 @@ def bring_up(
         identify_build(lab_name, find_backends(points), target or "nagi"),
         switch=target or "nagi",
         # Agents of real hosts report what their hosts lack.
-        availability=check_here if inventory is None else lambda needs: Availability(True),
+        check_backend=check_here if inventory is None else lambda needs: Availability(True),
     )
     plan = selection.plans[0]
     require_lab([plan], lab_name)

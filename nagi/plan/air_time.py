@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Load the module with which gr-nagi computes rate and airtime of modems.
+"""Load air_time.py, the module of gr-nagi that computes rate and overhead of modems.
 
-It needs nothing but Python, so that nagi plans with the same code with which gr-nagi transmits.
+The module imports only the standard library, so that nagi can plan without GNU Radio.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from nagi_contracts.errors import refuse
 class AirTime(Protocol):
     """The functions of air_time.py.
 
-    Each raises ValueError for what the modem cannot do.
+    Each function raises ValueError if the modem does not support the arguments.
     """
 
     MAX_SAMPLE_RATE_HZ: int
@@ -37,9 +37,9 @@ def load_air_time() -> AirTime:
     """Load gr-nagi's module air_time.
 
     Raises:
-        InputError: If there is no such file.
+        InputError: If the file of the module does not exist.
     """
     source = paths.AIR_TIME
     if not source.is_file():
-        raise refuse(f"there is no {source}", "restore it: it belongs to nagi")
+        raise refuse(f"there is no {source}", "restore this file of nagi, or install nagi again")
     return cast(AirTime, paths.load_module(source))

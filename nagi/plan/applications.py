@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Find nagi-traffic, which runs both ends of a flow's application (hosts/traffic)."""
+"""Find nagi-traffic (hosts/traffic), the client and the server of a flow's application."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nagi_contracts import paths
 from nagi_contracts.errors import refuse
 
 NAGI_TRAFFIC = "nagi-traffic"
-BUNDLED = f"programs/{NAGI_TRAFFIC}"  # path of nagi-traffic among an agent's files
+BUNDLED = f"programs/{NAGI_TRAFFIC}"  # path of nagi-traffic, relative to the agent's directory
 
 
 def find_nagi_traffic() -> Path:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read the tables of `nagi-sdr calibrate` that an experiment names."""
+"""Read the calibration tables (written by `nagi-sdr calibrate`) that an experiment names."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def find_calibrated_mode(
         key_path: Key path of the setting that names the table.
         table: Path of the table, relative to the experiment file.
         modem: Name of the modem, or None if the table has one modem.
-        modulation: Modulation, or None if the table has one for this modem.
-        code_rate: Code rate, or None if the table has one for this modem.
+        modulation: Modulation, or None if the table has one modulation for this modem.
+        code_rate: Code rate, or None if the table has one code rate for this modem.
 
     Raises:
-        InputError: If the table has no such mode, or if this version of nagi has another modem
-            under that name.
+        InputError: If the table does not exist or has no such mode, or if the modem of this name
+            has changed since the calibration.
     """
     path = find_file(request, key_path, table, "table")
     calibration = read_calibration(path)
@@ -62,7 +62,7 @@ def find_calibrated_mode(
 
 
 def read_calibration(path: Path) -> Calibration:
-    """Read a calibration table; tables that have not changed are read once.
+    """Read a calibration table. If the file has not changed since the last call, read it only once.
 
     Raises:
         InputError: If the file is not a calibration table.

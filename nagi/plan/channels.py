@@ -53,9 +53,9 @@ class Channels:
         return self._plans[direction]
 
     def list_on_path(self, path: Iterable[LinkDirection]) -> list[DirectionPlan]:
-        """Return the channel (rate and delay) of each direction on a path.
+        """Return the plan of each direction on a path, with rate and delay only.
 
-        The channel of a hop over a medium has rate and framing alone.
+        The plan of a hop over a medium has the rate and the bytes of framing, and no delay.
         """
         return [
             self._hops[hop.link] if hop.is_hop else self._plans[hop.link, hop.direction]
@@ -63,7 +63,7 @@ class Channels:
         ]
 
     def _plan_channel(self, link: str, direction: DirectionName) -> DirectionPlan:
-        """Return rate, delay and order of a direction, which do not depend on flows."""
+        """Return the plan of a direction with only its rate, delay, jitter and order."""
         settings = self._request.get_settings(self._request.experiment.links[link], direction)
         carrier = self._request.planners.find_carrier(link)
         backend_channel = None if carrier is None else carrier.plan_channel(link, settings)
@@ -73,20 +73,20 @@ class Channels:
         if settings.jitter is not None:
             key_path = self._request.locate_setting(link, direction, "jitter")
             jitter = settings.jitter.to_plan(partial(self._read_quantiles, key_path))
-        steady = jitter is None and settings.delay_trace is None
+        has_constant_delay = jitter is None and settings.delay_trace is None
         channel = DirectionPlan(
             rate_bps=settings.rate.value if settings.rate else None,
             burst_bytes=self._plan_burst(link, direction, settings),
             overhead_bytes=settings.overhead.value if settings.overhead else 0,
             delay_ns=settings.delay.value if settings.delay else 0,
             jitter=jitter,
-            keep_order=settings.keep_order is not False or steady,
+            keep_order=settings.keep_order is not False or has_constant_delay,
         )
         if settings.keep_order is not None and not (settings.jitter or settings.delay_trace):
             raise self._request.error(
                 self._request.locate_setting(link, direction, "keep_order"),
-                f"without jitter or delay_trace, packets {direction} keep their order",
-                "give that direction jitter or a delay_trace, or remove keep_order",
+                f"direction {direction} has no jitter and no delay_trace, so it keeps the order",
+                "give the direction jitter or a delay_trace, or remove keep_order",
             )
         traces = {}
         if settings.rate_trace is not None:
@@ -132,5 +132,5 @@ class Channels:
 
 
 def _plan_hop(times: MediumTimes) -> DirectionPlan:
-    """Return rate and framing of a hop over a medium."""
+    """Return a plan with the rate and the bytes of framing of a hop over a medium."""
     return DirectionPlan(rate_bps=times.data_rate_bps, overhead_bytes=FRAMING_BYTES)

@@ -25,8 +25,8 @@ _SEARCHABLE = stat.S_IROTH | stat.S_IXOTH
 def plan_files(request: PlanRequest, key_path: KeyPath, names: list[str]) -> list[CommandFile]:
     """Return the files and directories that an experiment file lists, with their checksums.
 
-    A plan identifies a file by its last name and its contents. Applications run as a user of
-    their own, so everybody must be able to read the files.
+    A plan identifies a file by the last component of its path and by its contents. Commands run as
+    a separate user, so all users must be able to read the files.
 
     Args:
         request: The point that is planned.
@@ -34,8 +34,8 @@ def plan_files(request: PlanRequest, key_path: KeyPath, names: list[str]) -> lis
         names: Paths of the files, relative to the experiment file.
 
     Raises:
-        InputError: If a file does not exist, has the last name of another, or cannot be read by
-            everybody.
+        InputError: If a file does not exist or is not readable by all users, or if the paths of
+            two files have the same last component.
     """
     files_by_name: dict[str, CommandFile] = {}
     for number, name in enumerate(names):
@@ -51,11 +51,11 @@ def plan_files(request: PlanRequest, key_path: KeyPath, names: list[str]) -> lis
             raise request.missing_file(item_path, name)
         if last_name in files_by_name or not last_name:
             message = (
-                f"a second {format_value(last_name)}"
+                f"a second file is called {format_value(last_name)}"
                 if last_name
                 else f"{format_value(name)} has no name"
             )
-            raise request.error(item_path, message, "give each file a last name of its own")
+            raise request.error(item_path, message, "give each file another last name")
         files_by_name[last_name] = CommandFile(
             name=last_name, sha256=_hash_content(request, item_path, path)
         ).set_source(path)
@@ -65,7 +65,11 @@ def plan_files(request: PlanRequest, key_path: KeyPath, names: list[str]) -> lis
 def require_own_program(
     request: PlanRequest, key_path: KeyPath, command: list[str], files: list[CommandFile]
 ) -> None:
-    """Raise InputError if a command names a program among its files that nobody can execute."""
+    """Check the program of a command if it begins with `./`, so that it must be in `files`.
+
+    Raises:
+        InputError: If the program is not in `files`, or is not executable by all users.
+    """
     if not command[0].startswith(OWN):
         return
     name, _, relative_path = command[0].removeprefix(OWN).partition("/")
@@ -73,8 +77,8 @@ def require_own_program(
     if own_source is None or ".." in Path(relative_path).parts:
         raise request.error(
             (*key_path, 0),
-            f"{format_value(command[0])} is outside of `files`",
-            "list its file or directory in `files`, and begin with that name",
+            f"{format_value(command[0])} is not in `files`",
+            "list its file or directory in `files`, and write `./` and the last name of this entry",
         )
     program = own_source / relative_path
     if not program.is_file() or not program.stat().st_mode & stat.S_IXOTH:
@@ -86,14 +90,14 @@ def require_own_program(
 
 
 def require_same_machine(plans: Iterable[RunPlan]) -> None:
-    """Raise InputError if the commands of runs on other machines need files of this machine."""
+    """Raise InputError if a flow of `plans` has `files`, which only this machine has."""
     for plan in plans:
         for flow in plan.flows:
             if flow.command is not None and flow.command.files:
                 raise refuse(
                     f"flow {flow.name} has `files`, which are not sent to other machines",
-                    "run it in a lab on this one, or install them there, name them by their paths "
-                    "and remove `files`",
+                    "use a lab on this machine; or install the files on the other machines, write "
+                    "their absolute paths in the command, and remove `files`",
                 )
 
 
@@ -115,20 +119,22 @@ def _hash_content(request: PlanRequest, key_path: KeyPath, path: Path) -> str:
             )
         if len(entries) == _MAX_FILES:
             raise request.error(
-                key_path, f"it has more than {_MAX_FILES} files", "name what the application needs"
+                key_path, f"it has more than {_MAX_FILES} files", "list only files that it needs"
             )
         if stat.S_ISREG(mode):
             is_program = bool(mode & stat.S_IXOTH)
             entries.append([str(file.relative_to(path)), is_program, compute_sha256(file)])
         elif not stat.S_ISDIR(mode):
             raise request.error(
-                key_path, f"{format_value(str(file))} is no file and no directory", "remove it"
+                key_path,
+                f"{format_value(str(file))} is neither a file nor a directory",
+                "remove it",
             )
     return digest(sorted(entries))
 
 
 def _walk(path: Path) -> Iterator[Path]:
-    """Yield a file, or a directory and everything in it, without following links inside."""
+    """Yield a file, or a directory and everything below it. Symbolic links are not followed."""
     yield path
     if path.is_dir():
         yield from path.rglob("*")

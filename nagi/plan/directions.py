@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plan the directions of links: queues, marking, losses and ARQ, after rate and delay."""
+"""Plan the directions of links: queues, marking, losses and ARQ. channels.py plans the rest."""
 
 from __future__ import annotations
 
@@ -18,11 +18,21 @@ from nagi.plan.planning import ImpairmentPlanning
 from nagi.plan.request import PlanRequest
 from nagi.spec.links import DirectionSettings
 
-MAX_DRAIN_S = 24 * 3600  # longest time in which a full queue may empty
+MAX_DRAIN_S = 24 * 3600  # limit of the time in which a full queue empties
 
 
 class Directions:
-    """The plan of each direction of each link, and the share of it that the emulator shapes."""
+    """The plans of all directions of links.
+
+    Args:
+        request: The point that is planned.
+        channels: Plans of all directions with rate and delay only.
+        loads: Link or medium -> the largest RTT and packet of the flows that cross it.
+        traffic_s: Start of the traffic, in seconds since the start of the run.
+
+    Attributes:
+        plans: (link, direction) -> plan with all settings, also those that a switch applies.
+    """
 
     def __init__(
         self,
@@ -46,12 +56,12 @@ class Directions:
             for direction in DIRECTIONS
         }
 
-    def get_emulator_share(self, link: str, direction: DirectionName) -> DirectionPlan:
-        """Return the share of a direction that backends leave to the emulator."""
-        share = self.plans[link, direction]
+    def get_emulator_plan(self, link: str, direction: DirectionName) -> DirectionPlan:
+        """Return the plan of a direction without settings that nodes such as switches apply."""
+        plan = self.plans[link, direction]
         for planner in self._request.planners:
-            share = planner.get_emulator_share(link, direction, share)
-        return share
+            plan = planner.get_emulator_share(link, direction, plan)
+        return plan
 
     def _plan_direction(self, link: str, direction: DirectionName) -> DirectionPlan:
         settings = self._request.get_settings(self._request.experiment.links[link], direction)
@@ -126,9 +136,9 @@ class Directions:
         return settings.loss.to_plan(self._make_planning(link, direction, "loss"))
 
     def find_max_queueing_s(self) -> float:
-        """Return the longest time, in seconds, that a packet waits at the end of a full queue.
+        """Return the longest time in which a full queue of a link empties, in seconds.
 
-        The time includes retransmissions by ARQ.
+        The time includes retransmissions by ARQ. It is 0 if no link has a queue.
 
         Raises:
             InputError: If a queue needs more than a day to empty, because runs wait for it.

@@ -19,47 +19,54 @@ from nagi.plan.request import PlanRequest
 from nagi.spec.experiment import Flow
 
 # At most one of this many neighbouring hops carries a packet at a time (Fu et al., INFOCOM 2003).
-IN_TURN = 4
+MAX_HOPS_IN_TURN = 4
 TIMESTAMP_OPTION = 12  # bytes of TCP's option in each segment
 
 
 @dataclass(frozen=True)
 class FlowPath:
-    """The path of a flow through the topology, in both directions."""
+    """The paths of a flow through the topology, in both directions."""
 
-    there: list[LinkDirection]
-    back: list[LinkDirection]
-    base_rtt_ns: int  # RTT without queues
+    forward: list[LinkDirection]  # from the sender to the receiver
+    backward: list[LinkDirection]  # from the receiver to the sender
+    base_rtt_ns: int  # RTT with empty queues
     packet: ByteCount  # IP bytes of a full-size packet
     mtu: int  # the smallest MTU of the links in both directions
 
     def count_hops(self) -> dict[str, int]:
-        """Return the number of hops over each medium, from the sender to the receiver."""
-        return Counter(hop.link for hop in self.there if hop.is_hop)
+        """Return medium -> number of hops over it on the forward path."""
+        return Counter(hop.link for hop in self.forward if hop.is_hop)
 
-    def find_other_way_back(self) -> list[LinkDirection]:
-        """Return the path back if it uses media and differs from the reversed path there."""
-        is_reversed = self.back == [hop.reversed() for hop in reversed(self.there)]
-        has_hops = any(hop.is_hop for hop in (*self.there, *self.back))
-        return self.back if has_hops and not is_reversed else []
+    def find_other_return_path(self) -> list[LinkDirection]:
+        """Return the backward path if it differs from the reversed forward path.
+
+        Return [] if it does not differ, or if neither path has a hop over a medium.
+        """
+        is_reversed = self.backward == [hop.reversed() for hop in reversed(self.forward)]
+        has_hops = any(hop.is_hop for hop in (*self.forward, *self.backward))
+        return self.backward if has_hops and not is_reversed else []
 
 
 @dataclass(frozen=True)
 class LinkLoad:
-    """The longest RTT without queues and the largest packet of the flows that cross a link.
+    """The longest RTT and the largest packet of the flows that cross a link or medium.
 
-    Both are None if no flow crosses the link or medium.
+    Both are None if no flow does.
     """
 
-    base_rtt_ns: int | None
-    packet: int | None
+    base_rtt_ns: int | None  # with empty queues
+    packet: int | None  # IP bytes
 
 
 class FlowPaths:
-    """The paths of a point's flows, by name of the flow, and the loads of links and media.
+    """The paths of a point's flows, and the loads of links and media.
 
-    Flows that are absent at this point (`scheme: none`) count, too: a queue of `1 bdp` depends on
-    them, so that links are the same at points with and without these flows.
+    Flows that are absent at this point (`scheme: none`) are included. The size of a queue of
+    `1 bdp` depends on them, so links are equal at points with and without these flows.
+
+    Attributes:
+        paths: Name of the flow -> its paths.
+        loads: Name of the link or medium -> its load.
 
     Raises:
         InputError: If a flow has no path, or does not fit its path.
@@ -76,36 +83,36 @@ class FlowPaths:
         self.loads = {name: self._find_load(name) for name in names}
 
     def list_rates(self, directions: list[LinkDirection]) -> list[int]:
-        """Return the rates in bit/s of those directions that have a rate."""
+        """Return the mean rates in bit/s of the directions that have a rate."""
         channels = self._channels.list_on_path(directions)
         rates = [self._request.get_mean_rate_bps(channel) for channel in channels]
         return [rate for rate in rates if rate is not None]
 
     def list_media_rates(self, path: FlowPath) -> list[int]:
-        """Return the rate in bit/s at which each medium carries packets over the path's hops."""
+        """Return, for each medium on a path, the rate in bit/s over all its hops on the path."""
         return [
             self._find_rate_bps(name, hops, path.packet.value)
             for name, hops in path.count_hops().items()
         ]
 
     def find_max_rate_bps(self, path: FlowPath) -> int:
-        """Return an upper limit of the rate that a path carries: the smallest rate on it.
+        """Return the smallest rate on a forward path in bit/s, an upper limit of a flow's rate.
 
-        A medium counts with the rate of exchanges that follow each other without a pause.
+        The rate of a medium is that of frame exchanges without pauses between them.
         """
         media = [self._find_rate_bps(name, 1, path.packet.value) for name in path.count_hops()]
-        return min([*self.list_rates(path.there), *media])
+        return min([*self.list_rates(path.forward), *media])
 
     def find_max_airtime_s(self, media: list[MediumPlan]) -> float:
-        """Return how long stations need at most to send all that may be queued, in seconds.
+        """Return the longest time in which the full queues of a medium empty, in seconds.
 
-        This assumes that packets are sent one after the other. Stations that send at the same time
-        make up for collisions.
+        Return 0 without media. The time assumes that packets are sent one after the other. In a
+        run, distant stations also send at the same time, which compensates for collisions.
         """
-        # (medium, sender) -> largest number of hops that a packet in its queue has still to go
+        # (medium, sender) -> largest number of hops that a packet in the sender's queue still needs
         hops_to_go: dict[tuple[str, str], int] = {}
         for path in self.paths.values():
-            hops = [hop for hop in path.there if hop.is_hop]
+            hops = [hop for hop in path.forward if hop.is_hop]
             for index, hop in enumerate(hops):
                 key = (hop.link, hop.sender or "")
                 hops_to_go[key] = max(hops_to_go.get(key, 0), len(hops) - index)
@@ -120,23 +127,23 @@ class FlowPaths:
         return longest_s
 
     def find_max_rtt_ns(self) -> int:
-        """Return the longest RTT of all paths without queues, with the largest delays."""
+        """Return the longest RTT of all flows in ns, with empty queues and the largest delays."""
         return max(
             sum(
                 channel.max_delay_ns
-                for channel in self._channels.list_on_path((*path.there, *path.back))
+                for channel in self._channels.list_on_path((*path.forward, *path.backward))
             )
             + self._find_unloaded_delay_ns(
-                [hop for hop in path.there if hop.is_hop], path.packet.value
+                [hop for hop in path.forward if hop.is_hop], path.packet.value
             )
             + self._find_unloaded_delay_ns(
-                [hop for hop in path.back if hop.is_hop], self._request.ip.tcp_header_bytes
+                [hop for hop in path.backward if hop.is_hop], self._request.ip.tcp_header_bytes
             )
             for path in self.paths.values()
         )
 
     def _plan_path(self, name: str, flow: Flow) -> FlowPath:
-        """Return the path of a flow; check that the flow's packets fit the MTU."""
+        """Return the paths of a flow; check that the flow's packets fit the MTU."""
         self._check_ends(name, flow)
         forward, backward = self._find_routes(name, flow)
         timestamps = self._request.profile.sysctls.get("net.ipv4.tcp_timestamps", 1)
@@ -179,7 +186,7 @@ class FlowPaths:
     def _find_routes(
         self, name: str, flow: Flow
     ) -> tuple[list[LinkDirection], list[LinkDirection]]:
-        """Return the directions from a flow's sender to its receiver, and those back."""
+        """Return the forward and the backward path of a flow."""
         forward, backward = (
             self._request.memo.get_or_make(
                 partial(self._request.topology.find_route, *ends),
@@ -207,7 +214,7 @@ class FlowPaths:
         )
 
     def _find_unloaded_delay_ns(self, directions: list[LinkDirection], ip_bytes: int) -> int:
-        """Return the delay of a packet without queues: propagation, and exchanges on media."""
+        """Return the smallest delay of a packet: propagation, and frame exchanges on media."""
         channels = self._channels.list_on_path(directions)
         exchanges_ns = [
             self._request.planners.media[hop.link].exchange_ns(ip_bytes)
@@ -217,15 +224,18 @@ class FlowPaths:
         return sum(channel.min_delay_ns for channel in channels) + sum(exchanges_ns)
 
     def _find_rate_bps(self, medium: str, hops: int, ip_bytes: int) -> int:
-        """Return the largest rate at which `hops` successive hops carry packets of `ip_bytes`."""
+        """Return the largest rate in bit/s over `hops` successive hops, with packets of `ip_bytes`.
+
+        Hops in reach of each other share the medium, so the rate decreases with the hops.
+        """
         exchange_ns = self._request.planners.media[medium].exchange_ns(ip_bytes)
-        return max(1, 8 * ip_bytes * 10**9 // (min(hops, IN_TURN) * exchange_ns))
+        return max(1, 8 * ip_bytes * 10**9 // (min(hops, MAX_HOPS_IN_TURN) * exchange_ns))
 
     def _find_load(self, link: str) -> LinkLoad:
         paths = [
             path
             for path in self.paths.values()
-            if any(direction.link == link for direction in (*path.there, *path.back))
+            if any(direction.link == link for direction in (*path.forward, *path.backward))
         ]
         return LinkLoad(
             max((path.base_rtt_ns for path in paths), default=None),

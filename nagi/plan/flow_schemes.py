@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plan the TCP schemes of flows: find them, and check their parameters and needs."""
+"""Plan the TCP schemes of flows: find them, and check their parameters and requirements."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ from nagi.spec.yaml_source import KeyPath
 
 
 class FlowSchemes:
-    """The schemes of a point's flows, by name of the flow.
+    """The schemes of a point's flows.
+
+    Attributes:
+        schemes: Name of the flow -> its scheme.
 
     Raises:
         InputError: If a scheme or a parameter does not exist, or if no flow has a scheme.
@@ -42,10 +45,11 @@ class FlowSchemes:
             )
 
     def plan_receiver(self, name: Name, flow: Flow) -> Scheme | None:
-        """Return the scheme that the receiver's end of a flow runs, or None.
+        """Return the scheme that a flow's receiver runs, or None.
 
         Raises:
-            InputError: If a receiver needs data in one direction and the flow is a command.
+            InputError: If the receiver's scheme supports data in one direction only, and the flow
+                is a user's command, which may send data in both.
         """
         scheme = self.schemes[name]
         if scheme.receiver is None or scheme.both_ends or flow.application != "command":
@@ -57,7 +61,7 @@ class FlowSchemes:
         )
 
     def plan_object(self, scheme: Scheme) -> SchemeObjectPlan | None:
-        """Return the eBPF object of a scheme with the experiment's parameters, or None."""
+        """Return the plan of a scheme's eBPF object with the experiment's parameters, or None."""
         if scheme.object_file is None:
             return None
         parameters = self._request.experiment.parameters
@@ -68,27 +72,28 @@ class FlowSchemes:
         )
 
     def plan_max_window(self, scheme: Scheme, path: FlowPath, paths: FlowPaths) -> int | None:
-        """Return the cap of the sender's window in packets, or None.
+        """Return the largest congestion window of a flow in packets; None if it has no limit.
 
-        It is the experiment's cap, or the smaller window of a scheme that holds its window.
+        It is the experiment's `max_window`. If a scheme keeps its window constant, it is this
+        window, but not more than `max_window`.
         """
         cap = self._request.experiment.max_window
         if not scheme.holds_window:
             return cap.value if cap else None
         parameter = self._request.experiment.parameters.get(scheme.name, {}).get("window", 0)
-        rates = paths.list_rates([hop for hop in path.there if not hop.is_hop])
+        rates = paths.list_rates([hop for hop in path.forward if not hop.is_hop])
         window = parameter or _find_filling_window(path, rates, paths.list_media_rates(path))
         return min(window, cap.value) if cap else window
 
     def require_marks(self, name: Name, flow: Flow, path: FlowPath) -> None:
-        """Raise InputError if a scheme reacts to ECN marks and no link on its path marks."""
-        if not self.schemes[name].needs_marks or any(map(self._request.has_marking, path.there)):
+        """Raise InputError if a scheme needs ECN marks and nothing on its path marks packets."""
+        if not self.schemes[name].needs_marks or any(map(self._request.has_marking, path.forward)):
             return
         hops = ", ".join(
             f"{hop.link} ({hop.sender} to {hop.receiver})"
             if hop.is_hop
             else f"{hop.link} ({hop.direction})"
-            for hop in path.there
+            for hop in path.forward
         )
         raise self._request.error(
             ("flows", name, "scheme"),
@@ -113,10 +118,10 @@ class FlowSchemes:
         )
 
     def _find_scheme(self, key_path: KeyPath, name: str) -> Scheme:
-        """Return the scheme that `key_path` of the experiment file names.
+        """Return the scheme `name`, which the experiment file gives at `key_path`.
 
         Raises:
-            InputError: If there is no such scheme, or no such file.
+            InputError: If the scheme or its file does not exist.
         """
         scheme = find_scheme(name, self._request.document.resolve_path)
         if scheme is None:
@@ -125,9 +130,9 @@ class FlowSchemes:
             sender, _, receiver = name.rpartition("-")
             if receiver in receivers and sender in schemes:
                 is_udp = schemes[sender].is_datagrams
-                reason = "no ACKs" if is_udp else "a receiver's part of its own"
-                message = f"{sender} has {reason}, and cannot be combined with {receiver}"
-                cure = f"use {sender}, or another with {receiver}"
+                reason = "no ACKs" if is_udp else "another scheme for its receiver"
+                message = f"{sender} has {reason}, so it cannot be combined with {receiver}"
+                cure = f"use {sender} alone, or combine another scheme with {receiver}"
                 raise self._request.error(key_path, message, cure)
             raise self._request.error(key_path, f"unknown scheme {format_value(name)}", cure)
         file = scheme.own_file
@@ -136,7 +141,7 @@ class FlowSchemes:
         return scheme
 
     def _check_parameters(self) -> None:
-        """Check the parameters of all schemes, as other points may use those not used here."""
+        """Check the parameters of all schemes, also of schemes that only other points use."""
         for name, values in self._request.experiment.parameters.items():
             key_path: KeyPath = ("parameters", name)
             scheme = read_receivers().get(name) or self._require_scheme(key_path, name)
@@ -144,14 +149,15 @@ class FlowSchemes:
                 raise self._request.error(
                     key_path,
                     f"{excerpt(name)} combines two schemes, which have separate parameters",
-                    f"give those of {excerpt(scheme.name)} or {excerpt(name.rpartition('-')[2])}",
+                    f"give parameters of {excerpt(scheme.name)}, or of "
+                    f"{excerpt(name.rpartition('-')[2])}",
                 )
             parameters = scheme.parameters
             if not parameters:
-                kind = "not TCP" if scheme.is_datagrams else "the kernel's own"
+                kind = "does not use TCP" if scheme.is_datagrams else "is a part of the kernel"
                 raise self._request.error(
                     key_path,
-                    f"scheme {name} is {kind} and has no parameters",
+                    f"scheme {name} {kind} and has no parameters",
                     "remove it; `nagi schemes` lists parameters",
                 )
             for key, value in values.items():
@@ -179,8 +185,9 @@ class FlowSchemes:
 def _find_filling_window(path: FlowPath, link_rates: list[int], media_rates: list[int]) -> int:
     """Return the number of full-size packets in flight that fill a path without a queue.
 
-    This is what the slowest part of the path sends during the round trip of one packet: the
-    propagation in both directions, exchanges on media, and a transmission on each link.
+    The slowest link or medium sends this number of packets during the round trip of one packet. A
+    round trip consists of the propagation in both directions, the exchanges on media, and one
+    transmission on each link.
 
     Args:
         path: The path of a flow.

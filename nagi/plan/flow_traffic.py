@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plan what flows send: bulk data, an application's traffic, datagrams, or a user's command."""
+"""Plan the traffic of flows: bulk data, applications, paced datagrams, or users' commands."""
 
 from __future__ import annotations
 
@@ -48,18 +48,18 @@ class FlowTraffic:
             raise self._request.error(key_path, message, cure) from None
 
     def plan_command(self, name: str, flow: Flow, port: int) -> CommandPlan | None:
-        """Return the plan of a user's command with its fields filled in, or None.
+        """Return the plan of a user's command with its fields filled in; None for other traffic.
 
         Raises:
-            InputError: If a file of the command is missing, or its program cannot be executed.
+            InputError: If a file of the command does not exist, or its program is not executable.
         """
         if flow.client is None:
             return None
         path = self._paths.paths[name]
         seconds = self._request.experiment.duration.seconds - flow.start.seconds
         values = {
-            "sender": self._request.get_address(flow.from_, path.there[0]),
-            "receiver": self._request.get_address(flow.to, path.there[-1]),
+            "sender": self._request.get_address(flow.from_, path.forward[0]),
+            "receiver": self._request.get_address(flow.to, path.forward[-1]),
             "port": str(port),
             "duration_s": f"{seconds:.6f}".rstrip("0").rstrip("."),
             "flow": name,
@@ -80,9 +80,9 @@ class FlowTraffic:
         )
 
     def _plan_paced_datagrams(self, name: str, flow: Flow) -> CbrPlan:
-        """Return the plan of paced datagrams that replace bulk data.
+        """Return the plan of a bulk flow that sends paced UDP datagrams instead of using TCP.
 
-        The flow searches for their best rate during the warm-up.
+        During the warm-up, the flow searches for the best rate of its datagrams.
         """
         if flow.application != "bulk":
             raise self._request.error(
@@ -93,18 +93,18 @@ class FlowTraffic:
             )
         payload, warmup = flow.payload.value, self._request.experiment.warmup
         path = self._paths.paths[name]
-        rates = [*self._paths.list_rates(path.there), *self._paths.list_media_rates(path)]
+        rates = [*self._paths.list_rates(path.forward), *self._paths.list_media_rates(path)]
         packet_bytes = payload + self._request.ip.udp_header_bytes
         packet_ns = math.ceil(packet_bytes * 8e9 / min(rates))
         train_ns = max(MIN_TRAIN * packet_ns, 2 * path.base_rtt_ns)
         needed_ns = SEARCH_TRAINS * train_ns + flow.start.value
         if warmup.value < needed_ns:
-            needed = Duration(math.ceil(needed_ns / 1e8) * 10**8)
+            min_warmup = Duration(math.ceil(needed_ns / 1e8) * 10**8)
             raise self._request.error(
                 ("flows", name, "scheme"),
                 f"{excerpt(flow.scheme)} searches for its rate in the warm-up, and {warmup} is too "
                 "short",
-                f"set `warmup: {needed}` or more; or give another scheme, and "
+                f"set `warmup: {min_warmup}` or more; or give another scheme, and "
                 "`traffic: {application: cbr, rate: ...}` with a rate of your own",
             )
         return CbrPlan(
@@ -115,7 +115,10 @@ class FlowTraffic:
 
 
 def get_datagram_payload(application: AnyPlan | None) -> int | None:
-    """Return the payload of an application's datagrams in bytes, or None if it uses TCP."""
+    """Return the payload of an application's UDP datagrams in bytes.
+
+    None if there is no application, if it uses TCP, or if its datagrams have several sizes.
+    """
     if isinstance(application, CbrPlan | OnOffPlan) and application.is_udp:
         return application.payload_bytes
     return None

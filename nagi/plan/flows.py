@@ -21,6 +21,11 @@ FIRST_PORT = 5001
 class Flows:
     """The flows of a point.
 
+    Attributes:
+        schemes: Name of the flow -> its scheme.
+        paths: Name of the flow, also of an absent flow -> its paths.
+        loads: Name of the link or medium -> the largest RTT and packet of the flows that cross it.
+
     Raises:
         InputError: If schemes, parameters or paths of flows are wrong.
     """
@@ -41,7 +46,8 @@ class Flows:
             traffic_s: Start of the traffic, in seconds since the start of the run.
 
         Raises:
-            InputError: If a flow cannot be run so, or two flows exclude each other.
+            InputError: If no link on a flow's path has a rate, if a scheme does not fit its flow,
+                or if two flows use the same port of a host, or two schemes the same name.
         """
         plans = []
         flow_by_port: dict[tuple[str, int], str] = {}
@@ -51,20 +57,20 @@ class Flows:
             path = self.paths[name]
             port = flow.port or FIRST_PORT + numbers[name]
             self._reserve_port(name, flow, port, flow_by_port)
-            rates = self._paths.list_rates(path.there)
+            rates = self._paths.list_rates(path.forward)
             if not rates:
                 raise self._request.error(
                     ("flows", name),
                     "no link on the flow's path has a rate",
-                    "give one a rate: goodput is measured against the smallest",
+                    "give one a rate, because goodput is compared with the smallest rate",
                 )
             self._schemes.require_marks(name, flow, path)
             scheme = self.schemes[name]
             receiver = self._schemes.plan_receiver(name, flow)
             scheme_object = self._schemes.plan_object(scheme)
             receiver_object = self._schemes.plan_object(receiver) if receiver else None
-            ends = ((scheme, scheme_object), (receiver, receiver_object))
-            self._require_distinct_names(name, ends, object_by_control)
+            scheme_ends = ((scheme, scheme_object), (receiver, receiver_object))
+            self._require_distinct_names(name, scheme_ends, object_by_control)
             application = self._traffic.plan_application(name, flow, scheme)
             datagram = get_datagram_payload(application)
             udp_header_bytes = self._request.ip.udp_header_bytes
@@ -73,8 +79,8 @@ class Flows:
                     name=name,
                     sender=flow.from_,
                     receiver=flow.to,
-                    sender_address=self._request.get_address(flow.from_, path.there[0]),
-                    receiver_address=self._request.get_address(flow.to, path.there[-1]),
+                    sender_address=self._request.get_address(flow.from_, path.forward[0]),
+                    receiver_address=self._request.get_address(flow.to, path.forward[-1]),
                     port=port,
                     scheme=flow.scheme,
                     congestion_control=scheme.congestion_control,
@@ -91,8 +97,8 @@ class Flows:
                     max_window=self._schemes.plan_max_window(scheme, path, self._paths),
                     start_s=round_to_us(traffic_s + flow.start.seconds),
                     end_s=round_to_us(traffic_s + self._request.experiment.duration.seconds),
-                    path=path.there,
-                    back=path.find_other_way_back(),
+                    path=path.forward,
+                    back=path.find_other_return_path(),
                     bottleneck_bps=min(rates),
                     base_rtt_s=path.base_rtt_ns / 1e9,
                 )
@@ -100,13 +106,13 @@ class Flows:
         return plans
 
     def plan_captures(self) -> list[CapturePlan]:
-        """Return a capture at both ends of every flow; flows at one interface share it."""
+        """Return one capture for each interface at which a flow begins or ends."""
         interfaces = {
             (node, direction.link)
             for name, flow in self._request.list_flows()
             for node, direction in (
-                (flow.from_, self.paths[name].there[0]),
-                (flow.to, self.paths[name].there[-1]),
+                (flow.from_, self.paths[name].forward[0]),
+                (flow.to, self.paths[name].forward[-1]),
             )
         }
         return [
@@ -115,11 +121,11 @@ class Flows:
         ]
 
     def find_max_airtime_s(self, media: list[MediumPlan]) -> float:
-        """Return how long stations need at most to send all that may be queued, in seconds."""
+        """Return the longest time in which the full queues of a medium empty, in seconds."""
         return self._paths.find_max_airtime_s(media)
 
     def find_max_rtt_ns(self) -> int:
-        """Return the longest RTT of all paths without queues, with the largest delays."""
+        """Return the longest RTT of all flows in ns, with empty queues and the largest delays."""
         return self._paths.find_max_rtt_ns()
 
     def _reserve_port(
@@ -138,11 +144,17 @@ class Flows:
     def _require_distinct_names(
         self,
         name: str,
-        ends: tuple[tuple[Scheme | None, SchemeObjectPlan | None], ...],
+        scheme_ends: tuple[tuple[Scheme | None, SchemeObjectPlan | None], ...],
         object_by_control: dict[str, SchemeObjectPlan | None],
     ) -> None:
-        """Raise InputError if two schemes of a run would have one name in the kernel."""
-        for scheme, scheme_object in ends:
+        """Raise InputError if two schemes of a run would have the same name in the kernel.
+
+        Args:
+            name: Name of the flow.
+            scheme_ends: The scheme and its eBPF object at the sender, then at the receiver.
+            object_by_control: Name in the kernel -> eBPF object, of all flows so far; is extended.
+        """
+        for scheme, scheme_object in scheme_ends:
             control = scheme.congestion_control if scheme else ""
             if object_by_control.setdefault(control, scheme_object) != scheme_object:
                 raise self._request.error(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Describe what differs between IPv4 and IPv6: addresses, header sizes, settings of nodes."""
+"""Describe the differences between IPv4 and IPv6: addresses, header sizes, sysctls of nodes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ TCP_HEADER = 20  # bytes
 class Ip:
     """A version of IP.
 
-    `links` is the format of a link's addresses: the number of the link and the index of the end
-    (1 or 2). `media` is that of a medium's addresses: the number of the medium and the index of
-    the station, from 1.
+    Attributes:
+        links: Format of addresses on links, with two fields: number of the link, and 1 or 2 for
+            its first or second node.
+        media: Format of addresses on media, with two fields: number of the medium, and number of
+            the station, from 1.
     """
 
     header_bytes: int
@@ -27,7 +29,8 @@ class Ip:
     link_prefix: int
     media: str
     medium_prefix: int
-    # sysctls of nodes that forward packets. Forwarding comes first, as turning it on resets others.
+    # sysctls of nodes that forward packets. Forwarding comes first, because the kernel resets other
+    # sysctls when forwarding is turned on.
     forwarding: dict[str, str]
     # sysctls of switches: the kernel must not forward packets that the switch forwards.
     not_forwarding: dict[str, str]
@@ -43,11 +46,11 @@ class Ip:
         return self.header_bytes + UDP_HEADER
 
     def format_link_address(self, number: int, index: int) -> str:
-        """Return the address of one end of a link."""
+        """Return the address of the first (`index` 1) or second (2) node on link `number`."""
         return str(ip_address(self.links.format(number, index)))
 
     def format_medium_address(self, number: int, index: int) -> str:
-        """Return the address of a station on a medium."""
+        """Return the address of station `index`, from 1, on medium `number`."""
         return str(ip_address(self.media.format(number, index)))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plan nodes: settings and routes of hosts and routers, and what forwards by a backend."""
+"""Plan nodes: sysctls and routes, and the plans of switches, which their backend makes."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class Nodes:
     """The nodes of a point.
 
     Raises:
-        InputError: If flows need different settings of one host.
+        InputError: If two flows need different settings of the same host.
     """
 
     def __init__(self, request: PlanRequest, flows: Flows) -> None:
         self._request = request
         self._flows = flows
-        # The settings of hosts depend on these values and on the topology.
+        # Plans of hosts depend only on these values and on the topology.
         self.settings = (
             request.experiment.host_profile,
             request.experiment.min_rto,
@@ -55,7 +55,7 @@ class Nodes:
             directions: The directions of all links.
             packets: IP bytes of the largest packet on each link, or None if no flow crosses it.
         """
-        if self._request.planners.has_forwarders():  # what they do depends on directions
+        if self._request.planners.has_forwarders():  # plans of switches depend on `directions`
             return self._make_nodes(directions, packets)
         memo, topology = self._request.memo, self._request.topology
         return memo.get_or_make(
@@ -97,9 +97,9 @@ class Nodes:
     def _disable_redirects(self, node: str) -> dict[str, str]:
         """Return the sysctls by which a station neither sends nor accepts ICMP redirects.
 
-        A station often forwards a packet over the interface on which the packet arrived, which is
-        no reason to announce a shorter path. IPv6 needs no such settings: it has no redirects
-        without link-local addresses (RFC 4861, section 8.2).
+        A station often forwards a packet over the interface on which the packet arrived. The
+        kernel would then send a redirect, although there is no shorter path. IPv6 needs no such
+        settings, because redirects need link-local addresses (RFC 4861, section 8.2).
         """
         if self._request.ip is IPV6:
             return {}
@@ -140,63 +140,69 @@ class Nodes:
         return sysctls
 
     def _plan_route_controls(self) -> dict[tuple[str, str], str]:
-        """Return the congestion control that routes set, by (node, far end).
+        """Return (node, other host) -> the congestion control that the node's route sets.
 
-        Programs that nagi does not know get their congestion control from a route. It has priority
-        over the one that a bulk flow sets on its socket.
+        A user's program does not set a congestion control on its socket, and gets it from the
+        route. The route's congestion control has priority over the one that a bulk flow sets on
+        its socket.
 
         Raises:
-            InputError: If flows between the same hosts need different congestion controls there.
+            InputError: If flows with the same route need different congestion controls.
         """
-        by_ends: dict[tuple[str, str], dict[str, str]] = {}  # (node, far end) -> flow -> control
-        by_route = set()  # (node, far end) that cannot set a congestion control on their sockets
+        # (node, other host) -> flow -> congestion control
+        controls_by_route: dict[tuple[str, str], dict[str, str]] = {}
+        # (node, other host) whose programs do not set a congestion control on their sockets
+        routes_with_control = set()
         for name, flow in self._request.list_flows():
             forward, backward = (flow.from_, flow.to), (flow.to, flow.from_)
             scheme = self._flows.schemes[name]
             if scheme.is_datagrams:
                 continue
-            by_ends.setdefault(forward, {})[name] = scheme.congestion_control
+            controls_by_route.setdefault(forward, {})[name] = scheme.congestion_control
             if flow.application == "command":
-                by_ends.setdefault(backward, {})[name] = scheme.congestion_control
-                by_route |= {forward, backward}
+                controls_by_route.setdefault(backward, {})[name] = scheme.congestion_control
+                routes_with_control |= {forward, backward}
             elif scheme.receiver is not None:
-                by_ends.setdefault(backward, {})[name] = scheme.receiver.congestion_control
-                by_route.add(backward)
+                controls_by_route.setdefault(backward, {})[name] = (
+                    scheme.receiver.congestion_control
+                )
+                routes_with_control.add(backward)
         for name, flow in self._request.list_flows():
-            # The route would also give this flow's ACKs the receiver part of the other flow.
+            # The route would also make this flow's receiver run the receiver part of another flow.
             backward = (flow.to, flow.from_)
             if any(
                 (flow.to, flow.from_) == (other_flow.to, other_flow.from_)
                 and self._flows.schemes[other_name].receiver is not None
                 for other_name, other_flow in self._request.list_flows()
             ):
-                by_ends[backward].setdefault(name, "none of a receiver's")
+                controls_by_route[backward].setdefault(name, "(none)")
         controls = {}
-        for ends in by_route:
-            (first_name, control), *other_flows = by_ends[ends].items()
-            controls[ends] = control
+        for route in routes_with_control:
+            (first_name, control), *other_flows = controls_by_route[route].items()
+            controls[route] = control
             for name, other_control in other_flows:
                 if other_control != control:
                     raise self._request.error(
                         ("flows", name, "scheme"),
-                        f"congestion control {other_control} from {ends[0]} to {ends[1]}, where "
-                        f"flow {first_name} has {control}: a route has one for all flows if one of "
-                        "them has `traffic: command`, or a receiver's part",
+                        f"congestion control {other_control} from {route[0]} to {route[1]}, but "
+                        f"flow {first_name} has {control} (all flows of a route have the same if "
+                        "one of them has `traffic: command`, or a scheme for its receiver)",
                         "give the two flows the same scheme, or different hosts",
                     )
         return controls
 
     def _plan_routes(self, node: str) -> list[RoutePlan]:
-        """Return a node's routes to the ends of flows.
+        """Return a node's routes to the senders and receivers of flows.
 
-        Routes of a flow's own hosts have the attributes that the flow needs.
+        At the two hosts of a flow, the route has the attributes that the flow needs, such as its
+        MSS.
         """
         routes: dict[str, RoutePlan] = {}
         for name, flow in self._request.list_flows():
             path = self._flows.paths[name]
             for target, last_hop, is_end in (
-                (flow.to, path.there[-1], flow.from_ == node),
-                (flow.from_, path.there[0], flow.to == node),
+                (flow.to, path.forward[-1], flow.from_ == node),
+                (flow.from_, path.forward[0], flow.to == node),
             ):
                 if target == node:
                     continue
@@ -212,25 +218,25 @@ class Nodes:
                     link=hop.link,
                     **self._plan_route_attributes(name, node, target) if is_end else {},
                 )
-                earlier = routes.setdefault(destination, route)
-                if earlier != route and is_end:
-                    routes[destination] = self._merge_routes(name, earlier, route)
+                existing = routes.setdefault(destination, route)
+                if existing != route and is_end:
+                    routes[destination] = self._merge_routes(name, existing, route)
         return list(routes.values())
 
     def _needs_route(self, node: str, path: FlowPath) -> bool:
-        """Return whether a node that is no end of a flow needs routes to the flow's ends.
+        """Return whether a node between the hosts of a flow needs routes to these hosts.
 
-        Of stations, only those on the flow's path do.
+        A station needs the routes only if it is on the flow's path.
         """
         topology = self._request.topology
         if topology.is_station(node):
             return any(
-                topology.find_receiving_node(hop) == node for hop in (*path.there, *path.back)
+                topology.find_receiving_node(hop) == node for hop in (*path.forward, *path.backward)
             )
         return topology.can_forward(node)
 
     def _plan_route_attributes(self, name: str, node: str, target: str) -> dict[str, Any]:
-        """Return the attributes of a flow's route from one of its ends to the other."""
+        """Return the attributes of the route from one host of flow `name` to its other host."""
         flow, path = self._request.experiment.flows[name], self._flows.paths[name]
         packet = path.packet
         attributes: dict[str, Any] = {
@@ -249,7 +255,11 @@ class Nodes:
         return attributes
 
     def _merge_routes(self, name: str, first: RoutePlan, second: RoutePlan) -> RoutePlan:
-        """Merge the routes of two flows: each may set what the other leaves open."""
+        """Merge the routes of two flows. An attribute that only one route sets is kept.
+
+        Raises:
+            InputError: If both routes set an attribute, to different values.
+        """
         merged = first.model_dump()
         for key, value in second.model_dump().items():
             if value in (None, False):
@@ -257,7 +267,7 @@ class Nodes:
             if merged.get(key) not in (None, False, value):
                 raise self._request.error(
                     ("flows", name),
-                    f"the flow needs {key} {value}, where another flow between the same hosts "
+                    f"the flow needs {key} {value}, but another flow between the same hosts "
                     f"needs {merged[key]}",
                     "give the two flows the same payload, or different hosts",
                 )

@@ -36,15 +36,15 @@ def plan_runs(
     switch: SwitchTarget = "nagi",
     memo: Memo | None = None,
 ) -> list[RunPlan]:
-    """Return one plan for each repeat of a point, without ids.
+    """Return one plan for each repeat of a point. `run_id` is not yet set.
 
     Args:
         point: The point of an experiment.
         variant: Name of the experiment's variant, or None.
-        repeats: Numbers of the repeats; by default all repeats of the experiment.
-        switch: The program that switches run.
-        memo: Values that other points of the same experiment, variant and switch share with this
-            point.
+        repeats: Numbers of the repeats, from 0; None for all repeats of the point.
+        switch: The program that runs the P4 pipelines of switches.
+        memo: Results of calls for other points of the same experiment, variant and switch program;
+            None for none.
 
     Raises:
         InputError: If the experiment cannot be run; the message names file, line and key.
@@ -59,6 +59,7 @@ def plan_runs(
     for planner in planners:
         planner.require_fit(directions.plans)
     links = _plan_links(request, directions)
+    # Link or medium -> IP bytes of the largest packet of its flows, or None.
     packets = {name: load.packet for name, load in flows.loads.items()}
     media = [
         medium
@@ -76,6 +77,7 @@ def plan_runs(
     captures = request.memo.get_or_make(
         flows.plan_captures, ("captures", nodes.settings), request.topology
     )
+    # Seeds depend on links, media, and the settings of links that nodes such as switches apply.
     ignored_backends = planners.list_ignored_by_seed()
     channel_texts = [
         request.memo.get_or_make(
@@ -135,12 +137,12 @@ def _plan_link(
     index: int,
     name: str,
 ) -> LinkPlan:
-    """Return the plan of a link with the share of its directions that the emulator shapes.
+    """Return the plan of a link; its directions have only the settings that the emulator applies.
 
     Args:
         request: The point that is planned.
         directions: The directions of all links.
-        backend_fields: The fields of the plan that belong to the backend that carries the link.
+        backend_fields: Fields of the plan, from the backend that carries the link.
         index: Number of the link.
         name: Name of the link.
     """
@@ -154,8 +156,8 @@ def _plan_link(
         name=name,
         id=index,
         ends=(first, second),
-        forward=directions.get_emulator_share(name, "forward"),
-        backward=directions.get_emulator_share(name, "backward"),
+        forward=directions.get_emulator_plan(name, "forward"),
+        backward=directions.get_emulator_plan(name, "backward"),
         mtu=None if link.mtu is None else link.mtu.value,
         **backend_fields,
     )

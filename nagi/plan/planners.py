@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Load the planners of all backends, and find the one that carries a link or forwards."""
+"""Load the planners of all backends, and find the planner of a link, a node or a medium."""
 
 from __future__ import annotations
 
@@ -19,11 +19,14 @@ if TYPE_CHECKING:
 
 
 class Planners:
-    """The planners of all backends for one point, in the order in which they are asked.
+    """The planners of all backends for one point, in the order in which they are called.
+
+    Attributes:
+        media: Medium -> rate and times of its frame exchanges.
 
     Raises:
-        InputError: If the experiment asks a backend for something that it does not support, or if
-            backends cannot share a run.
+        InputError: If a backend does not support a setting of the point, or if two backends cannot
+            be used in the same run.
     """
 
     def __init__(self, request: PlanRequest) -> None:
@@ -38,9 +41,9 @@ class Planners:
         self.media = {name: times for planner in self for name, times in planner.media.items()}
 
     def _require_carriers(self, request: PlanRequest) -> None:
-        """Refuse links that ask for a backend which does not carry them.
+        """Raise InputError if a link has an emulator or key of a backend that does not carry it.
 
-        Planners may have refused them before, with more helpful messages.
+        The planner of this backend may already have refused the link, with a more helpful message.
         """
         candidates = product(load_keys().items(), request.experiment.links.items())
         for (backend, keys), (name, link) in candidates:
@@ -59,7 +62,7 @@ class Planners:
                 raise request.error(
                     ("links", name, key),
                     f"`{key}` on a link without {values}",
-                    f"write {values} at the link, or remove it",
+                    f"write {values} at the link, or remove `{key}`",
                 )
 
     def __iter__(self) -> Iterator[Planner]:
@@ -71,15 +74,15 @@ class Planners:
         return None if backend is None else self._planners[backend]
 
     def find_forwarder(self, node: str) -> Planner | None:
-        """Return the planner of the backend by which a node forwards, or None for the kernel."""
+        """Return the planner of the backend that forwards packets in a node, or None."""
         return self._forwarders.get(node)
 
     def has_forwarders(self) -> bool:
-        """Return whether some node forwards by a backend."""
+        """Return whether a backend, not the kernel, forwards packets in at least one node."""
         return bool(self._forwarders)
 
     def get_link_fields(self, link: str) -> dict[str, Any]:
-        """Return the fields of a link's plan that belong to the backend that carries it."""
+        """Return the fields that a backend adds to the plan of a link; {} for nagi-link."""
         backend = self._carriers.get(link)
         if backend is None:
             return {}
@@ -87,11 +90,11 @@ class Planners:
         return {backend: plan} if isinstance(plan, Contract) else {"parts": {backend: plan}}
 
     def list_ignored_by_seed(self) -> list[str]:
-        """Return the names of the backends whose plans of links do not decide the seed."""
+        """Return the names of the backends whose fields in plans of links do not change seeds."""
         return [name for name, planner in self._planners.items() if not planner.decides_seed]
 
 
 def find_reach(medium: SharedMedium) -> Reach:
-    """Return which stations of a medium receive each other, according to its backend."""
+    """Return the reach of a medium: an object that knows which stations receive each other."""
     reaches = (factory.find_reach(medium) for factory in load_planners().values())
     return next(reach for reach in reaches if reach is not None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Give impairments what they need to plan themselves: rate, packets, files and errors."""
+"""Provide the values on which plans of impairments depend: rate, packet size, files, errors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from nagi.spec.yaml_source import KeyPath
 
 
 class ImpairmentPlanning:
-    """The context in which one impairment of a link's direction or of a medium is planned.
+    """The values on which the plan of one impairment of a direction or medium depends.
 
     Implements nagi_contracts.impairments.planning.Planning.
 
@@ -29,10 +29,11 @@ class ImpairmentPlanning:
         request: The point that is planned.
         key_path: Key path of the impairment in the experiment file.
         key: Key of the impairment, such as `loss`.
-        channel: Rate and delay of the direction.
+        channel: A plan of the direction, of which only rate and delay are used.
         traffic_s: Start of the traffic, in seconds since the start of the run.
-        packet: IP bytes of the largest packet of the flows that cross, or None without flows.
-        base_rtt_ns: Longest RTT without queues of these flows, or None.
+        packet: IP bytes of the largest packet of the flows that cross the link or medium; None if
+            no flow does.
+        base_rtt_ns: The longest RTT of these flows with empty queues, or None.
     """
 
     def __init__(
@@ -47,7 +48,7 @@ class ImpairmentPlanning:
     ) -> None:
         self._request = request
         self._key = key
-        self._place = key_path
+        self._key_path = key_path
         self._channel = channel
         self._traffic_ns = round(traffic_s * 1e9)
         self._packet = packet
@@ -55,7 +56,7 @@ class ImpairmentPlanning:
 
     @property
     def constant_rate_bps(self) -> int | None:
-        """The rate, or None if it is unlimited or changes."""
+        """The rate in bit/s; None if there is no limit, or if the rate changes."""
         return None if self.changes_rate else self._channel.rate_bps
 
     @property
@@ -67,16 +68,16 @@ class ImpairmentPlanning:
 
     @property
     def packet_bytes(self) -> int | None:
-        """IP bytes of the largest packet of the flows that cross, or None without flows."""
+        """IP bytes of the largest packet of the flows that cross; None if no flow does."""
         return self._packet
 
     def refuse(self, message: str, cure: str) -> NoReturn:
-        """Raise InputError at the impairment's place in the file."""
-        raise self._request.error(self._place, message, cure)
+        """Raise InputError with the line and key path of the impairment in the file."""
+        raise self._request.error(self._key_path, message, cure)
 
     def read_losses(self, file: str) -> tuple[list[int], int]:
         """Read a loss trace: the indices of lost packets, and the number of packets."""
-        trace = load_trace(self._request, self._place, file, "loss")
+        trace = load_trace(self._request, self._key_path, file, "loss")
         assert isinstance(trace, TraceLossPlan)
         return trace.lost, trace.length
 
@@ -84,7 +85,7 @@ class ImpairmentPlanning:
         self, file: str, link: str | None, direction: str | None
     ) -> RecordedOutcomes | None:
         """Read a record of transmissions; return None if `file` is not such a record."""
-        path = find_file(self._request, self._place, file)
+        path = find_file(self._request, self._key_path, file)
         if not is_parquet(path):
             return None
         return read_outcomes(path, link, direction).shift_to(self._traffic_ns)
@@ -92,15 +93,15 @@ class ImpairmentPlanning:
     def read_calibrated_mode(
         self, table: str, modem: str | None, modulation: str | None, code_rate: str | None
     ) -> CalibratedMode:
-        """Return a mode of a calibration table."""
-        if self._place[0] == "media":
+        """Return a mode of a calibration table; see find_calibrated_mode."""
+        if self._key_path[0] == "media":
             self.refuse(
                 "a radio's table on a medium: it describes one link's channel",
                 "give another loss model",
             )
         return find_calibrated_mode(
             self._request,
-            self._place,
+            self._key_path,
             table,
             modem=modem,
             modulation=modulation,
@@ -110,14 +111,14 @@ class ImpairmentPlanning:
     def plan_snr_trace(self, trace: SnrTraceFile | SnrSteps) -> SnrTracePlan:
         """Return the plan of an SNR trace, from a file or from steps."""
         if isinstance(trace, SnrTraceFile):
-            key_path = (*self._place, "snr_trace")
+            key_path = (*self._key_path, "snr_trace")
             snr_plan = load_trace(self._request, key_path, trace.file, trace.format, "snr")
             assert isinstance(snr_plan, SnrTracePlan)
             return snr_plan
         return trace.to_plan()
 
     def resolve_size(self, size: QueueSize) -> tuple[int | None, int | None]:
-        """Return the size of a queue as (packets, None) or (None, bytes)."""
+        """Return the size of a queue, or a threshold, as (packets, None) or (None, bytes)."""
         rate = self._request.get_mean_rate_bps(self._channel)
         if rate is None:
             self.refuse(f"`{self._key}` on a link without a rate", "give the link a rate")

@@ -26,11 +26,17 @@ from nagi.spec.yaml_source import KeyPath
 
 
 class PlanRequest:
-    """A point to plan, the target of its switches, and a memo that points share.
+    """A point to plan, with its topology, the planners of backends, and a memo.
+
+    Args:
+        point: The point of the matrix (one value of each axis).
+        switch: The program that runs the P4 pipelines of switches.
+        memo: Results of earlier calls. Points of an experiment share it, because many of their
+            links and flows are equal.
 
     Raises:
-        InputError: If nodes, links or the host profile do not fit together, or a backend cannot
-            carry the links that the point gives it.
+        InputError: If the topology or the host profile is wrong, or if a backend does not support
+            the point.
     """
 
     def __init__(self, point: Point, switch: SwitchTarget, memo: Memo) -> None:
@@ -61,7 +67,7 @@ class PlanRequest:
         return read_profiles()[name]
 
     def list_flows(self) -> list[tuple[str, Flow]]:
-        """Return the names and settings of the flows that this point has."""
+        """Return the names and settings of this point's flows, without absent flows."""
         return [(name, flow) for name, flow in self.experiment.flows.items() if not flow.is_absent]
 
     def list_absent_flows(self) -> list[tuple[str, Flow]]:
@@ -73,20 +79,23 @@ class PlanRequest:
         return self.document.error(key_path, message, cure)
 
     def missing_file(self, key_path: KeyPath, name: str) -> InputError:
-        """Return an InputError for a file that `key_path` names and that does not exist."""
+        """Return an InputError that says that the file `name`, given at `key_path`, is missing."""
         directory = self.document.resolve_path(".").absolute()
         return self.error(
             key_path, f"there is no file {format_value(name)}", f"give its path from {directory}"
         )
 
     def get_settings(self, link: Link, direction: DirectionName) -> DirectionSettings:
-        """Return the settings of one direction of a link."""
+        """Return the settings of one direction, with the link's value where it has none."""
         return self.memo.get_or_make(
             partial(link.resolve_direction, direction), ("settings", direction), link
         )
 
     def locate_setting(self, link: str, direction: DirectionName, key: str) -> KeyPath:
-        """Return the key path of a direction's setting: the direction's own, or the link's."""
+        """Return the key path of a direction's setting.
+
+        It is a key path below the direction, or below the link if the direction inherits `key`.
+        """
         inherits = self.experiment.links[link].inherits(direction, key)
         return ("links", link, key) if inherits else ("links", link, direction, key)
 
@@ -102,8 +111,8 @@ class PlanRequest:
         Args:
             link: Name of the link.
             direction: The direction of the link.
-            unsupported: Keys of settings -> message and cure.
-            alternative: A further cure, for all keys.
+            unsupported: Key of each unsupported setting -> message and cure.
+            alternative: A further cure, which is appended to each cure.
         """
         settings = self.get_settings(self.experiment.links[link], direction)
         for key, (message, cure) in unsupported.items():
@@ -115,7 +124,10 @@ class PlanRequest:
                 )
 
     def is_ecn_requested(self) -> bool:
-        """Return whether hosts request ECN for their connections."""
+        """Return whether hosts request ECN for their connections.
+
+        If the experiment does not say, they do if a link or medium marks packets.
+        """
         if self.experiment.ecn is not None:
             return self.experiment.ecn
         links = self.experiment.links.values()
@@ -124,7 +136,7 @@ class PlanRequest:
         )
 
     def has_marking(self, direction: LinkDirection) -> bool:
-        """Return whether a direction, or the station that sends on a hop, marks packets (ECN)."""
+        """Return whether a direction of a link, or the medium of a hop, marks packets (ECN)."""
         if direction.is_hop:
             return self.experiment.shared_media[direction.link].marks
         return self.get_settings(self.experiment.links[direction.link], direction.direction).marks
@@ -139,5 +151,8 @@ class PlanRequest:
         return first if direction == "forward" else second
 
     def get_mean_rate_bps(self, direction: DirectionPlan) -> int | None:
-        """Return the mean rate of a direction, or None; the mean of a trace is computed once."""
+        """Return the mean rate of a direction in bit/s, or None if it has no rate.
+
+        The memo keeps the result, because the mean of a trace takes long to compute.
+        """
         return self.memo.get_or_make(lambda: direction.mean_rate_bps, "rate", direction)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Describe TCP schemes in eBPF objects, nagi's or a user's, as nagi-tcp reads them."""
+"""Read the descriptions of TCP schemes from eBPF objects, nagi's or a user's, with nagi-tcp."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nagi_contracts.plan import SchemeObjectPlan
 from nagi_contracts.records import compute_sha256
 
 NAGI_TCP = "nagi-tcp"
-SUFFIX = ".o"  # ends the path of an object; no name of a scheme ends so
+SUFFIX = ".o"  # of eBPF objects; no name of a scheme ends with it
 
 
 class Parameter(Contract):
@@ -32,8 +32,8 @@ class Parameter(Contract):
 class Description(Contract):
     """The properties of a scheme, as its eBPF object declares them."""
 
-    scheme: str
-    events: bool
+    scheme: str  # name of the scheme
+    events: bool  # whether the scheme reports events
     parameters: dict[str, Parameter]
 
 
@@ -50,10 +50,10 @@ def find_nagi_tcp() -> Path:
 
 
 def describe(path: Path) -> Description:
-    """Return the description of the scheme in an eBPF object.
+    """Return the description of the scheme in the eBPF object `path`.
 
     Raises:
-        InputError: If `path` is not a scheme.
+        InputError: If the file does not exist or has no scheme, or nagi-tcp has not been built.
     """
     return _describe_version(path, path.stat().st_mtime_ns if path.exists() else None)
 
@@ -65,12 +65,12 @@ def _describe_version(path: Path, _changed_ns: int | None) -> Description:
     )
     if result.returncode != 0:
         message, _, cure = _read_complaint(result.stderr).removeprefix(f"{path}: ").partition("; ")
-        raise refuse(message, cure or "see docs of hosts/tcp", file=str(path))
+        raise refuse(message, cure or "see docs/schemes.md", file=str(path))
     return Description.model_validate(json.loads(result.stdout))
 
 
 def plan_object(path: Path, parameters: dict[str, int]) -> SchemeObjectPlan:
-    """Return the plan of the object in `path`, with `parameters` in place of its defaults."""
+    """Return the plan of the eBPF object `path`, with `parameters` in place of its defaults."""
     description = describe(path)
     sha256 = compute_sha256(path)
     stem = path.name.removesuffix(SUFFIX).removesuffix(".bpf")
@@ -87,26 +87,26 @@ def plan_object(path: Path, parameters: dict[str, int]) -> SchemeObjectPlan:
 
 
 def check_name(path: Path, source: Path) -> None:
-    """Raise InputError if the scheme in `path`, compiled from `source`, has not the file's name."""
+    """Raise InputError if the object `path` of `source` has a scheme of another name."""
     scheme_name, stem = describe(path).scheme, path.name.partition(".")[0]
     if scheme_name != stem:
         raise refuse(
             f"its scheme is called {scheme_name}",
-            f"name it as the file is: NAGI_SCHEME({stem})",
+            f"give it the name of the file: NAGI_SCHEME({stem})",
             file=str(source),
         )
 
 
 def make_object_name(path: Path) -> str:
-    """Return the name that the object in `path` has in plans and among an agent's files."""
+    """Return the name that the object `path` has in plans and in the directory of an agent."""
     return plan_object(path, {}).object
 
 
 @cache
 def explain_refusal(path: Path) -> tuple[str, str] | None:
-    """Return why this machine's kernel refuses an object, and a cure, or None.
+    """Return message and cure if this machine's kernel refuses the object `path`.
 
-    Returns None, too, if this process lacks the privileges to load an object.
+    None if the kernel accepts the object, or if this process is not root and cannot load it.
     """
     if os.geteuid() != 0:
         return None
@@ -121,7 +121,7 @@ def explain_refusal(path: Path) -> tuple[str, str] | None:
 
 
 def split_complaint(complaint: str) -> tuple[str, str]:
-    """Split a message of nagi-tcp into the complaint and the cure."""
+    """Split a message of nagi-tcp into what is wrong and the cure."""
     message, _, cure = complaint.partition("; ")
     return message, cure or "use another scheme, or another kernel: `nagi schemes` lists what runs"
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compile users' own schemes in C: a file, or a directory with a file of its name.
+"""Compile users' own schemes in C: a file, or a directory NAME with a file NAME.c.
 
-A scheme is compiled with the headers of hosts/tcp to an eBPF object, and for the virtual lab to a
-module of its kernel. Compiled schemes are kept in $XDG_CACHE_HOME/nagi/schemes, with one directory
-for each content.
+A scheme is compiled with the headers of hosts/tcp to an eBPF object. For the virtual lab, it is
+also compiled to a module of the guest kernel. Compiled schemes are kept in
+$XDG_CACHE_HOME/nagi/schemes, in a directory whose name is a hash of the sources.
 """
 
 from __future__ import annotations
@@ -41,15 +41,16 @@ _ERROR = re.compile(
 
 
 def find_source(path: Path) -> Path:
-    """Return the C file of a scheme; of a directory, the file with the directory's name."""
+    """Return the C file of a scheme: `path`, or NAME.c if `path` is a directory NAME."""
     return path / f"{path.name}{SUFFIX}" if path.is_dir() else path
 
 
 def compile_scheme(path: Path) -> Path:
-    """Return the eBPF object of a scheme in C, which is compiled unless it is cached.
+    """Compile a scheme in C unless its eBPF object is in the cache, and return the object.
 
     Raises:
-        InputError: If the compiler refuses the source; the error has file and line.
+        InputError: If the source does not exist or does not compile, or if its name cannot be the
+            name of a scheme. Errors of the compiler have file and line.
     """
     source = find_source(path)
     if re.fullmatch(NAME_PATTERN, source.stem) is None:
@@ -63,9 +64,9 @@ def compile_scheme(path: Path) -> Path:
 
 
 def list_sources(object_file: Path) -> list[Path]:
-    """Return the sources of a compiled object, the scheme's own file first.
+    """Return the sources of a compiled object: the C file, then the headers beside it.
 
-    Returns an empty list if nagi did not compile the object.
+    The list is empty if nagi did not compile the object.
     """
     directory = object_file.parent / "sources"
     own_source = directory / f"{object_file.name.partition('.')[0]}{SUFFIX}"
@@ -76,15 +77,15 @@ def _list_source_files(source: Path) -> list[Path]:
     """Return the C file and the headers in its directory.
 
     Raises:
-        InputError: If the name of a header has a special meaning to make or a shell, which build
-            the kernel's module.
+        InputError: If the name of a header has characters that are special for make or a shell,
+            which compile the scheme for the virtual lab.
     """
     headers = sorted(source.parent.glob("*.h"))
     for header in headers:
         if PLAIN_NAME.fullmatch(header.name) is None:
             raise refuse(
-                "the name of a header in the scheme's directory does not suit the kernel's build",
-                "give it letters, digits, `.`, `_`, `+` and `-` alone, or move it elsewhere",
+                "the kernel's build does not support this name of a header",
+                "use only letters, digits, `.`, `_`, `+` and `-`, or move it to another directory",
                 file=str(header),
             )
     return [source, *headers]
@@ -92,7 +93,7 @@ def _list_source_files(source: Path) -> list[Path]:
 
 @cache
 def _compile_version(source: Path, _state: tuple[tuple[str, int], ...]) -> Path:
-    """Compile one version of a scheme; `_state` has the times of change of its files."""
+    """Compile a scheme, unless `_state`, its files' times of change, is that of an earlier call."""
     files = _list_source_files(source)
     directory = get_user_cache("schemes") / _hash_sources(files)
     object_file = directory / f"{source.stem}.bpf.o"
@@ -119,19 +120,20 @@ def _compile_version(source: Path, _state: tuple[tuple[str, int], ...]) -> Path:
 def compile_in_sandbox(
     command: list[str], *, writable: Mapping[Path, Path], readable: Mapping[Path, Path]
 ) -> subprocess.CompletedProcess[str]:
-    """Run a compiler over a scheme, which may come from a stranger, in a sandbox.
+    """Run a compiler in a sandbox, because a scheme may come from a stranger.
 
     Args:
         command: The compiler and its arguments.
-        writable: Directories that the compiler may write: path inside -> path outside.
-        readable: Files that the compiler may read besides the system's: path inside -> path
-            outside.
+        writable: Directories that the compiler may write: path in the sandbox -> path on this
+            machine.
+        readable: Files and directories that the compiler may read, in addition to the system's:
+            path in the sandbox -> path on this machine.
 
     Returns:
         The finished process. Its messages are in English, all of them in `stdout`.
 
     Raises:
-        InputError: If there is no such compiler or no sandbox.
+        InputError: If the compiler is not installed, or if this machine cannot make a sandbox.
     """
     program = shutil.which(command[0])
     if program is None:
@@ -143,8 +145,8 @@ def compile_in_sandbox(
         program = str(Path(program).resolve())
     if not Path(program).is_relative_to("/usr"):
         raise refuse(
-            f"{command[0]} is {program}, which the compilers' sandbox does not show",
-            "install the distribution's, or set PATH so that it comes first",
+            f"{command[0]} is {program}, which is not below /usr, the part that the sandbox shows",
+            f"install the distribution's {command[0]}, or set PATH so that it comes first",
         )
     environment = {"LC_ALL": "C", "TMPDIR": "/dev/shm"}
     sandbox = Sandbox(writable=writable, readable=readable)
@@ -152,18 +154,20 @@ def compile_in_sandbox(
 
 
 def parse_problems(messages: str, source: Path) -> list[Problem]:
-    """Parse the messages of a compiler into problems.
+    """Return the first MAX_PROBLEMS errors in the messages of a compiler, at least one.
 
-    A problem in the user's own file has that file's line. Any other problem names the header in its
-    message and has the scheme's file without a line.
+    A problem in a user's file has this file and the line. Any other problem has the file `source`
+    without a line, and its message names the header and the line. If the messages have no error
+    with a line, the only problem has their first three lines.
     """
     problems = []
     for error in list(_ERROR.finditer(messages))[:MAX_PROBLEMS]:
         name = Path(error["file"]).name.removeprefix("nagi_")
-        own = source.with_name(name)
-        file_and_line = (str(own), int(error["line"])) if own.exists() else (str(source), 0)
-        location = "" if own.exists() else f" ({Path(error['file']).name}, line {error['line']})"
-        cure = "correct it (hosts/tcp/glue/hooks.h says what a scheme defines)"
+        user_file, line = source.with_name(name), int(error["line"])
+        is_users = user_file.exists()
+        file_and_line = (str(user_file), line) if is_users else (str(source), 0)
+        location = "" if is_users else f" ({Path(error['file']).name}, line {line})"
+        cure = "correct it (hosts/tcp/glue/hooks.h lists the functions that a scheme defines)"
         problems.append(Problem(f"{error['message']}{location}", cure, *file_and_line))
     if not problems:
         output = excerpt(" / ".join(messages.strip().splitlines()[:3]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read TCP schemes and host profiles by name, and check whether a kernel can run a scheme."""
+"""Read TCP schemes and host profiles, and check whether a kernel can run a scheme."""
 
 from __future__ import annotations
 
@@ -19,37 +19,40 @@ from nagi.plan import scheme_objects, scheme_sources
 from nagi.spec.yaml_source import read_yaml
 
 NO_CONTROL = "none"  # congestion control of a scheme that sends datagrams
-# Parameter of a scheme that holds its window.
+# Parameter of a scheme that keeps its congestion window constant.
 WINDOW = scheme_objects.Parameter(
     default=0,
     minimum=0,
     maximum=1_000_000,
     unit="packets",
-    meaning="the window; 0: what fills the path without a queue",
+    meaning="the window; 0: the window that fills the path without a queue",
 )
 
 
 class Scheme(Contract):
     """An entry of hosts/schemes.yaml. `name` and `receiver` are not in the file."""
 
-    name: str = Field("", description="that of the entry")
+    name: str = Field("", description="name of the entry")
     summary: str
     reference: str
-    kernel: str | None = Field(None, description="a congestion control of the kernel's own")
+    kernel: str | None = Field(None, description="name of a congestion control of the kernel")
     object: str | None = Field(
-        None, description="one of ours, in hosts/tcp; or the path of an object, relative to here"
+        None,
+        description="name of a scheme in hosts/tcp; or path of an eBPF object or of a user's file",
     )
     is_datagrams: bool = Field(
         False,
-        description="whether it is no TCP, but UDP at the largest rate that the path carries",
+        description="whether the flow does not use TCP, but UDP at the largest rate of its path",
     )
     needs_marks: bool = Field(False, description="whether a link on its path has to mark (ECN)")
-    both_ends: bool = Field(False, description="whether the receiver's end runs it, too")
-    holds_window: bool = Field(False, description="whether its window is held; it is a parameter")
+    both_ends: bool = Field(False, description="whether the receiver also runs the scheme")
+    holds_window: bool = Field(
+        False, description="whether the congestion window is constant; parameter `window` sets it"
+    )
     quickack: bool = Field(
         False, description="whether the receiver's kernel must acknowledge every segment"
     )
-    receiver: Scheme | None = Field(None, description="what the receiver's end runs")
+    receiver: Scheme | None = Field(None, description="the scheme that the receiver runs")
     sysctls: dict[str, str | int] = Field(default_factory=dict)
 
     @model_validator(mode="after")
@@ -67,10 +70,10 @@ class Scheme(Contract):
 
     @property
     def parameters(self) -> dict[str, scheme_objects.Parameter]:
-        """The parameters that an experiment may set, by name.
+        """The parameters that an experiment may set: name -> default and range.
 
         Raises:
-            InputError: If the scheme's object is not a scheme.
+            InputError: If the eBPF object has no scheme, or the scheme does not compile.
         """
         if self.object_file is not None:
             return scheme_objects.describe(self.object_file).parameters
@@ -78,18 +81,18 @@ class Scheme(Contract):
 
     @property
     def objects(self) -> list[Path]:
-        """The eBPF objects that a flow needs at both ends."""
-        ends = [self] if self.receiver is None else [self, self.receiver]
-        return [scheme.object_file for scheme in ends if scheme.object_file is not None]
+        """The eBPF objects that a flow needs at its sender and its receiver."""
+        schemes = [self] if self.receiver is None else [self, self.receiver]
+        return [scheme.object_file for scheme in schemes if scheme.object_file is not None]
 
     @property
     def own_file(self) -> Path | None:
-        """The user's file of a scheme of the user's own, else None."""
+        """The C file, directory or object of a user's own scheme; None for other schemes."""
         return Path(str(self.object)) if is_user_scheme(self.name) else None
 
     @property
     def object_file(self) -> Path | None:
-        """The eBPF object of the scheme, or None; a scheme in C is compiled.
+        """The eBPF object of the scheme, or None. A user's scheme in C is compiled first.
 
         Raises:
             InputError: If the scheme does not compile.
@@ -110,7 +113,9 @@ class Profile(Contract):
 
     summary: str
     sysctls: dict[str, str | int] = Field(default_factory=dict)
-    initial_window: int | None = Field(None, description="packets; the kernel's own if not given")
+    initial_window: int | None = Field(
+        None, description="in packets; the kernel's default if not given"
+    )
     delayed_acks: bool = True
 
 
@@ -133,7 +138,7 @@ def _read_entries(path: Path, key: str, entry: type[_Entry]) -> dict[str, _Entry
 
 @cache
 def read_schemes() -> dict[str, Scheme]:
-    """Read all schemes of hosts/schemes.yaml, by name."""
+    """Return all schemes of hosts/schemes.yaml: name -> scheme."""
     schemes = {}
     for name, scheme in _read_entries(paths.SCHEMES, "schemes", Scheme).items():
         named_scheme = scheme.model_copy(update={"name": name})
@@ -145,19 +150,24 @@ def read_schemes() -> dict[str, Scheme]:
 
 @cache
 def read_receivers() -> dict[str, Scheme]:
-    """Read the receivers that can be combined with a scheme, by name."""
+    """Return the schemes for receivers in hosts/schemes.yaml: name -> scheme.
+
+    An experiment combines one with a sender's scheme as SCHEME-RECEIVER.
+    """
     entries = _read_entries(paths.SCHEMES, "receivers", Scheme)
     return {name: scheme.model_copy(update={"name": name}) for name, scheme in entries.items()}
 
 
 def find_scheme(name: str, resolve_path: Callable[[str], Path]) -> Scheme | None:
-    """Return the scheme that an experiment names, or None if there is none.
+    """Return the scheme that an experiment names, or None if the name is unknown.
+
+    The file of a user's own scheme need not exist.
 
     Args:
         name: A name of hosts/schemes.yaml; SCHEME-RECEIVER, which combines a scheme and a
             receiver; or the path of a user's own scheme: a C file, a directory with a C file of
             the directory's name, or an eBPF object.
-        resolve_path: Returns the path of a file that an experiment file names.
+        resolve_path: A function that returns the path of a file that an experiment file names.
     """
     if name in read_schemes():
         return read_schemes()[name]
@@ -168,7 +178,7 @@ def find_scheme(name: str, resolve_path: Callable[[str], Path]) -> Scheme | None
             return None
         return scheme.model_copy(update={"receiver": read_receivers()[receiver]})
     if is_user_scheme(name):
-        # nagi's headers are for connections without SACK, as nagi's own schemes set it.
+        # nagi's headers do not support SACK, so a scheme in C gets the sysctls of nagi's schemes.
         is_source = not name.endswith(scheme_objects.SUFFIX)
         return Scheme(
             name=name,
@@ -181,19 +191,19 @@ def find_scheme(name: str, resolve_path: Callable[[str], Path]) -> Scheme | None
 
 
 def is_user_scheme(name: str) -> bool:
-    """Return whether a scheme's name is the path of a user's own: object, C file or directory."""
+    """Return whether a scheme's name is a path of a user: an object, a C file or a directory."""
     return name.endswith((scheme_objects.SUFFIX, scheme_sources.SUFFIX, "/"))
 
 
 @cache
 def read_profiles() -> dict[str, Profile]:
-    """Read all host profiles, by name."""
+    """Return all host profiles of hosts/profiles.yaml: name -> profile."""
     return _read_entries(paths.PROFILES, "profiles", Profile)
 
 
 @cache
 def read_base_sysctls() -> dict[str, str]:
-    """Read the sysctls of every host, which profiles and schemes add to."""
+    """Return the sysctls that every host gets, before those of its profile and schemes."""
     values = read_yaml(paths.PROFILES).data["sysctls"]
     return {key: str(value) for key, value in values.items()}
 
@@ -216,9 +226,12 @@ def _is_loadable(congestion_control: str) -> bool:
 
 
 def check_availability(scheme: Scheme) -> Availability:
-    """Return whether this machine's kernel can run `scheme`."""
+    """Return whether this machine's kernel can run `scheme`.
+
+    Without root, an eBPF scheme counts as available, with a remark that it was not tried.
+    """
     if scheme.objects and os.geteuid() != 0:
-        return Availability(True, "not tried, which needs root", "run the same with sudo")
+        return Availability(True, "not tried, because that needs root", "run the command with sudo")
     for file in scheme.objects:
         refusal = scheme_objects.explain_refusal(file)
         if refusal is not None:
@@ -233,7 +246,8 @@ def check_availability(scheme: Scheme) -> Availability:
 
 def check_availability_on_host(scheme: Scheme, inspection: Inspection) -> Availability:
     """Return whether a host's kernel can run `scheme`, given the host's inspection."""
-    # A campaign's agents bring a user's own object along and check it before the campaign begins.
+    # The inspection does not know users' objects. The agents get them with the campaign, and check
+    # them before the first run.
     for file in scheme.objects:
         complaint = inspection.refused_objects.get(scheme_objects.make_object_name(file))
         if complaint is not None:
@@ -244,15 +258,15 @@ def check_availability_on_host(scheme: Scheme, inspection: Inspection) -> Availa
     return Availability(True)
 
 
-def check_kernel_control(scheme: Scheme, kernel: str, present: bool) -> Availability:
-    """Return whether a kernel can run a congestion control of its own.
+def check_kernel_control(scheme: Scheme, kernel: str, is_present: bool) -> Availability:
+    """Return the availability of a congestion control of the kernel, with message and cure.
 
     Args:
-        scheme: A scheme that is one of the kernel's congestion controls.
+        scheme: A scheme that is a congestion control of the kernel.
         kernel: Release of the kernel, for the message.
-        present: Whether the kernel has the congestion control.
+        is_present: Whether the kernel has the congestion control.
     """
-    if present:
+    if is_present:
         return Availability(True)
     return Availability(
         False,

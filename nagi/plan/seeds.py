@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Derive the seeds of runs from their links and media, so that schemes get the same channel."""
+"""Derive the seeds of runs from links and media, so that all schemes get the same channel."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from nagi.plan.ip import IPV4
 def derive_seed(
     campaign_seed: int, channels: list[str], node_shares: list[Any], repeat: int
 ) -> int:
-    """Return the seed of a run, which depends on campaign, channel and repeat alone.
+    """Return the seed of a run, which depends only on the experiment's seed, channel and repeat.
 
-    Runs that differ in their schemes therefore get the same channel. Repeats get different ones.
+    Runs with different schemes therefore get the same random losses and delays. Each repeat gets
+    other ones.
 
     Args:
         campaign_seed: The seed of the experiment file.
-        channels: Links and media, as JSON.
-        node_shares: The shares of directions that nodes shape.
+        channels: The plans of links and media, each as a JSON text.
+        node_shares: The settings of links that nodes such as switches apply, as JSON values.
         repeat: Number of the repeat.
 
     Returns:
@@ -37,14 +38,14 @@ def derive_seed(
 
 
 def encode_link_for_seed(link: LinkPlan, ignored_backends: Sequence[str]) -> str:
-    """Return a link as JSON, from which seeds are derived.
+    """Return the plan of a link as the JSON text from which seeds are derived.
 
-    Addresses are IPv4's, so that both versions of IP get the same channel.
+    The text has IPv4 addresses also for IPv6, so that the seeds do not depend on the version of IP.
 
     Args:
         link: The plan of the link.
-        ignored_backends: Backends whose plans of links are left out, so that their links get the
-            same channel as nagi-link's.
+        ignored_backends: Backends whose fields are left out, so that a link has the same seed as
+            with nagi-link.
     """
     document = link.model_dump(mode="json")
     parts = document.pop("parts", {})
@@ -61,9 +62,9 @@ def encode_link_for_seed(link: LinkPlan, ignored_backends: Sequence[str]) -> str
 
 
 def restore_format_0_1(direction: dict[str, Any]) -> None:
-    """Bring a direction into the format of version 0.1.
+    """Change the JSON of a direction to the format of nagi 0.1, in place.
 
-    Seeds are hashes of that format, so that a campaign keeps its seeds with later versions.
+    Seeds are hashes of this format, so that an experiment keeps its seeds with later versions.
     """
     loss, jitter, mark = direction["loss"], direction.get("jitter"), direction.get("mark")
     for key in ("probability", "packet_loss_rate", "packet_bytes"):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plan when the phases of a run begin."""
+"""Plan the times at which the phases of a run begin and end."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from nagi_contracts.plan import Timeline
 
 from nagi.plan.request import PlanRequest
 
-# Time that agents have, in seconds. Backends may need more before captures begin and after they
-# end. First from the start of the run to the start of captures:
-SETUP_S = 0.25  # settings of nodes, and an emulator with two links
-SETUP_PER_LINK_S = 0.2  # interfaces of each further link in the emulator, or of two stations
-# From captures to servers, and from servers to clients:
+# Time that agents have for each phase, in seconds. Backends may add time before the start and after
+# the end of captures. From the start of the run to the start of captures:
+SETUP_S = 0.25  # configuration of nodes, and start of an emulator with two links
+SETUP_PER_LINK_S = 0.2  # interfaces of a further link in the emulator, or of two stations
+# From the start of captures to the start of servers, and from there to the start of clients:
 CAPTURE_START_S = 0.15
 SERVER_START_S = 0.3
-COMMAND_SERVER_START_S = 2.0  # users' servers, which nagi does not know
+COMMAND_SERVER_START_S = 2.0  # for users' servers, whose start may take longer
 # From the end of the traffic to the end of the run:
-DRAIN_S = 0.1  # reserve after the time that the path itself needs
+DRAIN_S = 0.1  # margin, in addition to the RTT and the time in which queues empty
 FLUSH_S = 1.05  # tcpdump reads a packet within a second (the kernel's block timeout, packet(7))
 FINISH_S = 0.3
 
 
 def round_to_us(seconds: float) -> float:
-    """Round a time to whole microseconds, as plans have it."""
+    """Round a time in seconds to whole microseconds, the resolution of plans."""
     return round(seconds, 6)
 
 
@@ -37,7 +37,7 @@ class StartTimes(NamedTuple):
 
 
 def plan_start_times(request: PlanRequest) -> StartTimes:
-    """Return when the phases up to the traffic begin."""
+    """Return when captures, servers and traffic begin."""
     has_commands = any(flow.server is not None for _, flow in request.list_flows())
     stations = sum(len(medium.stations) for medium in request.experiment.shared_media.values())
     further_links = max(0, len(request.experiment.links) + stations / 2 - 2)
@@ -54,13 +54,14 @@ def plan_timeline(
     rtt_s: float,
     queueing_s: float,
 ) -> Timeline:
-    """Return when all phases of a run begin.
+    """Return the start and end times of all phases, in seconds since the start of the run.
 
     Args:
         request: The point that is planned.
         start_times: Start times of the phases up to the traffic.
-        rtt_s: Largest round-trip time of a path: packets in flight may still arrive.
-        queueing_s: Longest time in which queues empty after the traffic.
+        rtt_s: Largest round-trip time of a path. Captures wait for packets that are in flight at
+            the end of the traffic.
+        queueing_s: Longest time in which a full queue empties. Captures wait for these packets.
     """
     traffic_end = start_times.traffic_s + request.experiment.duration.seconds
     finish_s = FINISH_S + sum(planner.finish_s for planner in request.planners)

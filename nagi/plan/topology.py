@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Build the graph of an experiment: addresses and paths."""
+"""Build the graph of an experiment: interfaces with addresses, and paths."""
 
 from __future__ import annotations
 
@@ -18,23 +18,24 @@ from nagi.spec.experiment import Experiment
 from nagi.spec.links import Link
 from nagi.spec.shared_media import SharedMedium
 
-MAX_LINKS = 250  # of links, and of media: their numbers are parts of addresses
+MAX_LINKS = 250  # limit of links, and of media, because addresses contain their numbers
 
 
 @dataclass(frozen=True)
 class Attachment:
     """A node's interface on a link or medium."""
 
-    link: str
+    link: str  # name of the link or medium
     address: str
-    prefix: int
+    prefix: int  # length of the prefix, in bits
 
 
 class Topology:
     """The nodes, links and media of `experiment`.
 
     Raises:
-        InputError: If they do not fit together.
+        InputError: If a link, station or route names an unknown node, if an MTU is not supported,
+            if a station reaches no other station, or if there are too many links or media.
     """
 
     def __init__(self, experiment: Experiment, document: Document) -> None:
@@ -57,7 +58,7 @@ class Topology:
         for index, (name, medium) in enumerate(self.media.items()):
             self._attach_medium(index, name, medium)
         self._reach = {name: find_reach(medium) for name, medium in self.media.items()}
-        self._attached = {node for medium in self.media.values() for node in medium.stations}
+        self._stations = {node for medium in self.media.values() for node in medium.stations}
         for name, medium in self.media.items():
             self._check_reach(name, medium)
             self._check_routes(name, medium)
@@ -68,7 +69,10 @@ class Topology:
         return self._attachments[link, node]
 
     def plan_stations(self, medium: str) -> list[StationPlan]:
-        """Return the stations of a medium; its number follows the numbers of all links."""
+        """Return the plans of a medium's stations, in the order of the file.
+
+        Their MAC addresses contain the number of the medium. Media are numbered after all links.
+        """
         number = len(self.links) + list(self.media).index(medium)
         plans = []
         for index, (node, station) in enumerate(self.media[medium].stations.items()):
@@ -93,14 +97,14 @@ class Topology:
 
     def is_station(self, node: str) -> bool:
         """Return whether `node` is a station of a medium."""
-        return node in self._attached
+        return node in self._stations
 
     def list_media(self, node: str) -> list[str]:
         """Return the media on which `node` is a station."""
         return [name for name, medium in self.media.items() if node in medium.stations]
 
     def find_receiving_node(self, direction: LinkDirection) -> str:
-        """Return the node that receives from a direction of a link, or from a hop over a medium."""
+        """Return the receiving node of a direction of a link, or of a hop over a medium."""
         if direction.receiver is not None:
             return direction.receiver
         return self.links[direction.link].between[1 if direction.direction == "forward" else 0]
@@ -110,10 +114,11 @@ class Topology:
         return "forward" if self.links[link].between[0] == from_node else "backward"
 
     def find_next_hop(self, node: str, target: str) -> LinkDirection | None:
-        """Return the hop over which `node` sends packets for `target`, or None without a path.
+        """Return the hop over which `node` sends packets for `target`; None if there is no path.
 
-        A route of the experiment file has priority. Otherwise it is the first hop of the shortest
-        path: that with the fewest hops, and among these the first in the file.
+        A route of the experiment file has priority. Otherwise, this is the first hop of the path
+        with the fewest hops. If there are several such paths, the link or station that is first in
+        the file is used.
         """
         if target not in self._next_hops:
             self._next_hops[target] = self._find_next_hops(target)
@@ -164,7 +169,7 @@ class Topology:
             )
 
     def _attach_medium(self, index: int, name: str, medium: SharedMedium) -> None:
-        """Give each station of a medium an address; check that hosts or routers are stations."""
+        """Give each station of a medium an address; check that stations are hosts or routers."""
         possible = self._experiment.list_nodes("host", "router")
         for position, node in enumerate(medium.stations):
             if node not in possible:
@@ -180,6 +185,7 @@ class Topology:
             self._attachments[name, node] = Attachment(name, address, self.ip.medium_prefix)
 
     def _check_reach(self, name: str, medium: SharedMedium) -> None:
+        """Check that each station is in reach of another station at some time."""
         for node, station in medium.stations.items():
             if not self._reach[name].is_ever_in_reach(node):
                 raise self._document.error(
@@ -226,7 +232,7 @@ class Topology:
                 yield _make_hop(name, node, neighbour)
 
     def _find_next_hops(self, target: str) -> dict[str, LinkDirection]:
-        """Return the next hop to `target` of each node that has a path to it."""
+        """Return node -> next hop to `target`, for all nodes with a path to `target`."""
         distance = {target: 0}
         queue = deque([target])
         while queue:
@@ -256,7 +262,7 @@ class Topology:
         return next_hops
 
     def _refuse_loop(self, target: str, loop: list[str]) -> None:
-        """Raise InputError at a route that is part of a loop."""
+        """Raise InputError with the line of a route that is part of `loop`, a list of nodes."""
         for name, medium in self.media.items():
             for node in loop:
                 if target in medium.routes.get(node, {}):

@@ -13,19 +13,26 @@ from nagi.spec.yaml_source import KeyPath
 def load_trace(
     request: PlanRequest, key_path: KeyPath, file: str, format_: Format, quantity: Quantity = "rate"
 ) -> Trace:
-    """Read the trace file that is named at `key_path`.
+    """Read the trace file `file`, which the experiment file names at `key_path`.
+
+    Args:
+        request: The point that is planned.
+        key_path: Key path of the setting with the key `file`.
+        file: Path of the trace file, relative to the experiment file.
+        format_: Format of the trace file.
+        quantity: Quantity of the values, if the format is `steps`.
 
     Raises:
-        InputError: If the file does not exist or is not such a trace.
+        InputError: If the file does not exist or does not have this format.
     """
     return read_trace(find_file(request, key_path, file), format_, quantity)
 
 
 def find_file(request: PlanRequest, key_path: KeyPath, file: str, key: str = "file") -> Path:
-    """Return the path of the file that is named at `key_path`, under `key`.
+    """Return the path of `file`, which the experiment file names under `key` of `key_path`.
 
     Raises:
-        InputError: If there is no such file.
+        InputError: If the file does not exist.
     """
     path = request.document.resolve_path(file)
     if not is_file(path):
@@ -34,8 +41,8 @@ def find_file(request: PlanRequest, key_path: KeyPath, file: str, key: str = "fi
 
 
 def is_file(path: Path) -> bool:
-    """Return whether `path` is a regular file; an impossible name is none."""
+    """Return whether `path` is a regular file; False for names that no file can have."""
     try:
         return path.is_file()
-    except OSError:  # an impossible file name
+    except OSError:  # such as a name that is too long
         return False

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pandas as pd
 from nagi_contracts.plan import DIRECTIONS, DirectionName, LinkDirection, RunPlan
 
-EVERYBODY, NOBODY = 0xFFFF, 0xFFFE  # next hops of packets
+EVERYBODY, NOBODY = 0xFFFF, 0xFFFE  # next hops: all stations of the medium (broadcast), none
 
 
 def get_direction_number(plan: RunPlan, link: str, direction: DirectionName) -> int:
@@ -25,7 +25,7 @@ def get_direction_number(plan: RunPlan, link: str, direction: DirectionName) -> 
 
 
 def get_hop_number(plan: RunPlan, direction: LinkDirection) -> int:
-    """Return the number of a direction in records; for a hop over a medium, that of its sender."""
+    """Return the number in records of a link's direction, or of the sending station of a hop."""
     if direction.sender is not None:
         return get_station_number(plan, direction.link, direction.sender)
     return get_direction_number(plan, direction.link, direction.direction)
@@ -37,7 +37,7 @@ def get_station_number(plan: RunPlan, medium: str, node: str) -> int:
 
 
 def list_numbers(plan: RunPlan) -> Iterator[tuple[str, int]]:
-    """Yield each direction of each link, then each station of each medium, with its number."""
+    """Yield (name, number) of each direction of each link, then of each station of each medium."""
     for link in plan.links:
         for direction in DIRECTIONS:
             yield f"{link.name} {direction}", get_direction_number(plan, link.name, direction)
@@ -46,19 +46,19 @@ def list_numbers(plan: RunPlan) -> Iterator[tuple[str, int]]:
 
 
 def count_directions(plan: RunPlan) -> int:
-    """Return how many numbers a plan uses."""
+    """Return how many numbers a plan has: of directions of links, and of stations."""
     return 2 * len(plan.links) + len(_list_stations(plan))
 
 
 def are_stations(
     numbers: npt.NDArray[Any], stations: npt.NDArray[np.int64], plan: RunPlan
 ) -> npt.NDArray[np.bool_]:
-    """Return whether each medium has a station at a position.
+    """Return, for each record, whether its medium has the station with this index.
 
     Args:
-        numbers: Number of a station for each record, below count_directions(). It selects the
-            medium. Links have no stations.
-        stations: Position in that medium for each record, or -1 for no station, which is valid.
+        numbers: For each record, the number of its direction or sending station, below
+            count_directions(). The sending station determines the medium. Links have no stations.
+        stations: For each record, the index of a station in its medium; -1 (no station) is valid.
         plan: The plan of the run.
     """
     counts = np.zeros(count_directions(plan), np.int64)
@@ -71,7 +71,7 @@ def are_stations(
 
 
 def get_link_names(numbers: npt.NDArray[Any], plan: RunPlan) -> pd.Categorical[str]:
-    """Return the name of the link or medium of each number."""
+    """Return the name of the link or medium of each number, see list_numbers()."""
     names = [link.name for link in plan.links] + [medium.name for medium in plan.media]
     positions = [index for index in range(len(plan.links)) for _ in DIRECTIONS]
     for index, medium in enumerate(plan.media):
@@ -81,13 +81,13 @@ def get_link_names(numbers: npt.NDArray[Any], plan: RunPlan) -> pd.Categorical[s
 
 
 def get_direction_names(numbers: npt.NDArray[Any], plan: RunPlan) -> pd.Categorical[str]:
-    """Return the direction of each number. Stations count as forward, as hops over media do."""
+    """Return the direction of each number; `forward` for stations, as for hops over media."""
     is_link = numbers < 2 * len(plan.links)
     return pd.Categorical.from_codes(np.where(is_link, numbers % 2, 0), pd.Index(DIRECTIONS))
 
 
 def get_senders(numbers: npt.NDArray[Any], plan: RunPlan) -> pd.Categorical[str]:
-    """Return the station of each number, or a missing value for numbers of links."""
+    """Return the name of the station of each number; a missing value for numbers of links."""
     stations = _list_stations(plan)
     nodes = pd.Index(list(dict.fromkeys(node for _, node in stations)))
     codes_of_nodes = np.array([nodes.get_loc(node) for _, node in stations], np.int64)
@@ -99,11 +99,11 @@ def get_senders(numbers: npt.NDArray[Any], plan: RunPlan) -> pd.Categorical[str]
 def get_receivers(
     numbers: npt.NDArray[Any], stations: npt.NDArray[np.int64], plan: RunPlan
 ) -> pd.Categorical[str]:
-    """Return the names of stations at positions of media.
+    """Return the name of each record's receiving station; a missing value if it has none.
 
     Args:
-        numbers: Number of a station for each record. It selects the medium.
-        stations: Position in that medium for each record, or -1 for no station.
+        numbers: For each record, the number of its sending station, which determines the medium.
+        stations: For each record, the index of the receiving station in its medium, or -1.
         plan: The plan of the run.
     """
     first = np.zeros(count_directions(plan), np.int64)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Copies what agents recorded to run directories."""
+"""Copies files of agents to run directories."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 
 
 def copy_file(source: Path, target: Path, name: str, new_name: str = "") -> None:
-    """Copy a recorded file from one directory to another, if it exists.
+    """Copy the file `name` from the directory `source` to the directory `target`, if it exists.
 
-    The copy is a hard link where the file system has them. The record remains until the run
-    directory is complete.
+    The copy is a hard link if the file system supports hard links. It is called `new_name`, if
+    given.
     """
     if (source / name).exists():
         copy = target / (new_name or name)

@@ -33,8 +33,8 @@ from nagi.records.direction_numbers import (
 )
 from nagi.scratch import make_scratch
 
-Records = npt.NDArray[np.void]  # structured: RECORD
-# (link, direction) -> what the model is to do otherwise than the plan says
+Records = npt.NDArray[np.void]  # a structured array of type RECORD
+# (link, direction) -> settings of nagi-link that replace those of the plan
 Settings = dict[tuple[str, DirectionName], dict[str, Any]]
 
 RECORD = np.dtype(
@@ -63,7 +63,7 @@ def read_records(path: Path) -> Records:
     """Read nagi-link's record of packets.
 
     Raises:
-        InputError: The file is no such record, or is truncated.
+        InputError: The file is missing, is not a record of packets, or is truncated.
     """
     data = read_run_file(path)
     if not data.startswith(HEADER) or (len(data) - len(HEADER)) % RECORD.itemsize:
@@ -81,7 +81,7 @@ def get_fates(records: Records) -> npt.NDArray[np.int64]:
 
 
 def are_copies(records: Records) -> npt.NDArray[np.bool_]:
-    """Return whether each record is of a duplicate, which the emulator made itself."""
+    """Return, for each record, whether its packet is a duplicate that the emulator made."""
     copies: npt.NDArray[np.bool_] = records["flags"] & _COPY != 0
     return copies
 
@@ -98,7 +98,7 @@ def to_table(records: Records, plan: RunPlan) -> pd.DataFrame:
     columns |= {
         "link": get_link_names(records["direction"], plan),
         "direction": get_direction_names(records["direction"], plan),
-        # Without media, packets.parquet stays as it was before nagi had media, byte by byte.
+        # Without media, packets.parquet is byte by byte that of versions of nagi without media.
         "fate": pd.Categorical.from_codes(
             get_fates(records), pd.Index(FATES if plan.media else FATES[:GIVEN_UP])
         ),
@@ -116,13 +116,13 @@ def to_table(records: Records, plan: RunPlan) -> pd.DataFrame:
 
 
 def _get_next_hops(records: Records) -> npt.NDArray[np.int64]:
-    """Return the position of each packet's next station in its medium, or -1 if there is none."""
+    """Return the index of each packet's next station in its medium, or -1 if there is none."""
     hops = records["next_hop"].astype(np.int64)
     return np.where(hops < NOBODY, hops - 1, -1)
 
 
 def _require_known(records: Records, plan: RunPlan) -> None:
-    """Require that directions, fates and stations of records exist in the plan."""
+    """Raise InputError if a direction, fate or station of a record is not possible in the plan."""
     is_known = (records["direction"] < count_directions(plan)).all() and (
         records["fate"] < (len(FATES) if plan.media else GIVEN_UP)
     ).all()
@@ -159,12 +159,15 @@ def from_table(table: pd.DataFrame, plan: RunPlan) -> Records:
 
 
 def make_configuration(plan: RunPlan, changes: Settings | None = None) -> dict[str, Any]:
-    """Make the configuration with which nagi-link replays a run of `plan`, without interfaces.
+    """Return the configuration with which nagi-link replays a run of `plan`, without interfaces.
 
-    The model cannot know what other programs than nagi-link did, so `changes` has it as settings.
+    The agent's configuration() does the same, but is not used here, so that the replay also reveals
+    an error in it.
 
-    This function does not use the agent's configuration() on purpose. Records are checked against
-    the plan, so the check finds an agent that configured the emulator otherwise.
+    Args:
+        plan: The plan of the run.
+        changes: Settings that replace those of the plan. They describe what other programs did in
+            the run, such as the losses of radios.
     """
     changed = changes or {}
 
@@ -201,15 +204,15 @@ def _make_medium(medium: MediumPlan) -> dict[str, Any]:
 
 
 def replay(plan: RunPlan, records: Records, changes: Settings | None = None) -> Records:
-    """Replay the recorded arrivals through the model, as the plan configures it.
+    """Replay the recorded arrivals with the model of nagi-link, as the plan configures it.
 
     Args:
         plan: The plan of the run.
         records: The emulator's record of packets.
-        changes: What the model is to do otherwise than the plan says.
+        changes: Settings that replace those of the plan.
 
     Returns:
-        The same packets in the order of sort_records(), with `left_ns` and `fate` of the model.
+        The same packets in the order of sort_records(), with `left_ns` and `fate` from the model.
 
     Raises:
         InputError: The model cannot replay the records.
@@ -234,9 +237,13 @@ def replay(plan: RunPlan, records: Records, changes: Settings | None = None) -> 
 
 
 def find_differences(recorded: Records, due: Records) -> npt.NDArray[np.bool_]:
-    """Return which packets have another fate or departure in the replay.
+    """Return a mask of the packets whose fate or departure time differs in the replay.
 
-    Packets that the emulator still held do not count.
+    Packets that were in the emulator when it ended do not count.
+
+    Args:
+        recorded: The emulator's record of packets, in the order of sort_records().
+        due: The records of the same packets from replay().
     """
     is_same = (recorded["fate"] == due["fate"]) & (recorded["left_ns"] == due["left_ns"])
     differs: npt.NDArray[np.bool_] = (get_fates(recorded) != HELD) & ~is_same

@@ -26,12 +26,12 @@ class RunRecords:
         directory: The run directory, which has the captures.
         began_s: When the run began, by the emulator's clock, in seconds since the epoch.
         nodes: The record of each node, by name.
-        links: The emulator's account of links and media.
+        links: The counters and delays of links and media that the emulator wrote (links.json).
         packets: The emulator's record of packets in the order of sort_records(), or None if the run
             has not kept all its records.
         transmissions: The emulator's record of transmissions, if links are radios or have ARQ.
         parts: Backend -> the value that its Verifier.collect() returned.
-        own_clocks: Nodes with a clock other than the emulator's.
+        own_clocks: Nodes whose clock is not the emulator's.
     """
 
     plan: RunPlan
@@ -45,7 +45,7 @@ class RunRecords:
     own_clocks: Collection[str] = ()
 
     def find_captures(self) -> dict[tuple[str, str], Path]:
-        """Return the file of each capture, by node and link.
+        """Return (node, link) -> file of the capture at this interface.
 
         Raises:
             InputError: A capture is missing.

@@ -14,7 +14,7 @@ from nagi_contracts.plan import FlowPlan, RunPlan
 from nagi_contracts.records import SchemeEvent
 
 SCHEME_EVENTS = "scheme_events.parquet"  # in a run directory
-FILES = "events.*.jsonl"  # as agents leave them, one per scheme
+FILES = "events.*.jsonl"  # files of an agent, one per scheme
 
 
 def read_events(plan: RunPlan, node: str, directory: Path, began_realtime_s: float) -> pd.DataFrame:
@@ -22,12 +22,13 @@ def read_events(plan: RunPlan, node: str, directory: Path, began_realtime_s: flo
 
     Args:
         plan: The plan of the run.
-        node: The node whose agent left the files.
-        directory: The directory with its files.
+        node: The node whose agent wrote the files.
+        directory: The directory with the files.
         began_realtime_s: When the run began, by the node's realtime clock.
 
     Returns:
-        Rows of the contract SchemeEvent: by file, in the order of their lines.
+        Rows of the contract SchemeEvent, in the order of files and lines. The table has no rows if
+        the schemes of the node reported no events.
 
     Raises:
         InputError: A file is damaged. The message does not name the directory.
@@ -52,13 +53,13 @@ def _read_rows(
             raise ValueError
     except (ValueError, KeyError):
         raise refuse(f"{node}: {file.name}: it is damaged", "run it again") from None
-    # Instants are by the host's monotonic clock; the first line has both clocks.
+    # Events have times of the host's monotonic clock. The first line has times of both clocks.
     realtime_offset_ns = opened["realtime_ns"] - opened["t_ns"]
     connections: dict[tuple[str, int, int], int] = {}
     for event in events:
         ends = event.get("local_port"), event.get("remote_port")
         flow = _find_flow(plan, node, *ends)
-        if flow is None:  # either `lost`, which the agent reported, or a connection of no flow
+        if flow is None:  # an event `lost`, which the agent has reported, or another connection
             continue
         flow_connections = [key for key in connections if key[0] == flow.name]
         number = connections.setdefault((flow.name, *ends), len(flow_connections))
@@ -71,7 +72,7 @@ _COPIED = [name for name in SchemeEvent.model_fields if name not in ("t_s", "flo
 
 
 def _find_flow(plan: RunPlan, node: str, local: int | None, remote: int | None) -> FlowPlan | None:
-    """Return the flow whose data a connection of `node` sends, given its ports."""
+    """Return the flow whose data a connection of `node` with these ports sends, or None."""
     for flow in plan.flows:
         sends = node == flow.sender or (flow.command is not None and node == flow.receiver)
         if sends and flow.port == (local if flow.listener == node else remote):

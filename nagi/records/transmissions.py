@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The emulator's record of transmissions: reading, and conversion to and from tables.
 
-It has the transmissions of links that are radios or have ARQ, and the frames on media.
+The record has the transmissions of links that are radios or have ARQ, and the frames on media.
 
 transmissions.bin, little-endian: "nagi-trn", u32 version (1), u32 bytes per record (32), then
 records as TRANSMISSION describes them.
@@ -28,7 +28,7 @@ from nagi.records.direction_numbers import (
     get_link_names,
 )
 
-Transmissions = npt.NDArray[np.void]  # structured: TRANSMISSION
+Transmissions = npt.NDArray[np.void]  # a structured array of type TRANSMISSION
 
 TRANSMISSION = np.dtype(
     [
@@ -72,7 +72,8 @@ def read_transmissions(path: Path, plan: RunPlan) -> Transmissions:
     """Read the emulator's record of transmissions.
 
     Raises:
-        InputError: The file is no such record, is truncated, or is of other links.
+        InputError: The file is missing, is not a record of transmissions, is truncated, or belongs
+            to another plan.
     """
     data = read_run_file(path)
     if not data.startswith(HEADER) or (len(data) - len(HEADER)) % TRANSMISSION.itemsize:
@@ -102,13 +103,13 @@ def write_transmissions(transmissions: Transmissions, path: Path) -> None:
 
 
 def get_snr_db(transmissions: Transmissions) -> npt.NDArray[np.float64]:
-    """Return the SNR that receivers measured for each transmission, in dB, or NaN."""
+    """Return the SNR in dB that receivers measured for each transmission; NaN if unknown."""
     is_known = transmissions["snr"] != SNR_UNKNOWN
     return np.where(is_known, transmissions["snr"] / SNR_STEPS, np.nan)
 
 
 def to_names(numbers: npt.NDArray[np.uint8], names: dict[int, str]) -> pd.Categorical[str]:
-    """Return the name of each number."""
+    """Return the name of each number; a missing value for numbers without a name."""
     codes = np.full(256, -1, np.int64)
     codes[list(names)] = range(len(names))
     return pd.Categorical.from_codes(codes[numbers], pd.Index(list(names.values())))
@@ -117,7 +118,7 @@ def to_names(numbers: npt.NDArray[np.uint8], names: dict[int, str]) -> pd.Catego
 def to_table(transmissions: Transmissions, plan: RunPlan) -> pd.DataFrame:
     """Convert the transmissions on links to the table of transmissions.parquet.
 
-    Its rows have the contract TransmissionRow.
+    Its rows have the contract TransmissionRow. Frames on media are left out.
     """
     transmissions = transmissions[transmissions["kind"] == 0]
     names = TRANSMISSION.names or ()
@@ -153,7 +154,7 @@ def from_table(table: pd.DataFrame, plan: RunPlan) -> Transmissions:
 
 
 def select_direction(transmissions: Transmissions, number: int) -> Transmissions:
-    """Return the transmissions of a direction, ordered by number."""
+    """Return the transmissions of the direction `number`, ordered by their own numbers."""
     selected = transmissions[transmissions["direction"] == number]
     ordered: Transmissions = selected[np.argsort(selected["number"], kind="stable")]
     return ordered

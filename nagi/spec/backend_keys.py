@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Collect the keys of experiment files that belong to backends: nagi/backends/*/spec.py."""
+"""Collect the keys that backends add to experiment files (nagi/backends/*/spec.py)."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _BACKENDS = load_keys()
 
 
 def _collect(attribute: str) -> dict[str, Any]:
-    """Return the keys that all backends list under `attribute` of their `Keys`.
+    """Return the entries of the mapping `attribute` of all backends' `Keys`, in one mapping.
 
     Raises:
-        ValueError: If two backends have the same key.
+        ValueError: If two backends have an entry of the same name.
     """
     collected: dict[str, Any] = {}
     for backend, keys in _BACKENDS.items():
@@ -43,7 +43,7 @@ UNION_TAGS: dict[str, str] = _collect("union_tags")
 
 
 def make_optional_fields(keys: Mapping[str, Key]) -> dict[str, Any]:
-    """Return a pydantic field for each key; it is None if the key is not given."""
+    """Return pydantic fields for create_model: key -> field, which is None if not given."""
     return {
         name: (key.settings | None, Field(None, description=key.description))
         for name, key in keys.items()
@@ -51,7 +51,7 @@ def make_optional_fields(keys: Mapping[str, Key]) -> dict[str, Any]:
 
 
 def make_section_fields() -> dict[str, Any]:
-    """Return a pydantic field for each section; it is empty if the section is not given."""
+    """Return pydantic fields for create_model: section -> field, which is {} if not given."""
     return {
         name: (dict[Name, section.settings], Field({}, description=section.description))  # type: ignore[name-defined]
         for name, section in SECTIONS.items()
@@ -59,9 +59,9 @@ def make_section_fields() -> dict[str, Any]:
 
 
 def add_fields(fields: Mapping[str, Any]) -> Callable[[type[ModelT]], type[ModelT]]:
-    """Make a class decorator that adds fields after those of the class.
+    """Return a class decorator that appends `fields` to the fields of a pydantic model.
 
-    A field that the class has already keeps its position.
+    If the class already declares a field, the new field replaces it at its position.
     """
 
     def extend(model: type[ModelT]) -> type[ModelT]:
@@ -83,8 +83,8 @@ def find_settings(
 
     Args:
         model: A link or a direction of the experiment file.
-        keys: The keys of backends that such a model has.
-        settings: The class that one of `keys` has.
+        keys: LINK_KEYS for a link, DIRECTION_KEYS for a direction.
+        settings: The class of the settings to return; the class of exactly one of `keys`.
     """
     value: SettingsT | None = getattr(model, find_key(keys, settings))
     return value

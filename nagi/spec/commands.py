@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Define the command lines of an experiment file: lists of arguments, without a shell.
 
-`{port}` and the other FIELDS stand for values of the plan; `{{` and `}}` stand for braces.
+`{port}` and the other names in FIELDS stand for values of the plan; `{{` and `}}` for braces.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ FIELDS = ("sender", "receiver", "port", "duration_s", "flow")
 def _convert_number(value: object) -> object:
     """Convert a number to text, so that it needs no quotes in the file.
 
-    True and false would change: `on` is not `true`.
+    Booleans are not converted, because their spelling in the file (`true` or `True`) is lost.
     """
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
 def _check_argument(text: str) -> str:
-    """Return an argument without unknown fields.
+    """Check the fields of an argument, and return the argument unchanged.
 
     Raises:
-        BadValue: If the argument has a field that is none of FIELDS, or a zero byte.
+        BadValue: If `text` has a field that is not in FIELDS, a single brace, or a zero byte.
     """
     if "\0" in text:
         raise BadValue("an argument with a zero byte", "remove it")
@@ -46,11 +46,11 @@ def _check_argument(text: str) -> str:
     return text
 
 
-OWN = "./"  # prefix of a program that is one of the command's own files
+OWN = "./"  # prefix of a program that is one of the flow's `files`
 
 
 def check_program(command: list[str]) -> list[str]:
-    """Return the command if its program can be found.
+    """Check the program of a command, and return the command unchanged.
 
     Raises:
         BadValue: If the program is neither a name nor an absolute path.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hold an experiment file as plain data, with the place of each part in the file."""
+"""An experiment file as plain data, with the line and key path of each value."""
 
 from __future__ import annotations
 
@@ -18,40 +18,43 @@ from nagi.spec.yaml_source import KeyPath, Source
 class Document:
     """An experiment as plain data.
 
-    Key paths in `base` are mapped to key paths in the file: a variant replaces parts, and the value
-    of an axis stands in the matrix.
+    The key path of a value in `base` may differ from its key path in the file, because a variant
+    replaces values, and because the value of `$axis` is written in the matrix.
     """
 
     source: Source
     base: dict[str, Any]  # the experiment, with `$axis` in place of values of axes
-    origin: Mapping[KeyPath, KeyPath]  # part that a variant replaces -> part of the variant
+    origin: Mapping[KeyPath, KeyPath]  # key path that a variant replaces -> new value's key path
     axes: Mapping[KeyPath, str] = field(default_factory=dict)  # key path in base -> its `$axis`
-    chosen: Mapping[str, int] = field(default_factory=dict)  # axis -> index of its value
+    axis_indices: Mapping[str, int] = field(default_factory=dict)  # axis -> index of its value
 
     def resolve_key_path(self, key_path: KeyPath) -> KeyPath:
-        """Return the key path at which the file has the part that `base` has at `key_path`."""
+        """Return the key path in the file of the value that `base` has at `key_path`."""
         if (
             len(key_path) > 1
             and key_path[0] == "flows"
             and key_path[1] not in self.base.get("flows", {})
         ):
-            entry, mark, _ = str(key_path[1]).partition(NUMBER_MARK)  # a flow of a `count`
+            entry, mark, _ = str(key_path[1]).partition(NUMBER_MARK)  # a flow of `count`: NAME.2
             key_path = ("flows", entry, *key_path[2:]) if mark else key_path
         for length in range(len(key_path), 0, -1):
             start, remainder = key_path[:length], key_path[length:]
             axis = self.axes.get(start)
-            if axis is not None and axis in self.chosen:
-                return (*self.resolve_key_path(("matrix", axis, self.chosen[axis])), *remainder)
+            if axis is not None and axis in self.axis_indices:
+                return (
+                    *self.resolve_key_path(("matrix", axis, self.axis_indices[axis])),
+                    *remainder,
+                )
             if start in self.origin:
                 return (*self.origin[start], *remainder)
         return key_path
 
     def problem(self, key_path: KeyPath, message: str, cure: str) -> Problem:
-        """Return a problem with the part at `key_path`, with its line and key path in the file."""
+        """Return a problem with the value at `key_path`, with line and key path in the file."""
         return self.source.problem(self.resolve_key_path(key_path), message, cure)
 
     def error(self, key_path: KeyPath, message: str, cure: str) -> InputError:
-        """Return an InputError with one problem, as from `problem`."""
+        """Return an InputError for the value at `key_path`, with line and key path in the file."""
         return InputError(self.problem(key_path, message, cure))
 
     def resolve_path(self, name: str) -> Path:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Define the keys of an experiment file.
 
-An experiment is a topology, flows over it, and a matrix of values to try. Wherever the file may
-have a value, it may have `$axis`, which stands for each value of that axis of the matrix, one per
-run. A variant (such as `quick`) replaces parts of the file. points.py reads experiment files.
+An experiment is a topology, flows over it, and a matrix of values to try. `$axis` may stand in
+place of any value of the file. Each run replaces it by one value of this axis of the matrix. A
+variant (such as `quick`) replaces parts of the file. points.py reads experiment files.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from nagi.spec.nodes import Node
 from nagi.spec.shared_media import SharedMedium
 from nagi.spec.traffic import Bulk, TrafficSettings
 
-MIN_REPEATS = 3  # with fewer repeats, `until` does not trust the width of an interval
+MIN_REPEATS = 3  # of `until`, because the interval of fewer repeats may be narrow by chance
 MAX_COUNT = 256  # flows that one entry of `flows` stands for
 NO_SCHEME = "none"  # scheme of a flow that is absent at a point
 
@@ -60,7 +60,7 @@ class Flow(Strict):
     traffic: TrafficSettings = Field(
         Bulk(application="bulk"),
         description="bulk: as much data as TCP sends until the end; command: the programs `client` "
-        "and `server`; else an application with its settings",
+        "and `server`; any other: an application with its settings",
     )
     client: Command | None = Field(
         None,
@@ -78,7 +78,7 @@ class Flow(Strict):
         "directory, by their last names; paths relative to this file",
     )
     listen: Literal["from", "to"] = Field(
-        "to", description="the host whose port `port` is; `from` for a download"
+        "to", description="the host that listens on `port`; `from` for a download"
     )
     background: Flag = Field(
         False,
@@ -94,8 +94,8 @@ class Flow(Strict):
         None,
         ge=1,
         le=MAX_COUNT,
-        description="number of flows, called NAME.1, NAME.2, ...; with `port`, they use that port "
-        "and those after it",
+        description="number of flows, called NAME.1, NAME.2, ...; with `port`, the flows use the "
+        "ports from `port` on",
     )
     every: Duration | None = Field(
         None, description="with `count`: time between the starts of two successive flows"
@@ -103,12 +103,12 @@ class Flow(Strict):
 
     @property
     def application(self) -> Traffic:
-        """The name of the traffic."""
+        """The traffic: `bulk`, `command`, or the name of an application."""
         return self.traffic.application
 
     @property
     def program(self) -> Literal["nagi-traffic"] | None:
-        """The program that sends bulk data, as plans have it; None for iperf and other traffic."""
+        """The value of `program` in plans: nagi-traffic if it sends bulk data, otherwise None."""
         is_nagi_traffic = isinstance(self.traffic, Bulk) and self.traffic.program == "nagi-traffic"
         return "nagi-traffic" if is_nagi_traffic else None
 
@@ -127,7 +127,7 @@ class Flow(Strict):
             if command is not None and command[0].startswith(OWN):
                 program, *_ = command[0].removeprefix(OWN).split("/")
                 if program not in names:
-                    message = f"{format_value(program)} is none of the flow's `files`"
+                    message = f"{format_value(program)} is not in the flow's `files`"
                     raise BadValue(message, f"add it: `files: [PATH/{program}]`", key)
         if not 88 <= self.payload.value <= 1448:
             message = f"a payload of {self.payload} does not fit into Ethernet's MTU"
@@ -144,7 +144,10 @@ class Flow(Strict):
         return self.scheme == NO_SCHEME
 
     def expand(self, name: str) -> dict[str, Flow]:
-        """Return the flows that the entry `name` stands for, by their names."""
+        """Return the flows that this entry stands for: name of the flow -> flow.
+
+        Without `count`, this is the entry itself. With `count`, the names are NAME.1, NAME.2, ....
+        """
         if self.count is None:
             return {name: self}
         every = Duration(0) if self.every is None else self.every
@@ -164,13 +167,15 @@ class Flow(Strict):
 class ReportSettings(Strict):
     """Settings of the report: how it arranges the matrix, and which statements it checks."""
 
-    x: Axis = Field(description="the axis along which curves run; NAGI is the mean over it")
+    x: Axis = Field(
+        description="the axis on the x axis of figures; NAGI is the mean over its values"
+    )
     series: Axis = Field("scheme", description="the axis with one curve per value")
     panels: Axis | None = Field(None, description="the axis with one panel per value")
     competitor: Axis | None = Field(
         None,
         description="the axis whose values are the schemes of competing flows; harm is measured "
-        "against its value none",
+        "against the runs without competing flow (value none)",
     )
     statements: list[Statement] = Field(
         [], description="statements about the results, which the report checks"
@@ -178,7 +183,7 @@ class ReportSettings(Strict):
 
 
 class RepeatsAt(Strict):
-    """Points with a number of repeats of their own."""
+    """A number of repeats that holds for some points only."""
 
     where: dict[Axis, Condition] = Field(
         min_length=1, description="axis -> its values at these points"
@@ -204,11 +209,12 @@ class _Network(Strict, defer_build=True):
     )
     repeats_at: list[RepeatsAt] = Field(
         [],
-        description="points with a number of repeats of their own, such as those without random "
-        "losses; the first entry that fits a point counts",
+        description="numbers of repeats for some points, such as points without random losses; "
+        "if several entries match a point, the first one counts",
     )
     until: Until | None = Field(
-        None, description="repeat each point until the interval of a metric is narrow enough"
+        None,
+        description="repeat each point until the confidence interval of a metric is narrow enough",
     )
     keep: Keep = Field(Keep(), description="which files of each run are kept")
     host_profile: str = Field("linux", description="a name from hosts/profiles.yaml")
@@ -227,7 +233,8 @@ class _Network(Strict, defer_build=True):
         None, description="whether hosts request ECN; if not given, they do if a link marks packets"
     )
     parameters: dict[str, dict[str, Whole]] = Field(
-        {}, description="of nagi's schemes: scheme -> parameter -> value; see `nagi schemes`"
+        {},
+        description="for nagi's own schemes: scheme -> parameter -> value; see `nagi schemes`",
     )
     nodes: dict[Name, Node] = Field(min_length=2, description=nodes.DESCRIPTION)
     links: dict[Name, Link] = Field({}, description="name -> link")
@@ -245,20 +252,20 @@ class _Network(Strict, defer_build=True):
         }
 
     def locate_medium(self, name: str) -> tuple[str, str]:
-        """Return the key path of a shared medium."""
+        """Return the key path of a shared medium, such as ("media", "wlan")."""
         return next(key for key, entries in self.sections.items() if name in entries), name
 
     def get_section(self, settings: type[SettingsT]) -> dict[str, SettingsT]:
-        """Return the shared media whose settings are of the class `settings`, such as Medium."""
+        """Return the media of the section with the class `settings`, such as Medium, by name."""
         entries: dict[str, SettingsT] = getattr(self, find_key(SECTIONS, settings))
         return entries
 
     def get_kind(self, node: str) -> str:
-        """Return the kind of a node."""
+        """Return the kind of a node, such as `host`."""
         return nodes.get_kind(self.nodes[node])
 
     def list_nodes(self, *kinds: str) -> list[str]:
-        """Return the nodes that are of one of `kinds`."""
+        """Return the names of the nodes whose kind is one of `kinds`, in the order of the file."""
         return [node for node in self.nodes if self.get_kind(node) in kinds]
 
     @model_validator(mode="after")
@@ -310,27 +317,27 @@ class Experiment(_Network, defer_build=False):
             message = f"kernels do not support a smallest timeout of {self.min_rto}"
             raise BadValue(message, "give 1 ms to 120 s", "min_rto")
         if self.warmup.value >= self.duration.value:
-            message = f"a warmup of {self.warmup} leaves nothing of a duration of {self.duration}"
+            message = f"a warmup of {self.warmup} is not shorter than the duration, {self.duration}"
             raise BadValue(message, "give less", "warmup")
         if self.until is not None:
             self._check_until(self.until)
         return self
 
     def _check_until(self, until: Until) -> None:
-        """Check the metric and the numbers of repeats of `until`."""
+        """Check the metric of `until`, and its number of repeats."""
         if until.metric not in list_metrics():
             message = f"unknown metric {format_value(until.metric)}"
             raise BadValue(message, suggest(until.metric, list_metrics()), "until.metric")
         if until.metric in OF_TWO_RUNS:
-            message = f"{until.metric} compares two runs, and points are repeated one by one"
+            message = f"{until.metric} compares two runs, but `until` examines each run alone"
             raise BadValue(message, "give another metric, such as goodput_bps", "until.metric")
         if self.repeats_at:
-            message = "`repeats_at` together with `until`, which finds how often each point is run"
+            message = "`repeats_at` together with `until`, which determines the number of repeats"
             raise BadValue(message, "remove one of them", "repeats_at")
         if self.repeats < MIN_REPEATS:
             message = (
-                f"`until` with `repeats: {self.repeats}`: an interval of so few runs is narrow by "
-                "chance"
+                f"`until` with `repeats: {self.repeats}`, but an interval of so few runs may be "
+                "narrow by chance"
             )
             raise BadValue(message, f"write `repeats: {MIN_REPEATS}` or more", "repeats")
         if until.at_most < self.repeats:

@@ -43,14 +43,14 @@ MIN_RETRIES, MAX_RETRIES = get_integer_range("arq_retries")
 
 
 class RateTraceFile(Strict):
-    """A rate that a file lists, see nagi/spec/traces.py."""
+    """A file with a rate that changes, see nagi/spec/traces.py."""
 
     file: str = Field(min_length=1, description="path of the trace, relative to this file")
     format: Literal["mahimahi", "steps"] = Field(description="format of the trace")
 
 
 class DelayTraceFile(Strict):
-    """A delay that a file lists, see nagi/spec/traces.py."""
+    """A file with a delay that changes, see nagi/spec/traces.py."""
 
     file: str = Field(min_length=1, description="path of the trace, relative to this file")
     format: Literal["steps"] = Field("steps", description="format of the trace")
@@ -99,12 +99,12 @@ class Arq(Strict):
         description="largest number of retransmissions of a packet",
     )
     feedback: Feedback = Field(
-        description="time from the end of a transmission until its sender knows of its loss"
+        description="time from the end of a lost transmission until its sender detects the loss"
     )
 
 
 TRACES = {"rate_trace": "rate", "delay_trace": "delay"}
-# Pairs of settings of a link: one that is given for a direction replaces both of the link's.
+# Settings that exclude each other. A direction with either setting inherits neither from the link.
 ALTERNATIVES = TRACES | {constant: trace for trace, constant in TRACES.items()}
 
 
@@ -117,16 +117,16 @@ _SHAPED_BY = Field(
 )
 
 
-# Models that others extend are built only when they are used, which shortens the start of nagi.
+# With defer_build, pydantic does not build validators of base classes, so that nagi starts faster.
 @add_fields({"shaped_by": (Literal[*_SHAPING_KINDS, "emulator"] | None, _SHAPED_BY)})
 class DirectionSettings(Effects, defer_build=True):
-    """Settings of one direction of a link; those of the link itself hold for both directions."""
+    """Settings that a link can have for both directions, or for one direction."""
 
     rate: Bitrate | None = Field(
         None, description="rate of IP bytes; without a rate there is no queue"
     )
     burst: Burst | None = Field(
-        None, description="size of a token bucket that fills at `rate`: as much can leave at once"
+        None, description="size of a token bucket that fills at `rate`; this much can leave at once"
     )
     rate_trace: RateTrace | None = Field(None, description="a rate that changes, instead of `rate`")
     overhead: Overhead | None = Field(None, description="bytes of framing per packet on the link")
@@ -145,7 +145,7 @@ class DirectionSettings(Effects, defer_build=True):
     loss: Loss | None = Field(None, description="losses of the channel; none if not given")
     arq: Arq | None = Field(
         None,
-        description="retransmission on the link of packets that were lost there; without it, only "
+        description="link-layer retransmission of packets that the link lost; without `arq`, only "
         "TCP retransmits",
     )
     shaped_by: str | None = None  # the kind of a node, or `emulator`
@@ -167,10 +167,10 @@ class DirectionSettings(Effects, defer_build=True):
 
 @add_fields(make_optional_fields(DIRECTION_KEYS))
 class OneDirection(DirectionSettings):
-    """Settings that differ in one direction."""
+    """Settings for one direction, which replace those of the link."""
 
     def find_settings(self, settings: type[SettingsT]) -> SettingsT | None:
-        """Return a backend's settings of this direction by their class, such as RadioChannel."""
+        """Return this direction's settings of a backend's class, such as RadioChannel, or None."""
         return find_settings(self, DIRECTION_KEYS, settings)
 
 
@@ -197,7 +197,7 @@ class _BothDirections(DirectionSettings):
         return ETHERNET_MTU if self.mtu is None else self.mtu.value
 
     def find_settings(self, settings: type[SettingsT]) -> SettingsT | None:
-        """Return a backend's settings of the link by their class, such as Radio, or None."""
+        """Return the link's settings of a backend's class, such as Radio, or None."""
         return find_settings(self, LINK_KEYS, settings)
 
 
@@ -212,11 +212,11 @@ class Link(_BothDirections, defer_build=False):
     )
 
     def get_own_settings(self, direction: DirectionName) -> OneDirection:
-        """Return the settings that are given for one direction alone."""
+        """Return the settings under `forward` or `backward`, without those of the whole link."""
         return self.forward if direction == "forward" else self.backward
 
     def resolve_direction(self, direction: DirectionName) -> DirectionSettings:
-        """Return the settings of one direction: its own if given, else the link's."""
+        """Return the settings of one direction, with the link's value where it has none."""
         return DirectionSettings(
             **{
                 name: getattr(
@@ -227,7 +227,7 @@ class Link(_BothDirections, defer_build=False):
         )
 
     def inherits(self, direction: DirectionName, name: str) -> bool:
-        """Return whether a direction has the link's setting `name`."""
+        """Return whether a direction takes the value of the setting `name` from the link."""
         own_settings = getattr(self, direction)
         alternative = ALTERNATIVES.get(name, name)
         return getattr(own_settings, name) is None and getattr(own_settings, alternative) is None

@@ -19,14 +19,14 @@ DESCRIPTION = ", ".join(
 
 
 def get_kind(node: Node) -> str:
-    """Return the kind of a node."""
+    """Return the kind of a node, such as `host`."""
     if isinstance(node, str):
         return node
     return next(kind for kind, settings in _SETTINGS.items() if isinstance(node, settings))
 
 
 def _get_tag(value: object) -> str:
-    """Return which of the union's members a value of the file stands for."""
+    """Return the tag of the union's member with which pydantic validates `value`."""
     if isinstance(value, dict):
         kind = next((kind for kind in _SETTINGS if kind in value), next(iter(_SETTINGS)))
         return _make_tag(kind)
@@ -34,7 +34,8 @@ def _get_tag(value: object) -> str:
 
 
 def _make_tag(kind: str) -> str:
-    return f"settings of {kind}"  # unlike `kind`, no key of the file
+    # pydantic adds tags to locations of errors, so a tag must not be equal to a key of the file.
+    return f"settings of {kind}"
 
 
 if TYPE_CHECKING:

@@ -39,7 +39,7 @@ _VALUES = str | int | float  # types of an axis's values; bool is an int
 
 @dataclass(frozen=True)
 class Point:
-    """One point of the matrix."""
+    """One point of the matrix: a value of each axis, and the experiment with these values."""
 
     values: dict[str, str]  # axis -> value, as the file writes it
     experiment: Experiment
@@ -54,7 +54,8 @@ def read_experiment(path: Path, variant: str | None) -> list[Point]:
         variant: Name of the variant that changes the file, or None.
 
     Raises:
-        InputError: If the file is wrong; names file, line and key of each mistake.
+        InputError: If the file is wrong; names file, line and key of the first MAX_PROBLEMS
+            mistakes.
     """
     document = _apply_variant(read_yaml(paths.find_experiment(path)), variant)
     matrix = _read_matrix(document)
@@ -67,10 +68,10 @@ def read_experiment(path: Path, variant: str | None) -> list[Point]:
 
 
 def _apply_variant(source: Source, variant: str | None) -> Document:
-    """Return the document of a file, with the parts that a variant replaces.
+    """Return the document of a file, with the changes of a variant; None changes nothing.
 
     Raises:
-        InputError: If there is no such variant, or the variants are malformed.
+        InputError: If the file has no variant of this name, or if a variant is malformed.
     """
     data = {key: value for key, value in source.data.items() if key != "variants"}
     variants = source.data.get("variants", {})
@@ -101,24 +102,35 @@ def _apply_variant(source: Source, variant: str | None) -> Document:
 
 
 def _merge(
-    base: Any, over: Any, key_path: KeyPath, over_path: KeyPath, origin: dict[KeyPath, KeyPath]
+    base: Any,
+    changes: Any,
+    key_path: KeyPath,
+    changes_path: KeyPath,
+    origin: dict[KeyPath, KeyPath],
 ) -> Any:
-    """Merge `over` into `base`: null removes a key, other values replace (RFC 7396).
+    """Return `base` with `changes` applied: null removes a key, other values replace (RFC 7396).
 
-    Adds the key path of each replaced part to `origin`, with the key path of its replacement.
+    Args:
+        base: A part of the experiment.
+        changes: The changes that a variant makes to this part.
+        key_path: The key path of `base` in the experiment.
+        changes_path: The key path of `changes` in the file.
+        origin: Gets the key path of each replaced value -> the key path of the new value.
     """
-    if isinstance(over, dict):
+    if isinstance(changes, dict):
         base_mapping = base if isinstance(base, dict) else {}
         merged = base_mapping | {
-            key: _merge(base_mapping.get(key), value, (*key_path, key), (*over_path, key), origin)
-            for key, value in over.items()
+            key: _merge(
+                base_mapping.get(key), value, (*key_path, key), (*changes_path, key), origin
+            )
+            for key, value in changes.items()
             if value is not None
         }
         if base_mapping is not base:
-            origin[key_path] = over_path
-        return {key: value for key, value in merged.items() if over.get(key, key) is not None}
-    origin[key_path] = over_path
-    return over
+            origin[key_path] = changes_path
+        return {key: value for key, value in merged.items() if changes.get(key, key) is not None}
+    origin[key_path] = changes_path
+    return changes
 
 
 def _read_matrix(document: Document) -> dict[str, list[Any]]:
@@ -158,26 +170,27 @@ def _read_matrix(document: Document) -> dict[str, list[Any]]:
     return matrix
 
 
-def _check_size(document: Document, runs: int, repeats: str) -> None:
+def _check_size(document: Document, runs: int, repeats_text: str) -> None:
     """Raise InputError if a matrix has more than MAX_RUNS runs.
 
     Args:
         document: The experiment file.
         runs: Number of runs.
-        repeats: Text for the message about what multiplies the points, or an empty text.
+        repeats_text: The factor of repeats for the message, such as " x 3 repeats", or "".
     """
     if runs > MAX_RUNS:
         matrix = document.base["matrix"]
         factors = " x ".join(f"{len(values):,} {excerpt(axis)}" for axis, values in matrix.items())
         raise document.error(
             ("matrix",),
-            f"the matrix gives {runs:,} runs ({factors}{repeats}), more than {MAX_RUNS:,}",
-            "remove values from the longest axes" + (", or lower `repeats`" if repeats else ""),
+            f"the matrix gives {runs:,} runs ({factors}{repeats_text}), more than {MAX_RUNS:,}",
+            "remove values from the longest axes"
+            + (", or lower `repeats`" if repeats_text else ""),
         )
 
 
 def _count_runs(points: list[Point]) -> tuple[int, str]:
-    """Return the number of runs of all points, and a text about repeats for the message."""
+    """Return the number of runs of all points, and `repeats_text` for _check_size."""
     repeats = {point.experiment.repeats for point in points}
     text = f" x {repeats.pop():,} repeats" if len(repeats) == 1 else ", with repeats"
     return sum(point.experiment.repeats for point in points), text
@@ -188,17 +201,21 @@ def _format_value(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-# The axes that a part of a document uses: an axis, or a mapping from keys to their axes.
+# The axes in a part of a document: the axis if the part is `$axis`, otherwise a mapping from each
+# key with axes below it to these axes.
 _Uses = str | dict[str | int, Any]
 
 
 class _Expansion:
     """Creates one experiment for every point of a document's matrix.
 
-    Most points share most of their parts. A link, a medium or a flow is therefore validated once
-    for each combination of the axes that it uses, and everything else once for each combination of
-    its own axes. A validator of Experiment must not compare these parts with others: the planner
-    does.
+    Many points share links, media and flows, called parts here. A part is therefore validated once
+    for each combination of values of the axes in it, and the rest of the experiment once for each
+    combination of values of the axes in the rest. A validator of Experiment must not compare parts
+    with each other or with the rest, because it does not run for every point. The planner does
+    these checks.
+
+    Parameters `axis_indices` have the chosen value of each axis: axis -> index in the matrix.
     """
 
     def __init__(self, document: Document, matrix: dict[str, list[Any]]) -> None:
@@ -207,7 +224,7 @@ class _Expansion:
         self._texts = {
             axis: [_format_value(value) for value in values] for axis, values in matrix.items()
         }
-        # Experiments validated so far, by the values of _rest_axes.
+        # Indices of values of _rest_axes -> validated experiment; None if the rest is wrong.
         self._bases: dict[tuple[int, ...], Experiment | None] = {}
         self._axes: dict[KeyPath, str] = {}
         self._uses = self._find_uses(
@@ -218,7 +235,7 @@ class _Expansion:
         for key, adapter in _ADAPTERS.items():
             inner_uses = uses.pop(key, {})
             entries = document.base.get(key)
-            # A section that is one axis as a whole (`links: $x`), or no mapping, has no parts.
+            # A section that is an axis (`links: $x`) or not a mapping has no parts.
             if isinstance(inner_uses, str) or not isinstance(entries, dict):
                 uses[key] = inner_uses
                 continue
@@ -247,19 +264,19 @@ class _Expansion:
         """Return all points.
 
         Raises:
-            InputError: If points are invalid; names all that is wrong.
+            InputError: If points are invalid, or an axis is not used.
         """
         points: list[Point] = []
         problems: dict[str, Problem] = {}
         for indices in itertools.product(*(range(len(texts)) for texts in self._texts.values())):
-            chosen = dict(zip(self._texts, indices, strict=True))
-            parts = [part.resolve(chosen, self._matrix) for part in self._parts]
-            base, new_problems = self._validate_rest(chosen, parts)
+            axis_indices = dict(zip(self._texts, indices, strict=True))
+            parts = [part.resolve(axis_indices, self._matrix) for part in self._parts]
+            base, new_problems = self._validate_rest(axis_indices, parts)
             problems |= {str(problem): problem for problem in new_problems}
             if len(problems) >= MAX_PROBLEMS:
                 break
             if not problems and base is not None:
-                points.append(self._make_point(base, parts, chosen))
+                points.append(self._make_point(base, parts, axis_indices))
         if problems:
             raise InputError(*list(problems.values())[:MAX_PROBLEMS])
         for axis in self._texts:
@@ -270,52 +287,55 @@ class _Expansion:
         return points
 
     def _validate_rest(
-        self, chosen: dict[str, int], parts: list[_ResolvedPart]
+        self, axis_indices: dict[str, int], parts: list[_ResolvedPart]
     ) -> tuple[Experiment | None, list[Problem]]:
-        """Return the experiment with the chosen values, apart from its parts, and new problems.
+        """Return the experiment with the chosen values, and problems that were not yet reported.
 
-        Each combination of values is validated once. A wrong part that was not reported before
-        makes it necessary to validate the whole experiment again, which finds the part's problems.
+        The parts of the experiment may belong to another point. The experiment is None if the rest
+        is wrong. If a part is wrong for the first time, the whole experiment is validated again,
+        which finds the problems of the part.
         """
-        indices = tuple(chosen[axis] for axis in self._rest_axes)
+        indices = tuple(axis_indices[axis] for axis in self._rest_axes)
         problems: list[Problem] = []
         if indices not in self._bases or any(part.is_new_and_wrong for part in parts):
-            base, problems = self._validate_point(chosen)
+            base, problems = self._validate_point(axis_indices)
             self._bases.setdefault(indices, base)
         return self._bases[indices], problems
 
     def _make_point(
-        self, base: Experiment, parts: list[_ResolvedPart], chosen: dict[str, int]
+        self, base: Experiment, parts: list[_ResolvedPart], axis_indices: dict[str, int]
     ) -> Point:
         """Return the point with the chosen values, given its validated parts."""
         entries: dict[str, dict[str, Any]] = {key: {} for key in _ADAPTERS}
         for part, resolved in zip(self._parts, parts, strict=True):
             entries[part.key] |= resolved.value or {}
         experiment = base.model_copy(update={key: value for key, value in entries.items() if value})
-        values = {axis: self._texts[axis][index] for axis, index in chosen.items()}
-        document = self._make_document(chosen)
+        values = {axis: self._texts[axis][index] for axis, index in axis_indices.items()}
+        document = self._make_document(axis_indices)
         repeats = _find_repeats(experiment, values, document)
         if repeats != experiment.repeats:
             experiment = experiment.model_copy(update={"repeats": repeats})
         return Point(values, experiment, document)
 
-    def _make_document(self, chosen: dict[str, int]) -> Document:
+    def _make_document(self, axis_indices: dict[str, int]) -> Document:
         """Return the document of a point, which maps `$axis` to the chosen values."""
         document = self._document
-        return Document(document.source, document.base, document.origin, self._axes, chosen)
+        return Document(document.source, document.base, document.origin, self._axes, axis_indices)
 
-    def _validate_point(self, chosen: dict[str, int]) -> tuple[Experiment | None, list[Problem]]:
-        """Return the whole experiment at a point, or None and what is wrong with it."""
-        data = _fill(self._document.base, self._uses, _choose_values(self._matrix, chosen))
+    def _validate_point(
+        self, axis_indices: dict[str, int]
+    ) -> tuple[Experiment | None, list[Problem]]:
+        """Return the whole experiment at a point, or None and the problems with it."""
+        data = _fill(self._document.base, self._uses, _choose_values(self._matrix, axis_indices))
         try:
             return Experiment.model_validate(data), []
         except ValidationError as error:
-            return None, list_problems(self._make_document(chosen), data, error.errors())
+            return None, list_problems(self._make_document(axis_indices), data, error.errors())
 
 
 @dataclass(frozen=True)
 class _ResolvedPart:
-    """A validated part, and whether it is wrong and has not been reported before."""
+    """A validated part, and whether it is wrong for the first time."""
 
     value: dict[str, Any] | None  # name -> validated part; None if the part is wrong
     is_new_and_wrong: bool
@@ -336,12 +356,12 @@ class _Part:
     def __post_init__(self) -> None:
         self.axes = _list_axes(self.uses)
 
-    def resolve(self, chosen: dict[str, int], matrix: dict[str, list[Any]]) -> _ResolvedPart:
+    def resolve(self, axis_indices: dict[str, int], matrix: dict[str, list[Any]]) -> _ResolvedPart:
         """Return the validated part with the chosen values; each combination is validated once."""
-        indices = tuple(chosen[axis] for axis in self.axes)
+        indices = tuple(axis_indices[axis] for axis in self.axes)
         is_new = indices not in self._resolved
         if is_new:
-            data = _fill(self.data, self.uses, _choose_values(matrix, chosen))
+            data = _fill(self.data, self.uses, _choose_values(matrix, axis_indices))
             try:
                 value = self.adapter.validate_python(data)
                 is_flow = isinstance(value, Flow)
@@ -353,7 +373,7 @@ class _Part:
 
 
 def _find_repeats(experiment: Experiment, values: dict[str, str], document: Document) -> int:
-    """Return how often a point is run.
+    """Return the number of repeats of a point.
 
     Raises:
         InputError: If `repeats_at` names an axis or a value that the matrix does not have.
@@ -373,8 +393,8 @@ def _find_repeats(experiment: Experiment, values: dict[str, str], document: Docu
     return experiment.repeats
 
 
-def _choose_values(matrix: dict[str, list[Any]], chosen: dict[str, int]) -> dict[str, Any]:
-    return {axis: matrix[axis][index] for axis, index in chosen.items()}
+def _choose_values(matrix: dict[str, list[Any]], axis_indices: dict[str, int]) -> dict[str, Any]:
+    return {axis: matrix[axis][index] for axis, index in axis_indices.items()}
 
 
 def _list_axes(uses: _Uses) -> tuple[str, ...]:

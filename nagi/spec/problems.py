@@ -31,15 +31,17 @@ MAX_PROBLEMS = 20  # problems that one error names
 def list_problems(document: Document, data: Any, errors: list[ErrorDetails]) -> list[Problem]:
     """Translate pydantic's errors into problems with file, line, key and cure.
 
-    Unknown keys come first. A mapping with an unknown key has no further problems about keys that
-    are missing or do not go together, as the unknown key was probably meant as one of them.
+    Problems with unknown keys come first. If a mapping has an unknown key, problems with missing
+    keys and with excluded keys of this mapping are left out, because the unknown key is probably
+    one of these keys, misspelt. Only the first 5 * MAX_PROBLEMS errors are translated.
 
     Args:
         document: The experiment file.
         data: The data that pydantic refused.
         errors: pydantic's errors.
     """
-    in_base = replace(document, axes={})  # a key is in `base`, whatever its value is
+    # For errors about a key: `key: $axis` has the key in `base`, and only the value in the matrix.
+    document_without_axes = replace(document, axes={})
     unknown: dict[KeyPath, Problem] = {}
     others: list[tuple[KeyPath, str, Problem]] = []
     for details in errors[: 5 * MAX_PROBLEMS]:
@@ -48,12 +50,14 @@ def list_problems(document: Document, data: Any, errors: list[ErrorDetails]) -> 
         if key is None:
             is_about_key = details["type"] == "extra_forbidden"
             explanation = _explain(_Refusal(document, data, key_path, details))
-            problem = (in_base if is_about_key else document).problem(*explanation)
+            located_in = document_without_axes if is_about_key else document
+            problem = located_in.problem(*explanation)
             others.append((key_path, details["type"], problem))
         else:
             mapping = key_path[:-1] if details["type"] == "extra_forbidden" else key_path
             message, cure = explain_unknown_key(key, list_known_keys(mapping, data))
-            unknown[*mapping, key] = in_base.problem((*mapping, key), message, cure)
+            path = (*mapping, key)
+            unknown[path] = document_without_axes.problem(path, message, cure)
     mistyped = {key_path[:-1] for key_path in unknown}
     remaining = [
         problem
@@ -65,7 +69,7 @@ def list_problems(document: Document, data: Any, errors: list[ErrorDetails]) -> 
 
 
 def explain_unknown_key(key: str, known_keys: Iterable[str]) -> tuple[str, str]:
-    """Return message and cure for a key that is none of `known_keys`."""
+    """Return message and cure for a key that is not in `known_keys`."""
     name, colon, _ = key.partition(":")
     message = f"unknown key `{excerpt(key)}`" if key else "an empty key"
     if colon and name in known_keys:
@@ -79,8 +83,8 @@ def _find_unknown_key(details: ErrorDetails, key_path: KeyPath, data: Any) -> st
         key = str(key_path[-1])
         return None if key in list_known_keys(key_path[:-1], data) else key
     if details["type"] == "union_tag_not_found":
-        # The key that selects the variant is missing. An unknown key of similar spelling is
-        # probably that key, misspelt.
+        # The key that selects the model, such as `discipline`, is missing. An unknown key of
+        # similar spelling is probably this key, misspelt.
         discriminator = details["ctx"]["discriminator"].strip("'")
         known_keys = list_known_keys(key_path, data)
         unknown = [key for key in _get_value(data, key_path) if key not in known_keys]
@@ -116,7 +120,7 @@ class _Refusal:
         return self.details.get("ctx", {})
 
     def explain(self, message: str, cure: str) -> _Explanation:
-        """Return an explanation at the error's own key path."""
+        """Return an explanation with the key path of the error."""
         return _Explanation(self.key_path, message, cure)
 
 
@@ -138,7 +142,7 @@ def _explain_missing(refusal: _Refusal) -> _Explanation:
 
 
 def _explain_extra_key(refusal: _Refusal) -> _Explanation:
-    """Explain a key of the format that the other keys of its mapping exclude."""
+    """Explain a known key that cannot be combined with other keys of its mapping."""
     message = f"`{refusal.key_path[-1]}` cannot be combined with the other keys here"
     return refusal.explain(message, "remove it")
 
@@ -156,7 +160,7 @@ def _explain_union_tag(refusal: _Refusal) -> _Explanation:
     return _Explanation((*key_path, key), message, suggest(context["tag"], tags))
 
 
-# Kind of pydantic's error -> what the file must have there, and how to write it.
+# Kind of pydantic's error -> the type of value that is expected, and the cure.
 _EXPECTED = {
     "string_type": ("a text", "write a text"),
     "int_type": ("a whole number", "write one, such as 3"),
@@ -228,7 +232,7 @@ def _explain_too_many(refusal: _Refusal) -> _Explanation:
 
 
 def _explain_bad_value(refusal: _Refusal) -> _Explanation:
-    """Explain an error that a validator of nagi raised, which may name a key further inside."""
+    """Explain an error that a validator of nagi raised; it may name a key below `key_path`."""
     error = refusal.context["error"]
     inner_path = error.key.split(".") if isinstance(error, BadValue) and error.key else []
     return _Explanation((*refusal.key_path, *inner_path), *split_message(error))

@@ -39,8 +39,8 @@ def read_outcomes(path: Path, link: str | None, direction: str | None) -> Record
         direction: Name of the direction; None if the record has one direction.
 
     Raises:
-        InputError: If the file is not the whole record of a run, or the link or direction is not in
-            it or must be named.
+        InputError: If the file is not the whole record of a run, if the record does not have the
+            link or direction, or if it has several and the argument is None.
     """
     status = path.stat()
     version = (status.st_ino, status.st_size, status.st_mtime_ns)
@@ -55,7 +55,7 @@ def _read_version(
     version: tuple[int, int, int],
     traffic_ns: int | None,
 ) -> RecordedOutcomes:
-    """Read one version of a record, as `read_outcomes` does."""
+    """Read a record, as `read_outcomes` does; a change of the file changes `version`."""
     # These take long to import.
     import numpy as np
     import pandas as pd
@@ -96,8 +96,8 @@ def _read_version(
         raise _make_error(
             path, "transmissions overlap or are not in order", "give the record of one run"
         )
-    # A transmission takes the outcome of the recorded one that started nearest to it, because start
-    # times of runs differ slightly.
+    # A transmission takes the outcome of the recorded transmission whose start is nearest, because
+    # start times differ slightly between runs.
     begins = np.concatenate([[0], starts[:-1] + np.diff(starts) // 2])
     changes = np.concatenate([[True], lost[1:] != lost[:-1]])
     return RecordedOutcomes(
@@ -113,7 +113,10 @@ def _read_version(
 
 
 def _read_traffic_ns(record: Path) -> int | None:
-    """Return when the traffic of the recorded run began, or None if its plan is not there."""
+    """Return when the recorded run's traffic began, in ns since the run's start.
+
+    None if there is no plan.json beside `record`.
+    """
     path = record.with_name("plan.json")
     try:
         return round(float(json.loads(path.read_text())["timeline"]["traffic_s"]) * 1e9)
@@ -126,10 +129,10 @@ def _read_traffic_ns(record: Path) -> int | None:
 
 
 def _require_all_numbers(path: Path, numbers: npt.NDArray[np.int64]) -> None:
-    """Check that no transmission is missing: a run numbers its transmissions from 0.
+    """Check that no transmission is missing. A run numbers its transmissions from 0.
 
     Raises:
-        InputError: If one is missing, as the file is then a part of a record.
+        InputError: If a number is missing, because the file is then only a part of a record.
     """
     import numpy as np
 

@@ -36,7 +36,7 @@ UNION_TAGS = {
 
 
 class _SchemaGenerator(GenerateJsonSchema):
-    """Writes defaults as a file would have them, such as `1000 bytes`."""
+    """Writes defaults in the format of experiment files, such as `1000 bytes`."""
 
     def encode_default(self, dft: Any) -> Any:
         return str(dft) if isinstance(dft, Text) else super().encode_default(dft)
@@ -105,7 +105,10 @@ def list_known_keys(key_path: KeyPath, data: Any) -> list[str]:
 
 
 def list_known_tags(key_path: KeyPath, data: Any) -> list[str]:
-    """Return the tags that the schema allows for the mapping at a key path of `data`."""
+    """Return the tags, such as names of loss models, that the schema allows at a key path.
+
+    A tag is the value of a key in UNION_TAGS in the mapping at `key_path` of `data`.
+    """
     nodes, _ = _find_schemas(key_path, data)
     tags = []
     while nodes:
@@ -116,7 +119,10 @@ def list_known_tags(key_path: KeyPath, data: Any) -> list[str]:
 
 
 def _find_schemas(key_path: KeyPath, data: Any) -> tuple[list[dict[str, Any]], Any]:
-    """Return the schema's nodes for a key path of `data`, with references, and the data there."""
+    """Return the schema's nodes for a key path of `data`, and the value at this key path.
+
+    References (`$ref`) in the nodes are not resolved.
+    """
     nodes = [_load_schema()]
     for step in key_path:
         nodes = [
@@ -129,7 +135,10 @@ def _find_schemas(key_path: KeyPath, data: Any) -> tuple[list[dict[str, Any]], A
 
 
 def _resolve_references(nodes: list[dict[str, Any]], data: Any) -> list[dict[str, Any]]:
-    """Follow references in `nodes`; of several models, follow only the one whose tag `data` has."""
+    """Return `nodes` with their references and unions replaced by the models they stand for.
+
+    If the models of a union have tags, only the model whose tag `data` has is returned.
+    """
     resolved = []
     for node in nodes:
         if "$ref" in node:
@@ -148,7 +157,7 @@ def _resolve_references(nodes: list[dict[str, Any]], data: Any) -> list[dict[str
 
 
 def _list_child_schemas(node: dict[str, Any], step: str | int) -> list[dict[str, Any]]:
-    """Return the schemas of a value below a node, by key or by index."""
+    """Return the schemas for the value at `step`, a key or an index, of a node."""
     if step in node.get("properties", {}):
         return [node["properties"][step]]
     children = [node.get("additionalProperties"), node.get("items")]

@@ -11,7 +11,7 @@ from nagi_contracts.errors import BadValue
 from nagi_contracts.units import Coordinate, Duration
 from pydantic import Field, field_validator
 
-_LATEST = Duration(24 * 3600 * 10**9)  # the longest traffic
+_LATEST = Duration(24 * 3600 * 10**9)  # the longest duration of traffic
 
 Position = tuple[Coordinate, Coordinate]
 
@@ -29,7 +29,7 @@ class Station(Strict):
     @field_validator("trace", mode="before")
     @classmethod
     def _check_order(cls, trace: object) -> object:
-        """Check that positions have increasing instants after the start of the run."""
+        """Check that the instants increase, and are after the start of the run."""
         previous = Duration(0)
         for text in trace if isinstance(trace, dict) else ():
             try:

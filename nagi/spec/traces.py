@@ -12,7 +12,8 @@ period, after which the trace repeats. `#` begins a comment; empty lines are ign
     2.5 s, 1 Mb/s
     4 s, end
 
-SNRs of losses by a radio's table are steps, too, such as `0 s, 12 dB`.
+The SNR of a loss model that reads a radio's calibration table also has this format, such as
+`0 s, 12 dB`.
 
 loss: a 0 for every packet that arrives and a 1 for every packet that is lost, with any white space
 between them; the trace repeats after its last packet. `#` begins a comment.
@@ -44,7 +45,7 @@ from pydantic import Field
 
 
 class Quantiles(Contract):
-    """The quantiles of a distribution."""
+    """The quantiles of a distribution, from the smallest to the largest value."""
 
     quantiles: list[float] = Field(description="nondecreasing, in standard deviations")
 
@@ -66,7 +67,7 @@ _VALUES: dict[Quantity, type[StepRate] | type[Delay] | type[Level]] = {
 
 
 def read_trace(path: Path, format_: Format, quantity: Quantity = "rate") -> Trace:
-    """Read a trace file; files that have not changed are read once.
+    """Read a trace file. If the file has not changed since an earlier call, return the same trace.
 
     Args:
         path: Path of the file.
@@ -86,7 +87,7 @@ def read_trace(path: Path, format_: Format, quantity: Quantity = "rate") -> Trac
     if status.st_size > MAX_BYTES:
         raise refuse(
             f"the file has {format_bytes(status.st_size)}, more than {format_bytes(MAX_BYTES)}",
-            "give a part of it: the trace repeats",
+            "give a part of it, because a trace repeats after its end",
             file=str(path),
         )
     return _read_version(
@@ -98,7 +99,7 @@ def read_trace(path: Path, format_: Format, quantity: Quantity = "rate") -> Trac
 def _read_version(
     path: Path, format_: Format, quantity: Quantity, version: tuple[int, int, int]
 ) -> Trace:
-    """Read a trace, which all points share while the file's inode, size and time of change stay."""
+    """Read a trace. The cache keeps it until `version` (inode, size, time of change) changes."""
     if format_ == "loss":
         return _read_loss(path)
     if format_ == "quantiles":
@@ -111,7 +112,10 @@ def _read_version(
 
 
 def find_mean_problem(trace: OpportunityTrace | StepTrace, quantity: Quantity) -> BadValue | None:
-    """Return why a link cannot have the mean rate of a trace, or None."""
+    """Return an error if links do not support the mean rate of a trace.
+
+    None if they support it, or if the trace is not of rates.
+    """
     if quantity != "rate":
         return None
     minimum, maximum = get_integer_range("rate_bps")
@@ -257,7 +261,7 @@ def _read_quantiles(path: Path) -> Quantiles:
             values.append(value)
     if not values:
         raise refuse(
-            "the file has no number", "give one of iproute2: dpkg -L iproute2", file=str(path)
+            "the file has no number", "use a table of iproute2, such as normal.dist", file=str(path)
         )
     return Quantiles(quantiles=values)
 
@@ -284,7 +288,7 @@ def _read_lines(path: Path, *, comments: bool = False) -> Iterator[tuple[int, st
 def _make_length_error(message: str, path: Path, line: int) -> InputError:
     return refuse(
         f"more than {MAX_ENTRIES:,} {message}",
-        "give a part of it: the trace repeats",
+        "give a part of it, because a trace repeats after its end",
         file=str(path),
         line=line,
     )

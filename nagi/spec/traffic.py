@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, Field
 
 
 class Bulk(Strict):
-    """As much data as TCP sends until the end."""
+    """Data without limit, which TCP sends until the end of the traffic."""
 
     application: Literal["bulk"] = Field(description=APPLICATION)
     program: BulkProgram = Field(
@@ -34,7 +34,11 @@ _Settings = Annotated[Bulk | OwnCommand | SETTINGS, Field(discriminator="applica
 
 
 def _add_settings(value: object) -> object:
-    """Turn the name of traffic that needs no settings into settings."""
+    """Return settings for a name in NAMES, and other values unchanged.
+
+    Raises:
+        BadValue: If `value` is another name, because its application is unknown or needs settings.
+    """
     if not isinstance(value, str):
         return value
     if value in NAMES:

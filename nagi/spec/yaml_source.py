@@ -21,7 +21,7 @@ from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from nagi.spec.yaml_syntax import MAX_DEPTH, explain_syntax_error
 
-# The path to a value: keys of mappings and indices of lists, as ("links", "wired", "rate").
+# The path to a value: keys of mappings and indices of lists, like ("links", "wired", "rate").
 KeyPath = tuple[str | int, ...]
 
 MAX_BYTES = 250_000
@@ -56,7 +56,7 @@ class Source:
         return Problem(message, cure, self.file, self.find_line(key_path), key)
 
     def error(self, key_path: KeyPath, message: str, cure: str) -> InputError:
-        """Return an InputError with one problem, as from `problem`."""
+        """Return an InputError for the value at `key_path`."""
         return InputError(self.problem(key_path, message, cure))
 
     def has_comment(self, key_path: KeyPath) -> bool:
@@ -69,7 +69,8 @@ def read_yaml(path: Path, max_nodes: int = MAX_NODES) -> Source:
     """Read a YAML 1.2 mapping of at most `max_nodes` values.
 
     Raises:
-        InputError: If the file is no such mapping; names file and line.
+        InputError: If the file is not readable, not valid YAML, not a mapping, or exceeds a limit;
+            names file and line.
     """
     name = str(path)
     text = _read_text(path)
@@ -116,7 +117,7 @@ def _read_text(path: Path) -> str:
     if len(content) > MAX_BYTES:
         raise refuse(
             f"the file has more than {MAX_BYTES:,} bytes",
-            "give the path of a YAML file; put long traces into files of their own",
+            "give the path of a YAML file; put long traces into separate files",
             file=name,
         )
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
@@ -252,7 +253,7 @@ class _Reader:
         return entries
 
     def _convert_scalar(self, node: ScalarNode) -> Any:
-        """Return a scalar as None, bool, int, float or str."""
+        """Convert a scalar to None, bool, int, float or str."""
         self._check_scalar_tag(node)
         kind = str(node.tag).removeprefix(_TAG)
         text = node.value
@@ -279,7 +280,7 @@ class _Reader:
         return text
 
     def _check_text(self, node: ScalarNode) -> None:
-        """Refuse control characters, which escapes in quotes can add to a text."""
+        """Refuse control characters, because a quoted text can contain them as escapes."""
         if wrong := _CONTROL.search(node.value):
             message = f"a text with control character U+{ord(wrong[0]):04X}"
             raise self._error(node, message, "remove it")

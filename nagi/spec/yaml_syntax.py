@@ -69,16 +69,16 @@ class _SyntaxError:
 
     @property
     def opening_line(self) -> int:
-        """The line where the bracket, quote or block begins that the error is in."""
+        """The first line of the bracket, quote or block that contains the error."""
         return self.error.context_mark.line + 1 if self.error.context_mark else self.line
 
     def explain(self, message: str, cure: str) -> Explanation:
-        """Return an explanation at the error's own line."""
+        """Return an explanation with the line of the error."""
         return Explanation(self.line, message, cure)
 
 
 def _explain_colon(syntax_error: _SyntaxError, _problem: re.Match[str]) -> Explanation:
-    """Explain a colon too many, or too few."""
+    """Explain a missing or superfluous colon."""
     lines = syntax_error.lines
     mark = syntax_error.error.context_mark or syntax_error.error.problem_mark
     line = mark.line + 1

@@ -136,8 +136,8 @@ def test_programs_that_fail_fail_the_run_with_their_last_words(tmp_path):
     }
     assert reasons == {
         "S: the client of flow app ended with status 7: it is broken",
-        "flow app: no packet to or from port 5001 of D; have its programs use that port: they are "
-        "told it as {port}",
+        "flow app: no packet to or from port 5001 of D; make its programs use this port, "
+        "which is {port} in their command lines",
     }
     logs = [path.read_text() for path in out.glob("runs/*/command-client.app.log")]
     assert sorted(logs) == ["", "it is broken\n"]

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The certificate of a run."""
+"""Measures completed runs, and certifies that their links behaved as planned."""

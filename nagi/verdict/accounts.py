@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measure checks from the numbers in the accounts of the emulator and in the records of nodes."""
+"""Measure checks from links.json, which the emulator writes at its end, and from node records."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Values = defaultdict[str, list[Value]]  # check -> values
 
 
 def measure_accounts(run: RunRecords) -> Evidence:
-    """Measure the checks whose values the accounts of links and the records of nodes contain."""
+    """Measure the checks whose values are in links.json and in the records of nodes."""
     values: Values = defaultdict(list)
     links = run.links
     values["records_lost"].append((links.records_lost, links.executable))
@@ -42,7 +42,7 @@ def measure_accounts(run: RunRecords) -> Evidence:
 
 
 def add_packets(values: Values, account: DirectionAccount | StationAccount, subject: str) -> None:
-    """Add how late the packets of a direction or station were, and how many are unaccounted for."""
+    """Add the lateness of packets of a direction or station, and the number not accounted for."""
     add_transit_error(values, account.transit_error_ns, subject)
     packets = account.packets
     if packets.offered:
@@ -51,7 +51,7 @@ def add_packets(values: Values, account: DirectionAccount | StationAccount, subj
 
 
 def add_transit_error(values: Values, error: Lateness, subject: str) -> None:
-    """Add quantiles of how late packets were sent, compared with their due times."""
+    """Add quantiles of the lateness of packets, in ms: time of sending minus due time."""
     if error.count:
         values["transit_error_median"].append((error.median / 1e6, subject))
         values["transit_error_p99"].append((error.p99 / 1e6, subject))
@@ -59,13 +59,13 @@ def add_transit_error(values: Values, error: Lateness, subject: str) -> None:
 
 
 def add_arrival_lateness(values: Values, lateness: Lateness, subject: str) -> None:
-    """Add quantiles of the time from the arrival of packets until they were read."""
+    """Add quantiles of the time from a packet's arrival until the emulator read it, in ms."""
     values["arrival_lateness_p99"].append((lateness.p99 / 1e6, subject))
     values["arrival_lateness_max"].append((lateness.max / 1e6, subject))
 
 
 def add_interface(values: Values, port: PortAccount, subject: str) -> None:
-    """Add the packets that an interface lost, and those that an offload changed."""
+    """Add the numbers of packets that an interface lost, or that an offload changed."""
     values["emulator_drops"].append((port.socket_drops, subject))
     values["merged_segments"].append((port.oversized, subject))
     values["missing_checksums"].append((port.checksum_missing, subject))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The packets of one capture, with times since the run began."""
+"""Read the packets of a capture, with times since the run began."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class CapturedPackets:
     """The packets of one capture: arrays with one element per packet, and a table of its flows."""
 
     time_ns: Nanoseconds  # since the run began
-    row: npt.NDArray[np.int64]  # of the packet's direction in `flows`
-    identity: npt.NDArray[np.int64]
+    row: npt.NDArray[np.int64]  # position in `flows` of the packet's connection and direction
+    identity: npt.NDArray[np.int64]  # IP identification and checksum
     new_bytes: npt.NDArray[np.int64]  # payload that no earlier packet had
     flows: pd.DataFrame  # one row per direction of a connection: capture.FLOW_COLUMNS
     fragments: int
@@ -44,15 +44,15 @@ class CapturedPackets:
         return bool(rows.any())
 
     def convert_times(self, clock: HostClock | None) -> CapturedPackets:
-        """Return the capture with times of the emulator's clock instead of `clock`."""
+        """Return the same packets, with times converted from `clock` to the emulator's clock."""
         return replace(self, time_ns=convert_times(self.time_ns, clock))
 
 
 def convert_times(time_ns: Nanoseconds, clock: HostClock | None) -> Nanoseconds:
     """Convert times of a host's clock to times of the emulator's clock, in ns since the run began.
 
-    If `clock` is None, times are returned unchanged: the host uses the emulator's clock, or its own
-    clock is not known.
+    If `clock` is None, times are returned unchanged. The host then has the emulator's clock, or
+    its clock could not be estimated.
     """
     if clock is None:
         return time_ns
@@ -64,7 +64,7 @@ def read_captured_packets(capture: Path, epoch_ns: int) -> CapturedPackets:
 
     Args:
         capture: The file, pcap or pcapng.
-        epoch_ns: When the run began, in ns of the clock of the capture.
+        epoch_ns: When the run began, by the clock of the capture, in ns since the epoch.
 
     Raises:
         InputError: The file is not a capture.

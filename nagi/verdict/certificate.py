@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The certificate: checks, by measurement, that a run's links behaved as planned.
+"""Make the certificate of a run: checks that its links behaved as planned.
 
-Each check compares a measured value with its limit, and the verdict has both. A run that misses a
-limit is invalid: nagi keeps it and shows the reasons, and leaves it out of all means.
+Each check compares a measured value with its limit, and the verdict has both. A run that exceeds a
+limit is invalid. nagi keeps an invalid run and shows the reasons, but leaves it out of all means.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from nagi.verdict.values import Evidence, Value
 
 
 def certify(run: RunRecords, evidence: Evidence) -> Verdict:
-    """Return the verdict on a run that was completed.
+    """Return the verdict on a run that was completed: `valid` or `invalid`.
 
     Args:
         run: The records of the run.
-        evidence: What measure_run() measured.
+        evidence: The measurements of measure_run().
 
     Raises:
-        ValueError: A check was measured that runs of the plan do not have.
+        ValueError: The evidence has a check for which get_limits() returns no limit.
     """
     limits = get_limits(run.plan)
     without_limit = sorted({*evidence.values, *evidence.unknown} - limits.keys())
@@ -62,13 +62,13 @@ def certify(run: RunRecords, evidence: Evidence) -> Verdict:
 def make_failed_verdict(
     run_id: str, reasons: list[str], *, too_late: bool = False, nodes: Iterable[NodeRecord] = ()
 ) -> Verdict:
-    """Return the verdict on a run that was not completed.
+    """Return the verdict `failed` on a run that was not completed.
 
     Args:
-        run_id: The run.
-        reasons: Why it failed.
+        run_id: The id of the run.
+        reasons: The reasons of the failure.
         too_late: Whether an agent was late, so that the run may succeed on a less busy machine.
-        nodes: What agents recorded, to explain why they were late.
+        nodes: The records of the agents, which explain why an agent was late.
     """
     return Verdict(
         run_id=run_id,
@@ -81,9 +81,9 @@ def make_failed_verdict(
 
 
 def is_late(verdict: Verdict) -> bool:
-    """Return whether only the timing of a run made it fail or invalid.
+    """Return whether a run failed or is invalid only because programs were late.
 
-    Such a run may be valid on a machine that is less busy, or in virtual time.
+    The run may then be valid on a machine that is less busy, or in virtual time.
     """
     if verdict.status != "invalid":
         return verdict.too_late
@@ -95,9 +95,10 @@ def is_late(verdict: Verdict) -> bool:
 def _make_check(
     name: str, limit: Limit, virtual_time: bool, values: list[Value], unknown: str | None
 ) -> Check:
-    """Make a check from its largest value.
+    """Return a check with the largest of its values.
 
-    Without values, the check does not apply. `unknown` is the reason why values are missing.
+    Without values, the check has the value None, and the run passes it. `unknown` is the reason why
+    values are missing, or None.
     """
     worst = max(values, default=None)
     maximum = limit.maximum_for(virtual_time)

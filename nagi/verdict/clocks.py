@@ -23,16 +23,17 @@ def estimate_host_clock(
     captures: dict[tuple[str, str], CapturedPackets],
     recorded: Records,
 ) -> HostClock | None:
-    """Estimate the clock of a host from the packets of flows on the host's own links.
+    """Estimate the clock of a host from the packets that its flows sent and received.
 
     Args:
         plan: The plan of the run.
-        node: The host.
-        captures: (node, link) -> the capture taken there, with times of the host's clock.
+        node: The name of the host.
+        captures: (node, link) -> the capture at this interface, with times of the host's clock.
         recorded: The emulator's record of packets.
 
     Returns:
-        The clock, or None if no second has packets of both directions.
+        The clock, or None if there is no second of the run in which the host sent and received
+        packets.
     """
     sent: list[Passages] = []
     received: list[Passages] = []
@@ -62,23 +63,23 @@ def estimate_host_clock(
 
 
 def _select_direction(plan: RunPlan, recorded: Records, direction: LinkDirection) -> Records:
-    selected: Records = recorded[recorded["direction"] == get_hop_number(plan, direction)]
-    return selected
+    records: Records = recorded[recorded["direction"] == get_hop_number(plan, direction)]
+    return records
 
 
 def _match_packets(
     capture: CapturedPackets,
-    selected: npt.NDArray[np.bool_],
+    is_selected: npt.NDArray[np.bool_],
     recorded: Records,
     *,
     is_sent: bool,
 ) -> Passages:
-    """Return the times of the `selected` packets of a capture that are also in the record.
+    """Return host's and emulator's times of the packets `is_selected` of a capture.
 
-    The emulator's time is the arrival of a packet that the host sent (`is_sent`), and the delivery
-    of a packet that the host received.
+    Packets that the emulator has not recorded are left out. The emulator's time of a packet that
+    the host sent (`is_sent`) is its arrival at the emulator. Otherwise, it is its delivery.
     """
-    key, host_ns = select_unique_keys(capture.identity[selected], capture.time_ns[selected])
+    key, host_ns = select_unique_keys(capture.identity[is_selected], capture.time_ns[is_selected])
     instant = recorded["arrived_ns"]
     if not is_sent:
         recorded = recorded[get_fates(recorded) == DELIVERED]
@@ -97,7 +98,7 @@ def _join(passages: list[Passages]) -> Passages:
 
 
 def describe_clock(node: str, clock: HostClock) -> Iterator[Information]:
-    """Yield the offset, drift and error bound of a clock whose times were converted."""
+    """Yield offset, drift and error bound of the clock of `node`, for the verdict."""
     middle = np.array([clock.knots[-1][0] // 2])
     for name, description, value, unit in (
         (

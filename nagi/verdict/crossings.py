@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packets of flows from the sender's capture to the receiver's.
+"""Match the packets of flows in the sender's capture with those in the receiver's capture.
 
-The identity of a packet (runtime/io/ip_header.hpp) identifies it on each link. By chance, about one
-identity in several thousand occurs twice. The times of these packets are not used.
+A packet has the same identity (runtime/io/ip_header.hpp) on each link. By chance, about one in
+several thousand identities occurs twice. The times of packets with such an identity are not used.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ Identities = npt.NDArray[np.int64]
 class Crossing:
     """The packets of one flow in one direction, from the sender's capture to the receiver's.
 
-    `error_ns` is the time between the two captures, less the time that the links should take. It
+    `error_ns` is the time between the two captures minus the time that the links should take. It
     has one element for each packet of `timed_packets`.
     """
 
     subject: str
     directions: list[LinkDirection]
     error_ns: Nanoseconds
-    timed_packets: tuple[Identities, Nanoseconds]  # and when they were sent
-    unrecorded_packets: tuple[Identities, Nanoseconds]  # and when they were received
-    unmatched: float  # share of received packets that the emulator has no record of
+    timed_packets: tuple[Identities, Nanoseconds]  # identities, and when they were sent
+    unrecorded_packets: tuple[Identities, Nanoseconds]  # identities, and when they were received
+    unmatched: float  # fraction of received packets of which the emulator has no record
     received_identity: Identities  # sorted; identities that occur twice are left out
     received_ns: Nanoseconds
 
     def get_arrivals_ns(self, identity: npt.NDArray[np.uint32]) -> Nanoseconds:
-        """Return when packets were received; 0 for those received never or more than once."""
+        """Return when packets were received; 0 for packets received never or more than once."""
         return look_up(self.received_identity, self.received_ns, identity.astype(np.int64))
 
 
@@ -54,34 +54,37 @@ def measure_crossings(
     delays: dict[tuple[str, DirectionName], tuple[Nanoseconds, Nanoseconds]],
     nodes_without_clock: Sequence[str],
 ) -> Iterator[Crossing]:
-    """Yield the crossings of a flow's data and of its ACKs.
+    """Yield the crossing of a flow's data, then the crossing of its ACKs.
 
     Args:
         plan: The plan of the run.
         flow: The flow of the plan.
-        captures: (node, link) -> the capture taken there, with times of the emulator's clock.
+        captures: (node, link) -> the capture at this interface, with times of the emulator's clock.
         due: The records of packets as the model replays them.
-        delays: (link, direction) -> how long packets were in a backend before they came to that
-            direction, as (identities, times).
-        nodes_without_clock: Hosts whose clock is not known. Crossings at these have no times.
+        delays: (link, direction) -> identities of packets, and the time that each packet spent in
+            a backend, such as a switch, before it entered the direction.
+        nodes_without_clock: Hosts whose clock could not be estimated. Their crossings have no
+            times.
     """
     is_timed = flow.sender not in nodes_without_clock and flow.receiver not in nodes_without_clock
     sender = captures[flow.sender, flow.path[0].link]
     receiver = captures[flow.receiver, flow.path[-1].link]
-    for kind, directions, first, last, is_data in (
+    for kind, directions, start_capture, end_capture, is_data in (
         ("data", flow.path, sender, receiver, True),
         ("ACKs", flow.path_back(), receiver, sender, False),
     ):
-        sent = first.select_flow(flow, data=is_data)
-        received = last.select_flow(flow, data=is_data)
-        identity, sent_ns = select_unique_keys(first.identity[sent], first.time_ns[sent])
-        received_identity, received_ns = select_unique_keys(
-            last.identity[received], last.time_ns[received]
+        sent = start_capture.select_flow(flow, data=is_data)
+        received = end_capture.select_flow(flow, data=is_data)
+        identity, sent_ns = select_unique_keys(
+            start_capture.identity[sent], start_capture.time_ns[sent]
         )
-        due_time_ns = np.zeros(len(identity), np.int64)  # that links and switches should take
+        received_identity, received_ns = select_unique_keys(
+            end_capture.identity[received], end_capture.time_ns[received]
+        )
+        due_time_ns = np.zeros(len(identity), np.int64)  # time that the path should take
         is_known = np.ones(len(identity), bool)
         arrivals = pd.Series(received_identity)
-        is_recorded = arrivals.isin(first.identity[sent]).to_numpy()
+        is_recorded = arrivals.isin(start_capture.identity[sent]).to_numpy()
         for direction in directions:
             on_link = due[
                 (due["direction"] == get_hop_number(plan, direction))
@@ -115,7 +118,7 @@ def measure_crossings(
 def require_command_packets(
     plan: RunPlan, captures: dict[tuple[str, str], CapturedPackets]
 ) -> None:
-    """Require that captures show the packets of the user's own programs.
+    """Check that captures show the packets of users' programs.
 
     Raises:
         InputError: A flow has no packet, or programs sent datagrams that the hosts fragmented.
@@ -123,17 +126,17 @@ def require_command_packets(
     for flow in plan.flows:
         if flow.traffic != "command":
             continue
-        ends = ((flow.sender, flow.path[0].link), (flow.receiver, flow.path[-1].link))
-        if not any(captures[end].has_flow(flow) for end in ends):
+        interfaces = ((flow.sender, flow.path[0].link), (flow.receiver, flow.path[-1].link))
+        if not any(captures[interface].has_flow(flow) for interface in interfaces):
             raise refuse(
                 f"flow {flow.name}: no packet to or from port {flow.port} of {flow.listener}",
-                "have its programs use that port: they are told it as {port}",
+                "make its programs use this port, which is {port} in their command lines",
             )
-        fragments = max(captures[end].fragments for end in ends)
+        fragments = max(captures[interface].fragments for interface in interfaces)
         if fragments:
             raise refuse(
                 f"{fragments} fragments of IP packets between {flow.sender} and {flow.receiver}, "
-                "which are in no flow",
-                f"have programs there send datagrams of at most {flow.max_datagram_bytes} "
+                "which belong to no flow",
+                f"make the programs send datagrams of at most {flow.max_datagram_bytes} "
                 "bytes, or give the flow a larger `payload:`",
             )

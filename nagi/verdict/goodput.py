@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Goodput compared with the capacity of a path."""
+"""Compare the goodput of a flow with the capacity of its path."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ def measure_goodput_surplus(
     captures: dict[tuple[str, str], CapturedPackets],
     late_ns: int,
 ) -> float | None:
-    """Return the payload that a flow's receiver got beyond what its path can carry.
+    """Return the payload that a flow's receiver got in excess of the capacity of its path.
 
     Args:
         plan: The plan of the run.
         flow: The flow of the plan.
-        captures: (node, link) -> the capture taken there, with times of the emulator's clock.
-        late_ns: How much later than due a capture may have a packet.
+        captures: (node, link) -> the capture at this interface, with times of the emulator's clock.
+        late_ns: The permitted lateness of packets in captures, see get_max_lateness_ns().
 
     Returns:
-        Bytes in the measured interval, or None if elements on the path hold packets back, so that
-        the capacity of an interval is not known.
+        Bytes in the measured interval; 0 if the payload does not exceed the capacity. None if the
+        capacity is not known, because elements on the path hold packets back.
     """
     capture = captures[flow.receiver, flow.path[-1].link]
     start_ns, end_ns = round(plan.measure.start_s * 1e9), round(plan.measure.end_s * 1e9)

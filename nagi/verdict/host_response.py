@@ -2,7 +2,8 @@
 """Measure from captures how long hosts take to respond to packets.
 
 A capture stamps an arriving packet before the host's TCP sees it, and a departing packet after TCP
-has sent it. The time between the two is the host's, if its TCP did not have to wait:
+has sent it. The time between both is the response time of the host, unless TCP had to wait. These
+times are measured:
 
 receiver  From the arrival of a segment that must be acknowledged at once to the first packet that
           acknowledges it. TCP must acknowledge every second full-sized segment at once (RFC 5681
@@ -10,11 +11,12 @@ receiver  From the arrival of a segment that must be acknowledged at once to the
           every segment on routes with `quickack`. Only data in order count, because ACKs of other
           data may be compressed (Linux `tcp_comp_sack_delay_ns`). ACKs that the delayed-ACK timer
           may hold are not measured. Segments that TCP discards for an old timestamp do not count.
-sender    From the arrival of an ACK that the host had not processed when it sent a segment to that
-          segment: the segment echoes the timestamp of an older ACK (RFC 7323 section 4.3). The time
-          is 0 if the segment echoes the newest ACK. This is valid for paced schemes, too.
-          From the arrival of the ACK that left no data outstanding to the next segment: the program
-          had not written data yet. Not for paced schemes, which may wait.
+sender    From the arrival of an ACK to the departure of a segment, if the host had not processed
+          the ACK when it sent the segment. This is so if the segment echoes the timestamp of an
+          older ACK (RFC 7323 section 4.3). The time is 0 if the segment echoes the newest ACK. This
+          is also valid for paced schemes.
+          From the arrival of an ACK that left no data outstanding to the next segment, because the
+          program had not yet written data. This is not measured for paced schemes, which may wait.
 
 Therefore a shrinking window, pacing and TCP's timers do not count as slow responses. A sender is
 sampled once per timestamp, which is 1 ms of Linux's clock. Measurements end with the first FIN or
@@ -55,35 +57,35 @@ _COLUMNS = [
 
 
 @dataclass(frozen=True)
-class Waits:
-    """The responses that a host owed: since when, and for how long."""
+class ResponseTimes:
+    """The response times of a host, one element per response."""
 
-    since_ns: Nanoseconds
-    waited_ns: Nanoseconds
+    since_ns: Nanoseconds  # when the packet arrived that requires a response
+    waited_ns: Nanoseconds  # time from then to the response
 
-    def with_start(self, since_ns: Nanoseconds) -> Waits:
-        """Return the same responses with start times of another clock."""
+    def with_start(self, since_ns: Nanoseconds) -> ResponseTimes:
+        """Return the same response times, with arrivals at `since_ns`, by another clock."""
         return replace(self, since_ns=since_ns)
 
     @classmethod
-    def empty(cls) -> Waits:
+    def empty(cls) -> ResponseTimes:
         return cls(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 def measure_host_response(
     plan: RunPlan, captures: Mapping[tuple[str, str], tuple[Path, pd.DataFrame]]
-) -> Iterator[tuple[str, str, Waits]]:
-    """Yield the response times of each end of each bulk flow.
+) -> Iterator[tuple[str, str, ResponseTimes]]:
+    """Yield the response times of sender and receiver of each bulk flow.
 
-    The user's own programs decide themselves when they read and write, so their flows are left out.
-    Memory grows with the largest capture.
+    Other flows are left out, because their programs decide when they read and write. Hosts without
+    responses are left out, too. Memory grows with the largest capture.
 
     Args:
         plan: The plan of the run.
-        captures: (node, link) -> file and its flows (capture.FLOW_COLUMNS).
+        captures: (node, link) -> file of the capture, and its flows (capture.FLOW_COLUMNS).
 
     Yields:
-        Node, name of the flow, and responses, with times of the capture's clock.
+        Node, name of the flow, and response times, by the clock of the capture.
 
     Raises:
         InputError: A capture cannot be read.
@@ -117,14 +119,14 @@ def measure_host_response(
 def is_corrupted(plan: RunPlan, flow: FlowPlan) -> bool:
     """Return whether links corrupt packets of a flow, which arrive with wrong checksums.
 
-    Hosts ignore these packets, and captures do not show them.
+    Hosts ignore corrupted packets, but captures do not show which packets are corrupted.
     """
     links = [plan.link(hop.link) for hop in flow.path if not hop.is_hop]
     return any(link.direction(name).corruption is not None for link in links for name in DIRECTIONS)
 
 
 def _read_packets(file: Path) -> pd.DataFrame:
-    """Read the columns of a capture that are needed here."""
+    """Read the packets of a capture, with _COLUMNS only."""
     tables = [table[_COLUMNS] for table in capture.read_packets(file)]
     return pd.concat(tables) if tables else pd.DataFrame(columns=_COLUMNS, dtype=np.int64)
 
@@ -132,7 +134,7 @@ def _read_packets(file: Path) -> pd.DataFrame:
 def _find_conversation(
     flow: FlowPlan, flows: pd.DataFrame, packets: pd.DataFrame
 ) -> Conversation | None:
-    """Return the packets of the flow's connection with the most data, or None if it has none."""
+    """Return the packets of the flow's connection with the most data; None without connections."""
     rows = flows[matches_flow(flows, flow)].sort_values("first_time_bytes", kind="stable")
     if not len(rows):
         return None
@@ -145,7 +147,7 @@ def _find_conversation(
 
 
 def _is_paced(flow: FlowPlan) -> bool:
-    """Return whether the flow's scheme paces, or may do so because it is the user's own."""
+    """Return whether a flow's scheme paces. Return True for users' schemes, which may pace."""
     return flow.congestion_control.startswith("bbr") or is_user_scheme(flow.scheme)
 
 
@@ -161,17 +163,14 @@ def _acknowledges_every_segment(plan: RunPlan, flow: FlowPlan) -> bool:
 
 @dataclass(frozen=True)
 class Conversation:
-    """The packets of one connection at a host, each table ordered by time.
+    """The packets of one connection in the capture of a host, each table ordered by time."""
 
-    `data` are the packets of the flow's sender, `acks` those of its receiver.
-    """
-
-    data: pd.DataFrame
-    acks: pd.DataFrame
+    data: pd.DataFrame  # packets of the flow's sender
+    acks: pd.DataFrame  # packets of the flow's receiver
 
     @classmethod
     def from_packets(cls, data: pd.DataFrame, acks: pd.DataFrame) -> Conversation:
-        """Make a conversation of both directions' packets (capture.PACKET_COLUMNS).
+        """Make a conversation from the packets of both directions (capture.PACKET_COLUMNS).
 
         Packets after the first FIN or RST are left out.
         """
@@ -192,7 +191,7 @@ class Conversation:
         return cls(*(table[: table["time_ns"].searchsorted(end_ns, "right")] for table in tables))
 
 
-def measure_receiver(conversation: Conversation, *, every_segment: bool) -> Waits:
+def measure_receiver(conversation: Conversation, *, every_segment: bool) -> ResponseTimes:
     """Return the time from each segment that TCP must acknowledge at once to its acknowledgement.
 
     For a segment that is never acknowledged, return the time to the last packet.
@@ -219,19 +218,19 @@ def measure_receiver(conversation: Conversation, *, every_segment: bool) -> Wait
     is_new = ~is_discarded & ((new_bytes > 0) | np.isin(end, end[is_discarded]))
     end, first = np.unique(end[is_new], return_index=True)
     start, arrived_ns = start[is_new][first], arrived_ns[is_new][first]
-    # Bytes are in order up to the first that never arrived.
+    # Segments after the first missing byte are left out.
     holes = np.flatnonzero(start > np.append(1, end)[:-1])
-    in_order = holes[0] if len(holes) else len(end)
-    end, in_order_ns = end[:in_order], np.maximum.accumulate(arrived_ns[:in_order])
+    count = holes[0] if len(holes) else len(end)
+    end, in_order_ns = end[:count], np.maximum.accumulate(arrived_ns[:count])
     if not len(end) or not len(acknowledged_bytes):
-        return Waits.empty()
-    first = np.searchsorted(acknowledged_bytes, end, side="left")  # acknowledges it
-    earlier = np.where(first > 0, acknowledged_bytes[first - 1], 1)
-    at_once = end - earlier > (0 if every_segment else int(payload.max()))
+        return ResponseTimes.empty()
+    first_ack = np.searchsorted(acknowledged_bytes, end, side="left")  # that acknowledges `end`
+    earlier_bytes = np.where(first_ack > 0, acknowledged_bytes[first_ack - 1], 1)
+    at_once = end - earlier_bytes > (0 if every_segment else int(payload.max()))
     last_ns = max(int(conversation.data["time_ns"].max()), int(answer_ns[-1]))
-    acknowledged_ns = np.append(answer_ns, last_ns)[first]
+    acknowledged_ns = np.append(answer_ns, last_ns)[first_ack]
     waited_ns = np.maximum(acknowledged_ns - in_order_ns, 0)
-    return Waits(in_order_ns[at_once], waited_ns[at_once])
+    return ResponseTimes(in_order_ns[at_once], waited_ns[at_once])
 
 
 def _find_discarded(
@@ -242,10 +241,15 @@ def _find_discarded(
 ) -> npt.NDArray[np.bool_]:
     """Return a mask of the segments that TCP discards for an old timestamp (RFC 7323, section 5).
 
-    A retransmission may overtake such segments. A segment is old if its timestamp is more than one
-    tick (Linux `TCP_PAWS_WINDOW`) older than TS.Recent: the newest timestamp of earlier segments
-    that contained the next byte that the receiver expected. `acknowledged` has the acknowledgement
-    that was sent before each segment arrived.
+    This happens to segments that a retransmission overtakes. A timestamp is old if it is more than
+    one tick (Linux `TCP_PAWS_WINDOW`) older than TS.Recent. TS.Recent is the newest timestamp of
+    earlier segments that contained the next byte that the receiver expected.
+
+    Args:
+        start: First sequence number of each segment, in order of arrival.
+        end: Sequence number after each segment.
+        stamped: Timestamp of each segment; negative if it has none.
+        acknowledged: The last acknowledgement that was sent before each segment arrived.
     """
     if not len(stamped) or (stamped < 0).any():
         return np.zeros(len(stamped), np.bool_)
@@ -256,11 +260,11 @@ def _find_discarded(
     return is_old
 
 
-def measure_sender(conversation: Conversation, *, is_paced: bool) -> Waits:
-    """Return the time from ACKs to the segments that show that the host processed them.
+def measure_sender(conversation: Conversation, *, is_paced: bool) -> ResponseTimes:
+    """Return the times from the arrival of ACKs to the segments that the sender sent next.
 
-    These are ACKs that were not yet processed when the host sent a segment and, unless `is_paced`,
-    ACKs that left no data outstanding.
+    Measured are ACKs that were not yet processed when the host sent a segment and, unless
+    `is_paced`, ACKs that left no data outstanding.
     """
     has_data = (conversation.data["payload"] > 0).to_numpy()
     is_ack = (conversation.acks["flags"].to_numpy() & (_ACK | _SYN)) == _ACK
@@ -273,13 +277,13 @@ def measure_sender(conversation: Conversation, *, is_paced: bool) -> Waits:
         for name in ("time_ns", "acknowledgement", "tsval")
     )
     if not len(sent_ns) or not len(arrived_ns):
-        return Waits.empty()
-    parts = [_measure_processing(sent_ns, echoed, arrived_ns, stamped)]
+        return ResponseTimes.empty()
+    measured = [_measure_processing(sent_ns, echoed, arrived_ns, stamped)]
     if not is_paced:
-        parts.append(_measure_idle(sent_ns, sequence + payload, arrived_ns, acknowledged))
-    return Waits(
-        np.concatenate([waits.since_ns for waits in parts]),
-        np.concatenate([waits.waited_ns for waits in parts]),
+        measured.append(_measure_idle(sent_ns, sequence + payload, arrived_ns, acknowledged))
+    return ResponseTimes(
+        np.concatenate([waits.since_ns for waits in measured]),
+        np.concatenate([waits.waited_ns for waits in measured]),
     )
 
 
@@ -288,10 +292,19 @@ def _measure_processing(
     echoed: npt.NDArray[np.int64],
     arrived_ns: Nanoseconds,
     stamped: npt.NDArray[np.int64],
-) -> Waits:
-    """Return the wait of the first segment that echoes each timestamp; empty without timestamps."""
+) -> ResponseTimes:
+    """Return the time that the host took to process ACKs; empty without TCP timestamps.
+
+    For each echoed timestamp, only the first segment that echoes it is measured.
+
+    Args:
+        sent_ns: When each segment was sent.
+        echoed: The timestamp that each segment echoes.
+        arrived_ns: When each ACK arrived.
+        stamped: The timestamp of each ACK.
+    """
     if (echoed < 0).any() or (stamped < 0).any():
-        return Waits.empty()
+        return ResponseTimes.empty()
     origin = stamped[0] - _TIMESTAMPS // 2
     echoed, stamped = (echoed - origin) % _TIMESTAMPS, (stamped - origin) % _TIMESTAMPS
     echoed, first = np.unique(echoed, return_index=True)
@@ -299,7 +312,7 @@ def _measure_processing(
     newer = np.searchsorted(np.maximum.accumulate(stamped), echoed, side="right")
     newer_ns = np.append(arrived_ns, np.iinfo(np.int64).max)[newer]
     since_ns = np.minimum(newer_ns, sent_ns)
-    return Waits(since_ns, sent_ns - since_ns)
+    return ResponseTimes(since_ns, sent_ns - since_ns)
 
 
 def _measure_idle(
@@ -307,15 +320,21 @@ def _measure_idle(
     end: npt.NDArray[np.int64],
     arrived_ns: Nanoseconds,
     acknowledged: npt.NDArray[np.int64],
-) -> Waits:
+) -> ResponseTimes:
     """Return how long the sender was idle.
 
-    It is idle from an ACK that leaves no data outstanding until it sends the next segment.
+    The sender is idle from an ACK that leaves no data outstanding until its next segment.
+
+    Args:
+        sent_ns: When each segment was sent.
+        end: Sequence number after each segment.
+        arrived_ns: When each ACK arrived.
+        acknowledged: The acknowledgement of each ACK.
     """
-    outstanding = np.maximum.accumulate(end)[:-1]  # before the second segment, and so on
+    outstanding = np.maximum.accumulate(end)[:-1]  # end of the data sent before the next segment
     acknowledged = np.maximum.accumulate(acknowledged)
     first_ack = np.searchsorted(acknowledged, outstanding, side="left")
     done_ns = np.append(arrived_ns, np.iinfo(np.int64).max)[first_ack]
     since_ns = np.minimum(done_ns, sent_ns[1:])
     waited_ns = sent_ns[1:] - since_ns
-    return Waits(since_ns[waited_ns > 0], waited_ns[waited_ns > 0])
+    return ResponseTimes(since_ns[waited_ns > 0], waited_ns[waited_ns > 0])

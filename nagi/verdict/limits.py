@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The limits of the certificate's checks: those of every run, and those of each backend."""
+"""The limits of the certificate's checks: limits for every run, and limits of each backend."""
 
 from __future__ import annotations
 
@@ -15,9 +15,14 @@ from nagi.backends.registry import load_verifiers
 class Limit:
     """The largest value that a check permits.
 
-    `virtual`, if given, applies to runs in virtual time. Runs may miss limits with `timing` because
-    the machine was too busy. Checks that only some runs have are listed by `order`, smallest first.
-    Those with the same order are listed in the order of their backends.
+    Attributes:
+        maximum: The limit.
+        unit: Unit of the limit and of the check's values.
+        description: What the check measures, for reports.
+        timing: Whether a run may exceed the limit because the machine was too busy.
+        virtual: The limit for runs in virtual time; None if it is `maximum`.
+        order: Position among the checks that only some runs have, smallest first. Checks with the
+            same order are in the order of their backends.
     """
 
     maximum: float
@@ -28,13 +33,13 @@ class Limit:
     order: int = 9  # after the checks of nagi's own backends
 
     def maximum_for(self, virtual_time: bool) -> float:
-        """Return the limit for virtual or real time."""
+        """Return the limit for runs in virtual time, or for runs in real time."""
         return self.maximum if self.virtual is None or not virtual_time else self.virtual
 
 
-# Timing limits suit paths of tens of milliseconds: 1 ms is 1 % of the papers' 100 ms round trip. In
-# virtual time nothing is late. There, reading the clock takes 256 ns, and a program reads it
-# several times per packet.
+# Timing limits suit paths of tens of milliseconds: 1 ms is 1 % of a round trip of 100 ms, which is
+# common in papers. In virtual time, programs are late only because reading the clock takes 256 ns,
+# and a program reads it several times per packet.
 LIMITS: dict[str, Limit] = {
     "transit_error_median": Limit(
         0.1, "ms", "packets sent later than due, median", timing=True, virtual=0.01
@@ -107,7 +112,7 @@ LIMITS: dict[str, Limit] = {
         timing=True,
         virtual=0.001,
     ),
-    # A host may add as much to the round trip as an emulator may. See host_response.py.
+    # A host may add the same time to the round trip as an emulator. See host_response.py.
     "host_response_median": Limit(
         0.2,
         "ms",
@@ -132,7 +137,7 @@ LIMITS: dict[str, Limit] = {
 }
 
 
-# Additional checks of runs with a scheme that both ends of a connection have to run.
+# Additional checks of runs with a scheme that both hosts of a connection have to run.
 BOTH_ENDS_LIMITS: dict[str, Limit] = {
     "scheme_fallbacks": Limit(
         0,
@@ -144,7 +149,7 @@ BOTH_ENDS_LIMITS: dict[str, Limit] = {
 
 
 def get_limits(plan: RunPlan) -> dict[str, Limit]:
-    """Return the limits of the checks that runs of `plan` have, in their order."""
+    """Return check -> limit for the checks that runs of `plan` have, in the order of reports."""
     additional: dict[str, Limit] = {}
     for verifier in load_verifiers().values():
         additional |= verifier.get_limits(plan)
@@ -154,7 +159,10 @@ def get_limits(plan: RunPlan) -> dict[str, Limit]:
 
 
 def list_limits() -> dict[str, Mapping[str, Limit]]:
-    """Return all limits, by the runs that have these checks: headings of the manual."""
+    """Return heading -> check -> limit for all checks.
+
+    The manual has a table under each heading, which says which runs have the checks.
+    """
     groups: dict[str, Mapping[str, Limit]] = {"Every run": LIMITS}
     for verifier in load_verifiers().values():
         groups |= verifier.limits
@@ -162,10 +170,9 @@ def list_limits() -> dict[str, Mapping[str, Limit]]:
 
 
 def get_max_lateness_ns(virtual_time: bool) -> int:
-    """Return how much later than due a capture of a valid run may have a packet.
+    """Return the largest permitted lateness of packets in captures of a valid run.
 
-    This is the sum of the delays permitted in the emulator, and between the emulator and the
-    capture.
+    It is the sum of the lateness that is permitted in the emulator, and between captures.
     """
     limits = (LIMITS["transit_error_max"], LIMITS["capture_transit_max"])
     return round(sum(limit.maximum_for(virtual_time) for limit in limits) * 1e6)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Losses on channels, compared with the probabilities of the plan."""
+"""Compare the losses on channels with the probabilities of the plan."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from nagi.verdict.rates import find_packets
 def describe_losses(
     recorded: Records, direction: DirectionPlan, subject: str
 ) -> Iterator[Information]:
-    """Yield the loss rate of a direction's channel, and the p-value of that rate.
+    """Yield the loss rate of a direction's channel, and the p-value of this rate.
 
-    Yields nothing if losses depend on each other, or the plan has none.
+    Nothing is yielded if losses depend on each other, or if the plan has no losses.
     """
     fate = get_fates(recorded)
     is_offered = (fate == DELIVERED) | (fate == CHANNEL_LOSS)
@@ -39,7 +39,7 @@ def describe_arq_losses(
     """Yield the loss rate of the transmissions of a direction with ARQ, and its p-value.
 
     Raises:
-        InputError: A transmission is of a packet that was not recorded.
+        InputError: The packet of a transmission was not recorded.
     """
     sizes = recorded["bytes"][find_packets(transmissions, recorded)]
     probabilities = _list_loss_probabilities(sizes, direction)
@@ -53,11 +53,13 @@ def describe_loss_rate(
 ) -> Iterator[Information]:
     """Yield a loss rate and its two-sided p-value, by the normal approximation.
 
+    Nothing is yielded if all probabilities are 0.
+
     Args:
-        probabilities: The probability of loss of each packet; losses are independent.
-        lost: How many packets were lost.
-        subject: Where the packets were lost.
-        unit: What was lost, for the description.
+        probabilities: The planned probability of loss of each packet; losses are independent.
+        lost: The number of packets that were lost.
+        subject: The direction or station where the packets were lost.
+        unit: A noun for the description: packets or transmissions.
     """
     if not probabilities.any():
         return
@@ -91,7 +93,7 @@ def _list_loss_probabilities(
 ) -> npt.NDArray[np.float64] | None:
     """Return each packet's probability of loss, given the packets' sizes in bytes.
 
-    Returns None if losses depend on each other, or if none are sampled.
+    None if there are no packets, or if the loss model has no probability per packet.
     """
     distinct_sizes, index = np.unique(sizes, return_inverse=True)
     probabilities = [

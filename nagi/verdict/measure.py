@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measures a run for the certificate, from the record of packets and the captures.
 
-Times of captures are those of the emulator's clock: times of hosts with a clock of their own are
-converted (captured.py) before they are compared.
+All times are times of the emulator's clock. Captures of hosts with another clock are converted
+(captured.py) before their times are compared.
 """
 
 from __future__ import annotations
@@ -41,16 +41,18 @@ _TRANSIT_ERROR = ("transit_error_median", "transit_error_p99", "transit_error_ma
 
 @dataclass(frozen=True)
 class _Comparison:
-    """The records of one run with its packets, and the results of comparing them.
+    """The packets of one run, recorded, replayed and captured, and the results of comparing them.
 
     Attributes:
         recorded: The records of packets.
         due: The records of packets as the model replays them.
         captures: (node, link) -> packets, with times of the emulator's clock.
-        clocks: Node -> clock, of hosts with a clock of their own; None if it is not known.
-        backends: What the backends measured.
-        waits: Host and flow, and the responses of the host.
-        late_ns: How much later than due a capture may have a packet.
+        clocks: Host whose clock is not the emulator's -> its estimated clock, or None if it could
+            not be estimated.
+        backends: The measurements of the backends.
+        crossings: The packets of each flow and direction that both hosts captured.
+        waits: A text with host and flow, and the response times of the host.
+        late_ns: The permitted lateness of packets in captures.
     """
 
     plan: RunPlan
@@ -61,7 +63,7 @@ class _Comparison:
     clocks: dict[str, HostClock | None]
     backends: Evidence
     crossings: list[Crossing]
-    waits: list[tuple[str, host_response.Waits]]
+    waits: list[tuple[str, host_response.ResponseTimes]]
     late_ns: int
 
     @property
@@ -70,21 +72,21 @@ class _Comparison:
 
 
 def measure_run(run: RunRecords) -> Evidence:
-    """Measure each check of a run, from accounts, its record of packets and its captures.
+    """Measure each check of a run from links.json, node records, packet records and captures.
 
-    Without a record of packets, only checks of accounts have values.
+    If the run has not kept its packet records, only checks that do not need them have values.
 
     Raises:
-        InputError: Records or captures are damaged, or of another run.
+        InputError: Records or captures are damaged, or belong to another run.
     """
-    shares = [
+    evidence = [
         Evidence(values={name: [] for name in get_limits(run.plan)}),
         measure_accounts(run),
     ]
     if run.packets is None:
-        return merge_evidence([*shares, _measure_backends(run)])
+        return merge_evidence([*evidence, _measure_backends(run)])
     data = _compare(run, run.packets)
-    return merge_evidence([*shares, _measure_comparison(run, data), data.backends])
+    return merge_evidence([*evidence, _measure_comparison(run, data), data.backends])
 
 
 def _measure_backends(run: RunRecords) -> Evidence:
@@ -134,13 +136,18 @@ def _compare(run: RunRecords, recorded: Records) -> _Comparison:
     due = replay(plan, recorded, settings)
     epoch_ns = int(run.began_s * 1e9)
     files = run.find_captures()
-    captures = {end: read_captured_packets(file, epoch_ns) for end, file in files.items()}
+    captures = {
+        interface: read_captured_packets(file, epoch_ns) for interface, file in files.items()
+    }
     require_command_packets(plan, captures)
     nodes_with_clock = sorted({node for node, _ in captures} & set(run.own_clocks))
     clocks = {
         node: estimate_host_clock(plan, node, captures, recorded) for node in nodes_with_clock
     }
-    captures = {end: packets.convert_times(clocks.get(end[0])) for end, packets in captures.items()}
+    captures = {
+        interface: packets.convert_times(clocks.get(interface[0]))
+        for interface, packets in captures.items()
+    }
     nodes_without_clock = [node for node, clock in clocks.items() if clock is None]
     backends = _measure_backends(run)
     crossings = [
@@ -156,7 +163,8 @@ def _compare(run: RunRecords, recorded: Records) -> _Comparison:
             waits.with_start(convert_times(waits.since_ns - epoch_ns, clocks.get(node))),
         )
         for node, flow, waits in host_response.measure_host_response(
-            plan, {end: (file, captures[end].flows) for end, file in files.items()}
+            plan,
+            {interface: (file, captures[interface].flows) for interface, file in files.items()},
         )
     ]
     return _Comparison(
@@ -218,9 +226,10 @@ def _measure_host_response(data: _Comparison) -> dict[str, list[Value]]:
 def _list_link_directions(
     plan: RunPlan, crossings: list[Crossing]
 ) -> Iterator[tuple[str, int, DirectionPlan, Crossing | None]]:
-    """Yield each direction of each link: name, number, plan, and the crossing that ends with it.
+    """Yield each direction of each link: name, number, plan, and a crossing or None.
 
-    The crossing is None if the direction is the last hop of no flow, or of several.
+    The crossing is the only one whose last hop is this direction. It is None if there is no such
+    crossing, or if there are several.
     """
     for link in plan.links:
         for direction in DIRECTIONS:
@@ -245,7 +254,10 @@ def _measure_direction(
     direction: DirectionPlan,
     crossing: Crossing | None,
 ) -> tuple[list[Value], list[Information]]:
-    """Return the error of a direction's rate, in percent, and its loss rate, where known."""
+    """Return the error of a direction's rate in percent, and its loss rate.
+
+    Both are lists, which are empty if the value cannot be measured.
+    """
     is_packet = (data.recorded["direction"] == number) & ~are_copies(data.recorded)
     recorded, due = data.recorded[is_packet], data.due[is_packet]
     if crossing is None:
@@ -264,7 +276,7 @@ def _measure_direction(
 
 
 def _explain_missing_values(data: _Comparison, values: dict[str, list[Value]]) -> dict[str, str]:
-    """Return the reasons for checks of captures that have no value, or not all values."""
+    """Return check -> reason, for checks of captures for which all or some values are missing."""
     plan, nodes_without_clock = data.plan, data.nodes_without_clock
     if nodes_without_clock:
         no_times = (
@@ -292,7 +304,7 @@ def _explain_missing_values(data: _Comparison, values: dict[str, list[Value]]) -
 
 
 def _list_witnesses(data: _Comparison) -> dict[str, Witnesses]:
-    """Return the witnesses of checks that were measured from packets."""
+    """Return check -> function that lists its packets, for checks measured from packets."""
     plan, recorded = data.plan, data.recorded
     late_packets = partial(witnesses.list_late_packets, plan, recorded)
     transit_errors = partial(

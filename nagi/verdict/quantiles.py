@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Quantiles of times that packets took, for checks of the certificate."""
+"""Compute quantiles of delays and response times for checks of the certificate."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import numpy.typing as npt
 
 
 def summarise_times(values: npt.NDArray[np.float64]) -> tuple[float, float, float]:
-    """Return median, 99th percentile and maximum of at least one value.
+    """Return median, 99th percentile and maximum. `values` has at least one element.
 
-    The 99th percentile leaves out the largest 1 %, rounded down, but at least one of three or more
-    values: one packet of a few may be late.
+    The 99th percentile is the maximum without the largest 1 % of the values, rounded down. Of three
+    or more values, at least one is left out, so that one late packet of a few does not count.
     """
     ordered = np.sort(values)
     count = len(ordered)

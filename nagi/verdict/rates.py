@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rates of links while packets wait, compared with the rates of the plan."""
+"""Compare the rates of links, while packets wait, with the rates of the plan."""
 
 from __future__ import annotations
 
@@ -13,24 +13,25 @@ from nagi.records.packets import CHANNEL_LOSS, DELIVERED, HELD, Records, get_fat
 from nagi.records.transmissions import RECEIVED, Transmissions
 
 MIN_PERIOD_NS = 100_000_000  # shorter busy periods are too short to measure a rate
-MIN_BACKLOG_NS = 500_000_000  # sum of all busy periods that are long enough
+MIN_BACKLOG_NS = 500_000_000  # if the measured periods are shorter in total, there is no result
 
 
 def measure_rate_error(
     due: Records, seen_ns: Nanoseconds, direction: DirectionPlan
 ) -> float | None:
-    """Return the relative error of the rate while packets wait.
+    """Return the relative error of a direction's rate while packets wait, against the plan.
 
-    The rate is measured between the first and the last packet seen in each busy period. The bits of
-    packets lost on the channel count, because these packets were transmitted.
+    The rate is measured between the first and the last packet seen in each busy period. Packets
+    that were lost on the channel count, because they were transmitted.
 
     Args:
         due: The records of the direction's packets as the model replays them.
-        seen_ns: When each packet was seen after the link; 0 if it was not.
+        seen_ns: When each packet was captured or sent after the link; 0 if it was not.
         direction: The plan of the direction.
 
     Returns:
-        The error, or None if the rate or the delay changes or busy periods are too short.
+        The error. None if the direction has no rate, if the rate or the delay changes, if no packet
+        was transmitted, or if busy periods are too short.
     """
     rate = direction.rate_bps
     if rate is None or not _has_steady_times(direction):
@@ -46,20 +47,20 @@ def measure_rate_error(
     bits = (served["bytes"].astype(np.int64) + direction.overhead_bytes) * 8
     ends = served["left_ns"] - np.where(get_fates(served) == DELIVERED, direction.delay_ns, 0)
     starts = ends - bits * 10**9 // rate
-    usable = (get_fates(served) == DELIVERED) & (seen_ns > 0)
-    return compare_rate(starts, ends, bits, usable, seen_ns, rate)
+    is_usable = (get_fates(served) == DELIVERED) & (seen_ns > 0)
+    return compare_rate(starts, ends, bits, is_usable, seen_ns, rate)
 
 
 def measure_arq_rate_error(
     due: Records, seen_ns: Nanoseconds, direction: DirectionPlan, transmissions: Transmissions
 ) -> float | None:
-    """Return the relative error of the rate of a direction with ARQ. See measure_rate_error().
+    """Return the relative error of the rate of a direction with ARQ, as measure_rate_error() does.
 
-    The bits of all transmissions count. Times come from packets that ARQ did not hold back to keep
-    the order, because only these leave when their transmission ends.
+    The bits of all transmissions count. Times are taken only from packets that ARQ did not hold
+    back to keep the order, because only these packets leave when their transmission ends.
 
     Raises:
-        InputError: A transmission is of a packet that was not recorded.
+        InputError: The packet of a transmission was not recorded.
     """
     rate = direction.rate_bps
     if rate is None or not _has_steady_times(direction):
@@ -70,22 +71,22 @@ def measure_arq_rate_error(
     packet, seen_ns = due[index], seen_ns[index]
     bits = (packet["bytes"].astype(np.int64) + direction.overhead_bytes) * 8
     at_once = packet["left_ns"] == transmissions["end_ns"] + direction.delay_ns
-    usable = (transmissions["outcome"] == RECEIVED) & at_once & (get_fates(packet) == DELIVERED)
+    is_usable = (transmissions["outcome"] == RECEIVED) & at_once & (get_fates(packet) == DELIVERED)
     return compare_rate(
         transmissions["start_ns"],
         transmissions["end_ns"],
         bits,
-        usable & (seen_ns > 0),
+        is_usable & (seen_ns > 0),
         seen_ns,
         rate,
     )
 
 
 def find_packets(transmissions: Transmissions, records: Records) -> npt.NDArray[np.int64]:
-    """Return the index in `records` of each transmission's packet, within one direction.
+    """Return the index in `records` of the packet of each transmission of the same direction.
 
     Raises:
-        InputError: A transmission is of a packet that was not recorded.
+        InputError: The packet of a transmission was not recorded.
     """
     order = np.argsort(records["index"], kind="stable")
     position = np.searchsorted(records["index"], transmissions["index"], sorter=order)
@@ -99,7 +100,7 @@ def find_packets(transmissions: Transmissions, records: Records) -> npt.NDArray[
 
 
 def _has_steady_times(direction: DirectionPlan) -> bool:
-    """Return whether the times of a transmission follow from a packet's delivery and size."""
+    """Return whether delivery time and size of a packet determine the times of its transmission."""
     return (
         direction.has_steady_delay
         and direction.burst_bytes is None
@@ -111,22 +112,22 @@ def compare_rate(
     starts: Nanoseconds,
     ends: Nanoseconds,
     bits: npt.NDArray[np.int64],
-    usable: npt.NDArray[np.bool_],
+    is_usable: npt.NDArray[np.bool_],
     seen_ns: Nanoseconds,
     rate: int,
 ) -> float | None:
-    """Return the relative error of the rate at which packets were seen.
+    """Return the relative error of the rate at which packets were seen, against `rate`.
 
-    All arrays have one element per transmission, in order. A busy period is a sequence of
-    transmissions each of which starts when the one before it ends.
+    All arrays have one element per transmission, in order. In a busy period, each transmission
+    starts when the previous transmission ends.
 
     Args:
         starts: When each transmission should start, in ns.
         ends: When each transmission should end, in ns.
         bits: Length of each transmission.
-        usable: Whether the end of the transmission was seen.
-        seen_ns: When the end of the transmission was seen.
-        rate: The planned rate, in bits/s.
+        is_usable: Whether the end of each transmission was seen.
+        seen_ns: When the end of each transmission was seen, if `is_usable`.
+        rate: The planned rate in bit/s.
 
     Returns:
         The error, or None if busy periods are too short.
@@ -139,10 +140,10 @@ def compare_rate(
     for begin, end in zip(first, last, strict=True):
         if ends[end] - starts[begin] < MIN_PERIOD_NS:
             continue
-        inside = begin + np.flatnonzero(usable[begin : end + 1])
-        if len(inside) > 1:
-            measured_bits += total_bits[inside[-1]] - total_bits[inside[0]]
-            measured_ns += seen_ns[inside[-1]] - seen_ns[inside[0]]
+        observed = begin + np.flatnonzero(is_usable[begin : end + 1])
+        if len(observed) > 1:
+            measured_bits += total_bits[observed[-1]] - total_bits[observed[0]]
+            measured_ns += seen_ns[observed[-1]] - seen_ns[observed[0]]
     if measured_ns < MIN_BACKLOG_NS:
         return None
     return float(abs(measured_bits * 1e9 / measured_ns / rate - 1))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Congestion control schemes that both ends of a connection have to run."""
+"""Check schemes that both hosts of a connection have to run."""
 
 from __future__ import annotations
 
@@ -12,10 +12,15 @@ from nagi.verdict.values import Value
 
 
 def count_scheme_fallbacks(plan: RunPlan, events_file: Path) -> list[Value] | None:
-    """Count the connections whose scheme fell back because the other end does not run it.
+    """Count the connections that ran as reno because the other host does not run their scheme.
 
-    Returns one value per flow whose scheme both ends have to run, or None if there is no such flow
-    or no record of events (`events_file`, contract SchemeEvent).
+    Args:
+        plan: The plan of the run.
+        events_file: The events that schemes reported (contract SchemeEvent).
+
+    Returns:
+        One value per flow whose scheme both hosts have to run. None if there is no such flow, or if
+        `events_file` does not exist.
     """
     flows = [flow.name for flow in plan.flows if flow.receiver_control == flow.congestion_control]
     if not flows or not events_file.exists():

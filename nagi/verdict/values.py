@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values that the certificate compares with its limits, and what is reported with them."""
+"""Values that the certificate compares with limits, and other measurements for the verdict."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nagi_contracts.records import HostClock, Information
 
 from nagi.verdict.witnesses import Witnesses
 
-Value = tuple[float, str]  # a measured value, and where it was measured
+Value = tuple[float, str]  # a measured value, and its subject, such as a link and direction
 
 
 @dataclass(frozen=True)
@@ -20,15 +20,15 @@ class Evidence:
     """Measurements of one run. Keys are the names of the certificate's checks.
 
     Attributes:
-        values: The values of each check.
+        values: The values of each check; an empty list if the check could not be measured.
         information: Further values for the verdict, without limits.
-        unknown: The reason for each check that could not be measured, or only in part.
-        reasons: Reasons why the run is invalid, in addition to its checks.
-        clocks: The estimated clock of each host that does not share the emulator's, as in the
-            verdict.
-        witnesses: Functions that list the packets from which a check was measured.
-        delays: (link, direction) -> how long packets were in a backend before they came to that
-            direction, as (identities, times).
+        unknown: Check -> reason why all or some of its values are missing.
+        reasons: Reasons why the run is invalid, in addition to exceeded limits.
+        clocks: Host whose clock is not the emulator's -> its estimated clock, or None if it could
+            not be estimated.
+        witnesses: Check -> function that lists the packets from which it was measured.
+        delays: (link, direction) -> identities of packets, and the time that each packet spent in
+            a backend, such as a switch, before it entered the direction.
     """
 
     values: dict[str, list[Value]] = field(default_factory=dict)
@@ -42,18 +42,22 @@ class Evidence:
     )
 
 
-def merge_evidence(shares: Iterable[Evidence]) -> Evidence:
-    """Return the measurements of all shares as one."""
+def merge_evidence(sources: Iterable[Evidence]) -> Evidence:
+    """Return the measurements of several sources, such as backends, as one.
+
+    Lists and reasons of the same check are joined. Of clocks, witnesses and delays with the same
+    key, the last one is used.
+    """
     merged = Evidence()
-    for share in shares:
-        for name, values in share.values.items():
+    for source in sources:
+        for name, values in source.values.items():
             merged.values.setdefault(name, []).extend(values)
-        for name, reason in share.unknown.items():
+        for name, reason in source.unknown.items():
             earlier = merged.unknown.get(name)
             merged.unknown[name] = reason if earlier is None else f"{earlier}; {reason}"
-        merged.information.extend(share.information)
-        merged.reasons.extend(share.reasons)
-        merged.clocks.update(share.clocks)
-        merged.witnesses.update(share.witnesses)
-        merged.delays.update(share.delays)
+        merged.information.extend(source.information)
+        merged.reasons.extend(source.reasons)
+        merged.clocks.update(source.clocks)
+        merged.witnesses.update(source.witnesses)
+        merged.delays.update(source.delays)
     return merged

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The packets and instants from which a check of the certificate was measured.
+"""Witnesses: tables of the packets from which a check of the certificate was measured.
 
-Each function returns a table, the worst first or by time. All tables have `time_s`, in seconds
-since the run began by the emulator's clock, and `at`, such as a link and its direction. `packet`
-names a packet by its IP identification and checksum, which are its `identity` in packets.parquet.
+Each function returns a table, with the worst row first or in the order of time. All tables have the
+columns `time_s`, in seconds since the run began by the emulator's clock, and `at`, such as a link
+and its direction. `packet` names a packet by its IP identification and checksum, which are its
+`identity` in packets.parquet.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from nagi_contracts.plan import RunPlan
 from nagi.records.packets import HELD, Records, find_differences, get_fates, to_table
 from nagi.records.transmissions import Transmissions
 from nagi.records.transmissions import to_table as transmissions_table
-from nagi.verdict.host_response import Waits
+from nagi.verdict.host_response import ResponseTimes
 
-Witnesses = Callable[[], pd.DataFrame]  # makes a table when it is called
+Witnesses = Callable[[], pd.DataFrame]  # a function that makes a table
 
 
 def list_late_packets(plan: RunPlan, recorded: Records) -> pd.DataFrame:
-    """Return the packets of the record, those first that the emulator sent latest."""
+    """Return the recorded packets, the packet that was sent latest after its due time first."""
     table = to_table(recorded[get_fates(recorded) != HELD], plan)
     return _sort_worst_first(
         pd.DataFrame(
@@ -41,7 +42,7 @@ def list_late_packets(plan: RunPlan, recorded: Records) -> pd.DataFrame:
 
 
 def list_replay_differences(plan: RunPlan, recorded: Records, due: Records) -> pd.DataFrame:
-    """Return the packets with another fate or departure in the replay, by time."""
+    """Return the packets whose fate or departure time differs in the replay, by arrival."""
     is_different = find_differences(recorded, due)
     table, model = to_table(recorded[is_different], plan), to_table(due[is_different], plan)
     return _sort_by_time(
@@ -63,11 +64,11 @@ def list_replay_differences(plan: RunPlan, recorded: Records, due: Records) -> p
 def list_transit_errors(
     crossings: Iterable[tuple[str, Nanoseconds, Nanoseconds, Nanoseconds]],
 ) -> pd.DataFrame:
-    """Return packets and the error of their time between two captures, the largest first.
+    """Return packets and the error of their time between two captures, the largest error first.
 
     Args:
-        crossings: Subject, and for each packet its identity, when it was sent, and by how much it
-            took longer than the links should have taken.
+        crossings: For each flow and direction: a text that names it; and arrays with each packet's
+            identity, time of sending, and time between captures minus the time on the links.
     """
     tables = [
         pd.DataFrame(
@@ -86,10 +87,11 @@ def list_transit_errors(
 def list_unrecorded_packets(
     crossings: Iterable[tuple[str, Nanoseconds, Nanoseconds]],
 ) -> pd.DataFrame:
-    """Return received packets that the emulator has no record of, by time.
+    """Return received packets that the emulator did not record, by time of reception.
 
     Args:
-        crossings: Subject, and for each packet its identity and when it was received.
+        crossings: For each flow and direction: a text that names it; and arrays with each packet's
+            identity and time of reception.
     """
     tables = [
         pd.DataFrame(
@@ -100,8 +102,12 @@ def list_unrecorded_packets(
     return _sort_by_time(_concatenate(tables, ["time_s", "at", "packet"]))
 
 
-def list_host_responses(responses: Iterable[tuple[str, Waits]]) -> pd.DataFrame:
-    """Return when hosts had to respond and how long they took, the slowest first."""
+def list_host_responses(responses: Iterable[tuple[str, ResponseTimes]]) -> pd.DataFrame:
+    """Return when hosts had to respond and how long they took, the slowest response first.
+
+    Args:
+        responses: For each host and flow: a text that names them, and the response times.
+    """
     tables = [
         pd.DataFrame(
             {
@@ -116,7 +122,7 @@ def list_host_responses(responses: Iterable[tuple[str, Waits]]) -> pd.DataFrame:
 
 
 def list_transmissions(plan: RunPlan, transmissions: Transmissions, outcome: int) -> pd.DataFrame:
-    """Return the transmissions that have an outcome, by time."""
+    """Return the transmissions with the given outcome (its number), by their start."""
     table = transmissions_table(transmissions[transmissions["outcome"] == outcome], plan)
     return _sort_by_time(
         pd.DataFrame(
@@ -149,7 +155,7 @@ def _sort_worst_first(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _name_directions(table: pd.DataFrame) -> pd.Series[str]:
-    """Return link and direction of each row, or medium and sender."""
+    """Return a text for each row: link and direction, or medium and sender."""
     if "sender" not in table:
         return table["link"].astype(str) + " " + table["direction"].astype(str)
     sender = table["sender"].astype("object")
@@ -158,5 +164,5 @@ def _name_directions(table: pd.DataFrame) -> pd.Series[str]:
 
 
 def _name_packets(identity: npt.NDArray[np.integer] | pd.Series[int]) -> list[str]:
-    """Return identification and checksum of each packet, in hexadecimal digits."""
+    """Return IP identification and checksum of each packet as hexadecimal digits."""
     return [f"{int(number) >> 16:04x}:{int(number) & 0xFFFF:04x}" for number in identity]

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The contracts that the agent reads and writes: nagi_contracts says what their fields mean.
+"""The contracts that the agent reads and writes. nagi_contracts describes their fields.
 
-Made by `python -m nagi.json_schemas` (nagi/agent_contracts.py): change the models
-there. A class that the agent reads has from_json, one that it writes to_json. No field has a
-default here, so that classes have slots on every Python.
+`python -m nagi.json_schemas` (nagi/agent_contracts.py) generates this file. To change a class,
+change its model in nagi_contracts. A class that the agent reads has `from_json`; a class that the
+agent writes has `to_json`. No field has a default, because Python 3.9 does not allow defaults in
+dataclasses with __slots__.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ RadioPlan = Json  # goes to nagi-sdr
 MediumPlan = Json  # goes to nagi-link
 ApplicationPlan = Json  # goes to nagi-traffic
 
-# Offloads that merge segments or leave checksums to hardware, which spoils loss, rate and captures:
-# the names that `ethtool -k` prints, and those that -K takes.
+# Offloads that merge segments or leave checksums to the NIC. They would change losses and rates,
+# and make captures wrong. Name that `ethtool -k` prints -> name that `ethtool -K` takes.
 OFFLOADS = {
     "tx-checksumming": "tx",
     "tcp-segmentation-offload": "tso",

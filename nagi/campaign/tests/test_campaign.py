@@ -245,7 +245,7 @@ def test_points_are_repeated_as_often_as_they_need(spec, lab, tmp_path):
     assert len(lab.ran) == len(set(lab.ran)) == sum(result.values())
     (output,) = describe_wide_points(selection, directory.runs)
     assert output.startswith("3 Mb/s: the interval of agi is ±")
-    assert output.endswith("after 12 runs (12 valid); ±0.02 was asked for")
+    assert output.endswith("after 12 runs (12 valid); `until` requires ±0.02")
     assert Campaign.read(directory.campaign_file).until == Until(
         metric="agi", halfwidth=0.02, at_most=12
     )

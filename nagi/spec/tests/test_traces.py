@@ -133,11 +133,11 @@ def test_files_that_are_no_traces(tmp_path):
 def test_traces_have_an_end(read):
     many = 2_000_000
     assert read("#\n" * (many - 1) + "01\n", "loss").length == 2
-    too_long = r"trace:2000001: more than 2,000,000 lines; give a part of it: "
+    too_long = r"trace:2000001: more than 2,000,000 lines; give a part of it, because "
     with pytest.raises(InputError, match=too_long):
         read("#\n" * many + "01\n", "loss")
     assert read("01" * (many // 2), "loss").length == many
-    too_long = r"trace:2: more than 2,000,000 packets; give a part of it: "
+    too_long = r"trace:2: more than 2,000,000 packets; give a part of it, because "
     with pytest.raises(InputError, match=too_long):
         read("01" * (many // 2) + "\n1", "loss")
 

@@ -152,7 +152,7 @@ def test_runs_wait_for_nagi_fpga(tmp_path):
     assert "fpga" in find_backends(points)
     assert "fpga" not in find_backends(read_points(tmp_path, LINK))
     build = identify_build()
-    chosen = select_runs(points, None, {}, build, lambda _: THERE, availability=lambda _: MISSING)
+    chosen = select_runs(points, None, {}, build, lambda _: THERE, check_backend=lambda _: MISSING)
     assert chosen.list_available() == []
     assert chosen.list_missing(chosen.plans[0]) == ["link wireless"]
     with pytest.raises(InputError) as refused:

@@ -71,7 +71,7 @@ def machine(tmp_path, monkeypatch) -> Machine:
 def selection(points, found=MISSING, **options):
     build = identify_build(backends=find_backends(points))
     return select_runs(
-        points, None, {}, build, lambda _: THERE, availability=lambda _: found, **options
+        points, None, {}, build, lambda _: THERE, check_backend=lambda _: found, **options
     )
 
 
@@ -101,7 +101,7 @@ def test_who_has_no_radio_is_not_asked_for_one(tmp_path):
     def never(_) -> Availability:
         raise AssertionError("asked")
 
-    chosen = select_runs(points, None, {}, identify_build(), lambda _: THERE, availability=never)
+    chosen = select_runs(points, None, {}, identify_build(), lambda _: THERE, check_backend=never)
     assert len(chosen.list_available()) == len(chosen.plans) == 4
 
 
