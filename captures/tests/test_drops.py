@@ -144,5 +144,5 @@ def test_what_is_no_drop_log_is_refused(log, tmp_path):
         read_drops(log(header=b"\xd4\xc3\xb2\xa1"))
     with pytest.raises(InputError, match=f"byte {len(HEADER)}"):
         read_drops(log(drop(segment(1, 1000), 1, "bad luck")))
-    with pytest.raises(InputError, match="is the run complete"):
+    with pytest.raises(InputError, match="check that the run is complete"):
         read_drops(tmp_path / "nothing.pcapng")

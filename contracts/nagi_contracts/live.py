@@ -23,7 +23,7 @@ class LiveNode(Contract):
 
 
 class Live(Contract):
-    """One live topology."""
+    """live.json: a topology that keeps running, with its nodes, files and processes."""
 
     schema_version: Literal[1] = 1
     lab: Literal["netns", "physical"]
@@ -36,7 +36,7 @@ class Live(Contract):
     )
     keeper_started: int | None = Field(
         None,
-        description="start of that process (proc(5), field 22), because process ids are reused",
+        description="start time of process `keeper` (proc(5), field 22), because ids are reused",
     )
     cell: str
     inventory: str | None = Field(None, description="lab physical: path of the inventory")

@@ -59,7 +59,7 @@ def measure_passage_rate_error(passage: Passage, rate: int) -> float | None:
 def measure_rate_errors(plan: RunPlan, passages: Iterable[Passage]) -> Iterator[Value]:
     """Yield the error of the rate of each port that shapes a link, in percent."""
     for passage in passages:
-        if plan.switch_share(passage.direction) is None:
+        if plan.switch_settings(passage.direction) is None:
             continue
         rate = plan.channel(passage.direction).rate_bps
         rate_error = None if rate is None else measure_passage_rate_error(passage, rate)
@@ -148,7 +148,7 @@ def _describe_port(
     plan: RunPlan, switch: SwitchAccount, port: SwitchPortAccount
 ) -> Iterator[Information]:
     """Yield the drops of a shaped port by cause, and the rate that it reports."""
-    share = plan.switch_share(LinkDirection(link=port.link, direction=port.direction))
+    share = plan.switch_settings(LinkDirection(link=port.link, direction=port.direction))
     if share is None:
         return
     subject = f"switch {switch.node}, {port.link} {port.direction}"
