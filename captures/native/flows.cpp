@@ -20,7 +20,7 @@ void add_sample(std::unique_ptr<Distribution>& samples, std::int64_t value) {
 
 // ---------------------------------------------------------------------------------- sequence space
 
-/// Mark [begin, end) as seen. Return how many of its bytes are new.
+/// Mark the numbers in [begin, end) as captured. Return how many of them are new.
 std::int64_t Direction::add_interval(std::int64_t begin, std::int64_t end) {
   if (begin == next_) [[likely]] {
     next_ = end;
@@ -39,7 +39,7 @@ std::int64_t Direction::add_interval(std::int64_t begin, std::int64_t end) {
   return fresh;
 }
 
-/// Remove [begin, end) from the holes. Return how many bytes the holes lost.
+/// Remove [begin, end) from the holes. Return by how many bytes the holes became smaller.
 std::int64_t Direction::close_hole(std::int64_t begin, std::int64_t end) {
   std::int64_t filled = 0;
   if (begin < low_) {
@@ -79,7 +79,7 @@ void Direction::add_hole(std::size_t slot, Hole hole) {
   if (holes_.size() > max_holes) holes_.erase(holes_.begin());
 }
 
-/// Count a packet with payload. `outstanding`: its bytes have not been acknowledged.
+/// Count a packet with payload. `outstanding` says whether some of its bytes are unacknowledged.
 void Direction::add_data(std::int64_t time_ns, std::uint32_t payload, bool outstanding) {
   if (counts.data_packets == 0) first_data_ns = last_data_ns = time_ns;
   first_data_ns = std::min(first_data_ns, time_ns);
@@ -94,16 +94,16 @@ void Direction::add_data(std::int64_t time_ns, std::uint32_t payload, bool outst
 // ------------------------------------------------------------------------------------------ engine
 
 /// Return whether the same packet has been captured before, at another point of the path or as a
-/// frame that the link layer sent again. Packets are the same if they agree in connection and
+/// frame that the link layer sent again. To be the same, packets must agree in connection and
 /// direction, identification, sequence and acknowledgement number, flags, payload and checksum.
-/// TCP's retransmissions and repeated acknowledgements may agree in these as well, unless their
-/// sender increments identifications (IPv6 has none, and a sender may leave them constant). Without
-/// identifications, a packet is a copy if its hop limit is lower (a router forwarded it), if the
-/// link layer marks its frame as repeated, if it is a SYN that is repeated sooner than TCP would,
-/// or if it is data that is repeated almost at once.
+/// Retransmissions and repeated acknowledgements of TCP may also agree in these fields, if their
+/// sender does not increment identifications (IPv6 has none, and a sender may keep them constant).
+/// In this case, a packet counts as a copy only if its hop limit is lower (a router forwarded it),
+/// if the link layer marks its frame as repeated, if it is a SYN that is repeated earlier than TCP
+/// would repeat it, or if it has data and is repeated almost immediately.
 bool Engine::is_copy(const Packet& packet, const Classification& result, Connection& connection,
                      Direction& direction) {
-  constexpr std::int64_t longest_way_ns = 4'000'000'000;
+  constexpr std::int64_t longest_delay_of_copy_ns = 4'000'000'000;
   constexpr std::int64_t shortest_rto_ns = 200'000'000;
   constexpr std::int64_t apart_ns = 1'000'000;
   constexpr std::int64_t moment_ns = 100'000;
@@ -132,7 +132,7 @@ bool Engine::is_copy(const Packet& packet, const Classification& result, Connect
   }
   const Fingerprint now{(print & ~std::uint64_t{0xff}) | packet.hops, packet.time_ns};
   const std::int64_t since = same ? packet.time_ns - last->time_ns : -1;
-  if (since < 0 || since > longest_way_ns) [[likely]] {
+  if (since < 0 || since > longest_delay_of_copy_ns) [[likely]] {
     *last = now;
     if (packet.identification != direction.last_identification_) {
       direction.last_identification_ = packet.identification;
@@ -202,7 +202,7 @@ Classification Engine::add(const Packet& packet) {
   return result;
 }
 
-/// Count a byte that was sent to a closed window and has been acknowledged.
+/// Count a byte that was sent while the window was 0, and that has now been acknowledged.
 void Engine::accept_probe(Direction& direction, bool inside) {
   const std::int64_t byte = std::exchange(direction.probe_, Direction::unknown);
   const Counts before = direction.counts;
@@ -222,7 +222,7 @@ inline void Engine::add_tcp(const Packet& packet, Connection& connection, unsign
   const std::int64_t now = packet.time_ns;
   Counts& counts = direction.counts;
   const std::uint8_t flags = packet.flags;
-  // A SYN without ACK says nothing about the other direction, which is not allocated then.
+  // After a SYN without ACK, nothing is known about the other direction, so it is not allocated.
   auto& slot = connection.directions[1 - number];
   if (!slot && (flags & flag_ack) != 0) [[unlikely]] {
     slot = std::make_unique<Direction>();
@@ -239,7 +239,7 @@ inline void Engine::add_tcp(const Packet& packet, Connection& connection, unsign
     return;
   }
   if (!direction.started_) [[unlikely]] {
-    // An earlier acknowledgement may have set the numbers of this direction.
+    // An earlier acknowledgement may have set base_, relative to which acked_ is converted.
     if (direction.acked_ != Direction::unknown) {
       const std::uint32_t acked = direction.base_ + static_cast<std::uint32_t>(direction.acked_);
       direction.acked_ = static_cast<std::int32_t>(acked - packet.sequence);
@@ -284,8 +284,8 @@ inline void Engine::add_tcp(const Packet& packet, Connection& connection, unsign
   }
   if (!probing && (packet.payload != 0 || special)) {
     segment = true;
-    bool repeated = false;
-    bool fills = false;
+    bool repeated = false;  // the packet is below the highest number captured before
+    bool fills = false;     // the packet fills a hole, and has no other bytes
     if ((flags & flag_syn) != 0) [[unlikely]] {
       repeated = begin < direction.next_;
       if (!repeated) direction.add_interval(begin, begin + 1);
@@ -326,8 +326,8 @@ inline void Engine::add_tcp(const Packet& packet, Connection& connection, unsign
       }
     }
     if (repeated && to >= direction.acked_) [[unlikely]] {
-      // Until data that was sent later is acknowledged, an acknowledgement above `begin` may be of
-      // either copy, or may have waited for one.
+      // An acknowledgement above `begin` may be for either copy of the data, or may have waited for
+      // the second copy. So there is no sample until data that is sent from now on is acknowledged.
       while (!direction.outstanding_.empty() && direction.outstanding_.back().end > begin) {
         direction.outstanding_.pop_back();
       }
@@ -367,7 +367,7 @@ inline void Engine::add_tcp(const Packet& packet, Connection& connection, unsign
     }
   }
   if ((flags & flag_syn) == 0) [[likely]] {
-    // The scale of a window is known only from both SYNs, or from one SYN that offers no scaling.
+    // The scale of a window is known only if both SYNs, or one SYN without the option, are known.
     const bool scale_known =
         (direction.has_whole_syn_ && direction.window_scale < 0) ||
         (opposite.has_whole_syn_ && (opposite.window_scale < 0 || direction.has_whole_syn_));
@@ -463,9 +463,9 @@ inline void Engine::add_timestamps(const Packet& packet, Direction& direction, D
   }
 }
 
-/// Append what waits for an answer to a ring. If no answer has ever come (a capture of one
-/// direction only), or if the rings of all connections are too large, the oldest element is dropped
-/// instead.
+/// Append a segment or timestamp that has not been answered to a ring. A full ring grows, but drops
+/// its oldest element if no answer was ever captured (`answered` is false, as in a capture of one
+/// direction only), or if the rings of all connections are too large.
 template <typename T>
 inline void Engine::append(Ring<T>& ring, const T& value, bool answered) {
   if (ring.full()) [[unlikely]] {
@@ -481,7 +481,7 @@ inline void Engine::append(Ring<T>& ring, const T& value, bool answered) {
   ring.push(value);
 }
 
-/// Return the direction's row for the interval of a time, or null without series.
+/// Return the direction's row for the interval that contains a time, or null without series.
 inline SeriesRow* Engine::series_row(Direction& direction, std::int64_t time_ns) {
   if (options_.interval_ns == 0) [[likely]] {
     return nullptr;
