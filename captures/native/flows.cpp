@@ -105,32 +105,34 @@ bool Engine::is_copy(const Packet& packet, const Classification& result, Connect
                      Direction& direction) {
   constexpr std::int64_t longest_delay_of_copy_ns = 4'000'000'000;
   constexpr std::int64_t shortest_rto_ns = 200'000'000;
+  // Copies with a larger difference of times were captured at several points.
   constexpr std::int64_t apart_ns = 1'000'000;
-  constexpr std::int64_t moment_ns = 100'000;
+  constexpr std::int64_t longest_delay_of_data_copy_ns = 100'000;
   const auto mix = [](std::uint64_t state, std::uint64_t value) {
     state = (state ^ value) * 0x9e3779b97f4a7c15;
     return state ^ (state >> 32);
   };
-  std::uint64_t print = mix(2 * std::uint64_t{result.connection} + result.direction + 1,
-                            std::uint64_t{packet.sequence} << 32 | packet.acknowledgement);
-  print =
-      mix(print, std::uint64_t{packet.identification} << 48 | std::uint64_t{packet.checksum} << 32 |
-                     std::uint64_t{packet.flags} << 24 | (packet.payload & 0xffffff));
+  std::uint64_t fingerprint = mix(2 * std::uint64_t{result.connection} + result.direction + 1,
+                                  std::uint64_t{packet.sequence} << 32 | packet.acknowledgement);
+  fingerprint =
+      mix(fingerprint, std::uint64_t{packet.identification} << 48 |
+                           std::uint64_t{packet.checksum} << 32 |
+                           std::uint64_t{packet.flags} << 24 | (packet.payload & 0xffffff));
   // A bucket is one cache line. The oldest fingerprint is overwritten.
   Fingerprint* const bucket =
-      &fingerprints_[(print >> 8 & (max_fingerprints / bucket_fingerprints - 1)) *
+      &fingerprints_[(fingerprint >> 8 & (max_fingerprints / bucket_fingerprints - 1)) *
                      bucket_fingerprints];
   Fingerprint* last = bucket;
   bool same = false;
   for (Fingerprint* each = bucket; each != bucket + bucket_fingerprints; ++each) {
-    if ((each->value ^ print) >> 8 == 0) [[unlikely]] {
+    if ((each->value ^ fingerprint) >> 8 == 0) [[unlikely]] {
       last = each;
       same = true;
       break;
     }
     if (each->time_ns < last->time_ns) last = each;
   }
-  const Fingerprint now{(print & ~std::uint64_t{0xff}) | packet.hops, packet.time_ns};
+  const Fingerprint now{(fingerprint & ~std::uint64_t{0xff}) | packet.hops, packet.time_ns};
   const std::int64_t since = same ? packet.time_ns - last->time_ns : -1;
   if (since < 0 || since > longest_delay_of_copy_ns) [[likely]] {
     *last = now;
@@ -141,12 +143,13 @@ bool Engine::is_copy(const Packet& packet, const Classification& result, Connect
     return false;
   }
   const unsigned last_hops = last->value & 0xff;
-  const bool counted = packet.identification != 0 && direction.identifications_ != 0 &&
-                       2 * std::int64_t{direction.identifications_} >= direction.counts.packets;
+  const bool has_identifications =
+      packet.identification != 0 && direction.identifications_ != 0 &&
+      2 * std::int64_t{direction.identifications_} >= direction.counts.packets;
   const bool soon = since < shortest_rto_ns;
-  const bool copy = counted || packet.hops < last_hops || (packet.resent_frame && soon) ||
-                    ((packet.flags & flag_syn) != 0 && soon) ||
-                    (packet.payload != 0 && since <= moment_ns);
+  const bool copy = has_identifications || packet.hops < last_hops ||
+                    (packet.resent_frame && soon) || ((packet.flags & flag_syn) != 0 && soon) ||
+                    (packet.payload != 0 && since <= longest_delay_of_data_copy_ns);
   if (!copy) {
     *last = now;
   } else if (since > apart_ns && !packet.resent_frame) {
@@ -259,31 +262,32 @@ inline void Engine::add_tcp(const Packet& packet, Connection& connection, unsign
   }
   const std::int64_t begin = direction.unwrap(packet.sequence);
   result.sequence = begin;
-  const bool special = (flags & (flag_syn | flag_fin)) != 0;
+  const bool is_syn_or_fin = (flags & (flag_syn | flag_fin)) != 0;
   if ((flags & flag_syn) != 0) [[unlikely]] {
     add_syn(packet, connection, number, direction, opposite);
   }
 
   SeriesRow* const interval = series_row(direction, now);
-  bool probing = false;
-  bool segment = special;
-  if (packet.payload <= 1 && !special && (begin == direction.next_ - 1 || begin == direction.next_))
-      [[unlikely]] {
+  bool is_probe = false;
+  bool is_segment = is_syn_or_fin;
+  if (packet.payload <= 1 && !is_syn_or_fin &&
+      (begin == direction.next_ - 1 || begin == direction.next_)) [[unlikely]] {
     // A probe of a closed window, or a keep-alive.
     const bool closed = opposite.last_window_ == 0;
     const bool all_acknowledged = direction.acked_ == Direction::unknown
                                       ? packet.payload == 0
                                       : direction.acked_ >= direction.next_;
-    const bool old = begin < direction.next_;
-    result.probe = probing = old ? closed || all_acknowledged : closed && packet.payload == 1;
-    if (probing) ++(closed ? direction.window_probes : direction.keep_alives);
-    if (probing && !old) {
+    const bool is_old_byte = begin < direction.next_;
+    result.probe = is_probe =
+        is_old_byte ? closed || all_acknowledged : closed && packet.payload == 1;
+    if (is_probe) ++(closed ? direction.window_probes : direction.keep_alives);
+    if (is_probe && !is_old_byte) {
       direction.probe_ = begin;
       direction.probe_ns_ = now;
     }
   }
-  if (!probing && (packet.payload != 0 || special)) {
-    segment = true;
+  if (!is_probe && (packet.payload != 0 || is_syn_or_fin)) {
+    is_segment = true;
     bool repeated = false;  // the packet is below the highest number captured before
     bool fills = false;     // the packet fills a hole, and has no other bytes
     if ((flags & flag_syn) != 0) [[unlikely]] {
@@ -351,14 +355,15 @@ inline void Engine::add_tcp(const Packet& packet, Connection& connection, unsign
     if (opposite.rivals_) [[unlikely]] {
       select_syn_ack(packet.acknowledgement, connection, 1 - number, opposite, direction);
     }
-    acknowledge(packet, direction, opposite, inside, probing || segment, result);
+    acknowledge(packet, direction, opposite, inside, is_probe || is_segment, result);
     if (!connection.complete_handshake && direction.sent_syn_ && opposite.sent_syn_ack_ &&
         (flags & flag_syn) == 0 && result.acknowledgement >= 1) [[unlikely]] {
       connection.complete_handshake = true;
       if (connection.handshake) connection.handshake->ack_ns = now;
     }
   }
-  if (packet.has_timestamps) add_timestamps(packet, direction, opposite, segment, inside, result);
+  if (packet.has_timestamps)
+    add_timestamps(packet, direction, opposite, is_segment, inside, result);
   if (packet.sack_blocks != 0) {
     ++direction.sack_packets;
     direction.sack_blocks += packet.sack_blocks;
@@ -382,7 +387,7 @@ inline void Engine::add_tcp(const Packet& packet, Connection& connection, unsign
 }
 
 inline void Engine::acknowledge(const Packet& packet, Direction& direction, Direction& opposite,
-                                bool inside, bool probing, Classification& result) {
+                                bool inside, bool is_segment_or_probe, Classification& result) {
   if (!opposite.has_base_) [[unlikely]] {
     opposite.base_ = packet.acknowledgement;
     opposite.has_base_ = true;
@@ -412,7 +417,7 @@ inline void Engine::acknowledge(const Packet& packet, Direction& direction, Dire
         interval->max_rtt = std::max(interval->max_rtt, rtt);
       }
     }
-  } else if (number == opposite.acked_ && !probing && packet.payload == 0 &&
+  } else if (number == opposite.acked_ && !is_segment_or_probe && packet.payload == 0 &&
              packet.window == direction.last_window_ && opposite.next_ > number) {
     ++direction.duplicate_acks;
     result.duplicate_ack = true;
@@ -420,10 +425,10 @@ inline void Engine::acknowledge(const Packet& packet, Direction& direction, Dire
 }
 
 inline void Engine::add_timestamps(const Packet& packet, Direction& direction, Direction& opposite,
-                                   bool segment, bool inside, Classification& result) {
+                                   bool is_segment, bool inside, Classification& result) {
   const std::int64_t now = packet.time_ns;
   direction.timestamps = true;
-  if (segment) {
+  if (is_segment) {
     const std::int64_t begin = result.sequence;
     const std::int64_t end = begin + packet.sequence_length();
     if (!direction.has_stamp_ ||

@@ -319,9 +319,9 @@ class Engine {
   static void add_syn(const Packet& packet, Connection& connection, unsigned number,
                       Direction& direction, Direction& opposite);
   void acknowledge(const Packet& packet, Direction& direction, Direction& opposite, bool inside,
-                   bool probing, Classification& result);
-  void add_timestamps(const Packet& packet, Direction& direction, Direction& opposite, bool segment,
-                      bool inside, Classification& result);
+                   bool is_segment_or_probe, Classification& result);
+  void add_timestamps(const Packet& packet, Direction& direction, Direction& opposite,
+                      bool is_segment, bool inside, Classification& result);
   SeriesRow* series_row(Direction& direction, std::int64_t time_ns);
   SeriesRow* add_series_row(Direction& direction, std::int64_t index);
   template <typename T>

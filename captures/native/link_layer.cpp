@@ -21,6 +21,7 @@ constexpr std::uint32_t longest_802_3 = 1500;  // larger values are Ethernet typ
 }  // namespace
 
 Unused Decoder::decode_link(std::uint32_t link_type, Piece frame, Packet& packet) {
+  // Skip a header of `bytes` bytes, then call `next`.
   const auto behind = [&](std::uint32_t bytes, auto next) {
     if (!frame.has(bytes)) return Unused::cut_short;
     frame.skip(bytes);

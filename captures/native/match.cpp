@@ -312,8 +312,8 @@ void Matcher::settle(const FlowId& flow, std::size_t max_queue, bool force) {
     const std::int32_t index = queue.front();
     Entry& entry = entries_[static_cast<std::size_t>(index)];
     if (!entry.is_found) {
-      const bool late = now != unread && now - entry.time_ns > longest_delay_ns;
-      if (!force && !late && queue.size() <= max_queue && waiting_ <= max_waiting) return;
+      const bool is_overdue = now != unread && now - entry.time_ns > longest_delay_ns;
+      if (!force && !is_overdue && queue.size() <= max_queue && waiting_ <= max_waiting) return;
       remove(index);
     }
     if (pass_ == 2 && direction != nullptr) count(*direction, side, entry);

@@ -86,8 +86,8 @@ class Tracker {
   /// Return the connection of a packet, and set `direction` to the packet's direction in it.
   T& find(const Packet& packet, std::int64_t time_ns, unsigned& direction) {
     T* connection = look_up(packet.endpoints, direction);
-    const bool special = (packet.flags & (flag_syn | flag_fin | flag_rst)) != 0;
-    if (connection == nullptr || special || connection->closed ||
+    const bool is_syn_fin_or_rst = (packet.flags & (flag_syn | flag_fin | flag_rst)) != 0;
+    if (connection == nullptr || is_syn_fin_or_rst || connection->closed ||
         connection->previous != Tracked::none) [[unlikely]] {
       connection = &select_connection(packet, time_ns, connection, direction);
     }

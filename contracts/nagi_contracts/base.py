@@ -67,7 +67,7 @@ def is_default(default: str) -> Callable[[Any], bool]:
     return lambda value: bool(value == default)
 
 
-# A name that becomes part of file paths and of HTML identifiers, so it has no separators in it.
+# A name that becomes part of file paths and of HTML identifiers, so it cannot contain separators.
 PLAIN_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.+-]*$"
 PlainName = Annotated[str, Field(pattern=PLAIN_NAME, max_length=200)]
 PlainNameOrEmpty = Annotated[str, Field(pattern=f"{PLAIN_NAME}|^$", max_length=200)]
@@ -124,8 +124,8 @@ def refuse_links(directory: Path) -> None:
                     raise refuse("it is a pipe or a device", "remove it", file=entry.path)
 
 
-# Finds numbers that may be too large, quickly. It also matches in strings, so each match leads to
-# a call of _has_huge_number().
+# A fast search for numbers that may be too large. It also matches in strings, so after a match
+# _has_huge_number() decides.
 _MAYBE_HUGE = re.compile(rb"[:\[,]\s*-?(?:NaN|Infinity|[0-9]{21,}|[0-9.]+[eE]\+?[0-9]{2,})")
 _HUGE = 1e30  # far above every quantity, and far below the largest float
 

@@ -232,6 +232,7 @@ class MediumAccount(Contract):
     stations: list[StationAccount]
 
     def station(self, node: str) -> StationAccount:
+        """Return the counts of a node's station, which must be on this medium."""
         return next(station for station in self.stations if station.name == node)
 
 
@@ -277,4 +278,5 @@ class Links(Contract):
     media: list[MediumAccount] = Field([], exclude_if=is_empty)
 
     def medium(self, name: str) -> MediumAccount:
+        """Return the counts of the medium with a name, which must exist."""
         return next(medium for medium in self.media if medium.name == name)

@@ -279,6 +279,7 @@ class MediumPlan(MediumTimes):
         return mean_ns
 
     def station(self, node: str) -> StationPlan:
+        """Return the station of a node, which must be on this medium."""
         return next(station for station in self.stations if station.node == node)
 
     def decodes(self, sender: str, receiver: str, at_ns: int = 0) -> bool:

@@ -57,7 +57,7 @@ class ResultRow(Contract):
         None, description="IP bytes that reached the receiver x 8 / interval, bit/s (RFC 5166)"
     )
     tcp_efficiency: float | None = Field(
-        None, description="share of payload bytes sent for the first time (RFC 6349)"
+        None, description="payload bytes sent for the first time / all payload bytes (RFC 6349)"
     )
     rtt_min_s: float | None = Field(
         None,
@@ -89,7 +89,7 @@ class ResultRow(Contract):
         None, description="99th percentile of the queueing delay, s"
     )
     loss_rate: float | None = Field(
-        None, description="share of data packets sent that never arrived (RFC 7680)"
+        None, description="data packets that never arrived / data packets sent (RFC 7680)"
     )
     loss_bursts: int | None = Field(
         None, description="number of bursts of losses, Gmin 16 (RFC 3611, section 4.7.2)"
@@ -98,9 +98,11 @@ class ResultRow(Contract):
         None, description="mean length of a burst of losses, in packets, lost or not"
     )
     loss_burst_density: float | None = Field(
-        None, description="share of packets lost within bursts"
+        None, description="packets lost / packets sent, within bursts of losses"
     )
-    loss_gap_density: float | None = Field(None, description="share of packets lost outside bursts")
+    loss_gap_density: float | None = Field(
+        None, description="packets lost / packets sent, outside bursts of losses"
+    )
     completed_share: float | None = Field(
         None,
         description="completed transfers / begun transfers; like all metrics of applications, over "
@@ -132,7 +134,7 @@ class ResultRow(Contract):
         None, description="mean number of tokens that arrive per RTT"
     )
     playback_success: float | None = Field(
-        None, description="share of a player's attempts that found the data to play"
+        None, description="share of a player's attempts to read that found enough data to play"
     )
     datagram_loss_rate: float | None = Field(
         None, description="share of an application's datagrams that did not arrive"
@@ -193,8 +195,8 @@ class ResultRow(Contract):
     reactions: Literal["told", "inferred"] | None = Field(
         None,
         description="source of the loss differentiation. told: events that the scheme reported; "
-        "inferred: TCP_INFO; null: unknown. The following counts cover the whole run, and include "
-        "retransmitted data segments of the flow",
+        "inferred: TCP_INFO; null: unknown. The counts channel_* and queue_* cover the whole run, "
+        "and include retransmitted data segments of the flow",
     )
     channel_taken_for_congestion: int | None = Field(
         None, description="segments lost on channels that the sender classified as congestion"
@@ -275,7 +277,8 @@ class ResultRow(Contract):
         exclude_if=is_none,
         description="for media: share of the flow's packets, ACKs included, that stations tried to "
         "send during the interval and gave up at the retry limit; a packet counts once at each "
-        "station that tried to send it. Null, like the next two, for flows that cross no medium",
+        "station that tried to send it. For flows that cross no medium, link_drop_probability, "
+        "retries_per_hop and airtime_share are null",
     )
     retries_per_hop: float | None = Field(
         None,

@@ -229,6 +229,7 @@ class Condition(Text):
 
 
 def _scalar_to_text(value: object) -> str:
+    """Return a scalar of YAML as text; raise BadValue if it is another value, or too long."""
     if isinstance(value, bool):
         return str(value).lower()
     text = str(value).strip() if isinstance(value, str | int | float) else ""

@@ -13,7 +13,7 @@ from nagi_contracts.units import Decorrelation, DopplerSpread, Level, ShadowingD
 
 
 class FadingPlan(Contract):
-    """Flat fading. The SNR of a transmission is that of its first instant."""
+    """Flat fading. A transmission has the SNR of the instant at which it begins, to its end."""
 
     kind: Literal["rayleigh", "rician"]
     doppler_hz: float
@@ -52,6 +52,7 @@ _FADINGS = Annotated[NoFading | RayleighFading | RicianFading, Field(discriminat
 
 
 def _complete_fading(value: object) -> object:
+    """Replace `none` by its mapping, and refuse names of fadings that need settings."""
     if value == "none":
         return {"kind": "none"}
     examples = {"rayleigh": "", "rician": ", k_factor: 6 dB"}  # kind -> keys besides doppler

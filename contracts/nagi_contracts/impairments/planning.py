@@ -88,9 +88,9 @@ class Planning(Protocol):
     def read_calibrated_mode(
         self, table: str, modem: str | None, modulation: str | None, code_rate: str | None
     ) -> CalibratedMode:
-        """Return the mode of a calibration table with these settings, None matching all.
+        """Return the mode of a calibration table that has these settings; None matches all values.
 
-        A mode of a modem that differs from this version's modem is an error.
+        It is an error if the modem has changed since the calibration.
         """
 
     def plan_snr_trace(self, trace: SnrTraceFile | SnrSteps) -> SnrTracePlan:

@@ -118,12 +118,15 @@ class RunPlan(Contract):
         return texts
 
     def node(self, name: str) -> NodePlan:
+        """Return the node with a name, which must exist."""
         return next(node for node in self.nodes if node.name == name)
 
     def link(self, name: str) -> LinkPlan:
+        """Return the link with a name, which must exist."""
         return next(link for link in self.links if link.name == name)
 
     def medium(self, name: str) -> MediumPlan:
+        """Return the medium with a name, which must exist."""
         return next(medium for medium in self.media if medium.name == name)
 
     def ip_version(self) -> Literal[4, 6]:

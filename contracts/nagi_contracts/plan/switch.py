@@ -38,7 +38,7 @@ class SwitchPortPlan(Contract):
 
 
 class OwnPipelinePlan(Contract):
-    """A user's own P4 program with all its files, so that a plan can be run again without them.
+    """A user's own P4 program with all its files, so that the plan is sufficient for a repetition.
 
     `program`, `p4info`, `entries` and the values of `files` are contents of files, not paths.
     """

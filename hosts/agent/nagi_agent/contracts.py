@@ -584,6 +584,7 @@ class RunPlan:
     measure: Interval
 
     def node(self, name: str) -> NodePlan:
+        """Return the node with a name, which must exist."""
         return next(node for node in self.nodes if node.name == name)
 
     def carried_by(self, backend: str) -> list[LinkPlan]:

@@ -36,7 +36,7 @@ class Effects(Strict):
         None, description="packets that arrive twice; none if not given"
     )
     reordering: _Reordering | None = Field(
-        None, description="packets that others overtake; none if not given"
+        None, description="packets that later packets overtake; none if not given"
     )
 
     def to_plans(self) -> dict[str, Contract | None]:

@@ -144,8 +144,8 @@ class SdrLoss(LossSettings):
         """Return the plan, with the curves of the table.
 
         Raises:
-            InputError: The table has no such mode, or the link's packets are longer than those of
-                the table.
+            InputError: The table has no such mode, or no curve for packets as long as those of the
+                link.
         """
         mode = planning.read_calibrated_mode(
             self.table, self.modem, self.modulation, self.code_rate

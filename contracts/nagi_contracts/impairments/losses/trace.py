@@ -34,10 +34,11 @@ class TraceLoss(LossSettings):
         "packet, or of transmissions.parquet of a run",
     )
     link: str | None = Field(
-        None, description="for transmissions.parquet: the link in that run, if it had several"
+        None,
+        description="for transmissions.parquet: the recorded link, required if there are several",
     )
     direction: Literal["forward", "backward"] | None = Field(
-        None, description="for transmissions.parquet: the link's direction in that run"
+        None, description="for transmissions.parquet: the recorded direction of the link"
     )
     by: Literal["instant", "number"] | None = Field(
         None,
