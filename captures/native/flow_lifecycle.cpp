@@ -111,6 +111,7 @@ void Engine::finish() {
   for (Connection* each : remaining) end_connection(*each);
 }
 
+/// Discard values that are not reliable, and pass the connection to the handler of its end.
 void Engine::end_connection(Connection& connection) {
   for (const auto& direction : connection.directions) {
     if (direction) {
@@ -180,6 +181,7 @@ void Engine::select_syn_ack(std::uint32_t after_syn, Connection& connection, uns
   direction.rivals_.reset();
 }
 
+/// Process a SYN, with ACK or without: its options, and its time for the handshake.
 void Engine::add_syn(const Packet& packet, Connection& connection, unsigned number,
                      Direction& direction, Direction& opposite) {
   ++direction.syn_packets;
@@ -211,6 +213,7 @@ void Engine::add_syn(const Packet& packet, Connection& connection, unsigned numb
   opposite.shift_ = static_cast<std::uint8_t>(other_scaled ? opposite.window_scale : 0);
 }
 
+/// Return the row for the interval with an index; insert it in ascending order if it is missing.
 SeriesRow* Engine::add_series_row(Direction& direction, std::int64_t index) {
   auto& rows = direction.series;
   auto position = rows.end();  // usually the right one, as times seldom decrease

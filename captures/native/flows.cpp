@@ -219,6 +219,7 @@ void Engine::accept_probe(Direction& direction, bool inside) {
   if (!inside) direction.count_outside(before);
 }
 
+/// Process a TCP packet: count it, classify it, and measure round-trip times.
 inline void Engine::add_tcp(const Packet& packet, Connection& connection, unsigned number,
                             bool inside, Classification& result) {
   Direction& direction = *connection.directions[number];
@@ -386,6 +387,8 @@ inline void Engine::add_tcp(const Packet& packet, Connection& connection, unsign
   }
 }
 
+/// Process the acknowledgement of a packet: take a round-trip time by sequence of the `opposite`
+/// direction, or count a duplicate ACK.
 inline void Engine::acknowledge(const Packet& packet, Direction& direction, Direction& opposite,
                                 bool inside, bool is_segment_or_probe, Classification& result) {
   if (!opposite.has_base_) [[unlikely]] {
@@ -424,6 +427,8 @@ inline void Engine::acknowledge(const Packet& packet, Direction& direction, Dire
   }
 }
 
+/// Process the timestamps of a packet: store the TSval of a segment, and take a round-trip time by
+/// timestamps of the `opposite` direction from the TSecr.
 inline void Engine::add_timestamps(const Packet& packet, Direction& direction, Direction& opposite,
                                    bool is_segment, bool inside, Classification& result) {
   const std::int64_t now = packet.time_ns;

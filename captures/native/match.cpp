@@ -106,6 +106,7 @@ void Matcher::estimate_difference() {
   first_difference_ns_ = *middle;
 }
 
+/// Open both captures at their beginnings, and read their first packets.
 void Matcher::begin_pass() {
   difference_ns_ = first_difference_ns_;  // both passes then read in the same order
   for (unsigned side = 0; side < 2; ++side) {
@@ -116,6 +117,7 @@ void Matcher::begin_pass() {
   }
 }
 
+/// Decide which direction of each connection is forward, and find the smallest delays.
 void Matcher::end_first_pass() {
   for (unsigned side = 0; side < 2; ++side) {
     first_ns_[side] = inputs_[side].first_ns;
@@ -162,6 +164,8 @@ std::uint64_t Matcher::key_of(const Packet& packet, unsigned side) {
   return key;
 }
 
+/// Search the current packet of one capture among the stored packets of the other capture. If it is
+/// not there, store it until the other capture has it. Then read the next packet.
 void Matcher::process(unsigned side) {
   Input& input = inputs_[side];
   const Packet& packet = input.packet;
@@ -253,15 +257,15 @@ void Matcher::restart() {
   begin_pass();
 }
 
-/// Record that both captures have a packet. `sent_side_ns` is the packet's time in `sent`.
+/// Record that both captures have a packet. `sent_ns` is the packet's time in `sent`.
 void Matcher::record_pair(MatchedDirection& direction, std::int64_t difference_ns,
-                          std::int64_t sent_side_ns) {
+                          std::int64_t sent_ns) {
   if (pass_ == 1) {
     ++direction.pairs;
     direction.min_difference_ = std::min(direction.min_difference_, difference_ns);
     direction.max_difference_ = std::max(direction.max_difference_, difference_ns);
-    pairs_first_ns_ = std::min(pairs_first_ns_, sent_side_ns);
-    pairs_last_ns_ = std::max(pairs_last_ns_, sent_side_ns);
+    pairs_first_ns_ = std::min(pairs_first_ns_, sent_ns);
+    pairs_last_ns_ = std::max(pairs_last_ns_, sent_ns);
     return;
   }
   const std::int64_t tenth = span_ns() / 10;
@@ -270,8 +274,8 @@ void Matcher::record_pair(MatchedDirection& direction, std::int64_t difference_n
     std::int64_t& least = direction.forward ? smallest.forward : smallest.backward;
     least = std::min(least, delay_ns);
   };
-  if (sent_side_ns <= pairs_first_ns_ + tenth) update(smallest_first_);
-  if (sent_side_ns >= pairs_last_ns_ - tenth) update(smallest_last_);
+  if (sent_ns <= pairs_first_ns_ + tenth) update(smallest_first_);
+  if (sent_ns >= pairs_last_ns_ - tenth) update(smallest_last_);
 }
 
 /// Append a packet to the queue of its flow. Return the index of the packet's entry.

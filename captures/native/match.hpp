@@ -8,8 +8,8 @@
 // UDP packets without identification (as in IPv6), the first bytes of the payload must agree in
 // place of it. If several packets agree in all of these, they are matched in their order.
 //
-// Offloads of network cards split large segments, or merge small ones, behind the capture point
-// (TSO, GSO, GRO, LRO). If a segment is longer than all segments of the other capture in its
+// Offloads of network cards split large segments, or merge small segments, between the two capture
+// points (TSO, GSO, GRO, LRO). If a segment is longer than all segments of the other capture in its
 // direction, it is cut to the longest length there before it is searched, as a card would do. If
 // both captures have large segments, they are cut to the MSS.
 //
@@ -108,6 +108,7 @@ struct SmallestDelays {
   std::int64_t backward = none;
 };
 
+/// Compares two captures; see the top of this file.
 class Matcher {
  public:
   /// A function that opens a capture at its beginning, 0 for `sent`, 1 for `received`.
@@ -199,8 +200,7 @@ class Matcher {
   ConnectionState& state_of(const FlowId& flow) { return states_[flow.side][flow.number]; }
   MatchedDirection* matched(const FlowId& flow);
   void link(const std::array<FlowId, 2>& pair, const Endpoints& endpoints);
-  void record_pair(MatchedDirection& direction, std::int64_t difference_ns,
-                   std::int64_t sent_side_ns);
+  void record_pair(MatchedDirection& direction, std::int64_t difference_ns, std::int64_t sent_ns);
   std::int32_t enqueue(const FlowId& flow, const Packet& packet);
   void settle(const FlowId& flow, std::size_t max_queue, bool force);
   void settle_all();

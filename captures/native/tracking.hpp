@@ -115,6 +115,7 @@ class Tracker {
   }
   static bool is_near(std::uint32_t a, std::uint32_t b) { return a - b + near < 2 * near; }
 
+  /// Return the newest connection with these endpoints and set `direction`, or return null.
   T* look_up(const Endpoints& endpoints, unsigned& direction) {
     if (last_ != nullptr) [[likely]] {
       if (last_->endpoints == endpoints) {
@@ -247,12 +248,15 @@ class Tracker {
     }
   }
 
+  /// Mark a connection as closed. It ends later, in end_lingering().
   void close(T& connection) {
     if (connection.closed) return;
     connection.closed = true;
     closing_.push_back({connection.slot, connection.number, connection.last_ns});
   }
 
+  /// Begin a connection with a packet. `previous` is the slot of the connection with the same
+  /// endpoints before it, or `none`.
   T& add(const Packet& packet, std::int64_t time_ns, unsigned& direction, std::uint32_t previous) {
     end_lingering(time_ns);
     if (2 * (used_ + 1) > table_.size()) grow();
@@ -295,6 +299,7 @@ class Tracker {
     }
   }
 
+  /// End a connection and its previous ones: pass it to the handler, and free its slot.
   void end_connection(T& connection) {
     if (connection.previous != Tracked::none) end_connection(slots_[connection.previous]);
     if (!connection.superseded) erase(connection);
@@ -325,6 +330,7 @@ class Tracker {
       if (each != 0) table_[slot_of(slots_[each - 1].endpoints)] = each;
     }
   }
+  /// Remove a connection from table_.
   void erase(const T& connection) {
     const std::size_t mask = table_.size() - 1;
     std::size_t hole = slot_of(connection.endpoints);
