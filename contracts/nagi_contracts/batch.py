@@ -12,6 +12,8 @@ from nagi_contracts.plan import RunPlan
 
 
 class ScheduledRun(Contract):
+    """A run of a batch, and the time of its start."""
+
     offset_s: float = Field(description="start of the run, in seconds from the start of the batch")
     plan: RunPlan
 

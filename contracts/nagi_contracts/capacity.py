@@ -57,6 +57,7 @@ def count_offered_bits(
         return None
     if first.rate_bps is not None and all(channel.delay_trace is None for channel in path):
         return Fraction(first.rate_bps * (end_ns - start_ns), 10**9)
+    # From the interval at the receiver back to the intervals in which the first direction sends.
     windows = [(start_ns, end_ns)]
     for channel in reversed(path):
         windows = [
@@ -71,9 +72,9 @@ def count_offered_bits(
 def max_payload(plan: RunPlan, flow: FlowPlan, start_ns: int, end_ns: int) -> int | None:
     """Return the largest payload in bytes that a flow's path can deliver in [start_ns, end_ns).
 
-    Each direction of the path limits the payload to the sum of the bits that it can send for the
-    interval, the packets that may wait in later queues at the start of the interval, its full token
-    bucket, and a packet that it is sending at the start. The smallest limit counts.
+    Each direction of the path is a limit: the bits that it can send for the interval, plus the
+    packets that may wait in later queues at the start of the interval, plus the direction's full
+    token bucket, plus the packet that is in transmission at the start. The smallest limit counts.
 
     Returns:
         The payload, or None if there is no limit, because the path has a medium, because jitter,

@@ -23,6 +23,8 @@ class Veth(Contract):
 
 
 class GuestInterface(Contract):
+    """The settings of one interface of a node in a guest."""
+
     name: str
     address: str | None = Field(None, description="with prefix length; null on the emulator")
     neighbours: dict[str, str] = Field(
@@ -39,6 +41,8 @@ class GuestModule(Contract):
 
 
 class GuestNode(Contract):
+    """A node that a guest contains, or the emulator, and the batch of its agent."""
+
     interfaces: list[GuestInterface]
     batch: Batch
 

@@ -16,7 +16,7 @@ class LiveNode(Contract):
     node: str
     host: str = Field(description="the host's name in Ansible")
     addresses: dict[str, str] = Field(
-        description="link -> the node's address on it, with prefix length"
+        description="link -> the node's IP address on this link, with prefix length"
     )
     spool: str = Field(description="on the emulator: directory of nagi-link's control socket")
     nagi_link: str = Field(description="on the emulator: path of nagi-link")

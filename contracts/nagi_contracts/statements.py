@@ -384,6 +384,7 @@ class Statement(BaseModel):
     @field_validator("is_")
     @classmethod
     def _check_unit(cls, claim: Claim, info: ValidationInfo) -> Claim:
+        """Check that the claim has the unit of the metric, or no unit for a ratio (`against`)."""
         unit = "" if info.data.get("against") else _find_unit(info.data.get("metric", ""))
         if claim.unit == unit or "metric" not in info.data:
             return claim
@@ -399,6 +400,7 @@ class Statement(BaseModel):
     @field_validator("against")
     @classmethod
     def _check_values(cls, against: dict[str, Condition]) -> dict[str, Condition]:
+        """Check that every condition in `against` consists of values, without comparisons."""
         for axis, condition in against.items():
             required = condition.required_values
             if required != condition.named_values or not required:

@@ -14,6 +14,8 @@ from nagi_contracts.plan.radio import RadioPlan
 
 
 class LinkEnd(Contract):
+    """One end of a link: a node's interface."""
+
     node: str
     address: str = Field(description="the node's IP address on this link, with prefix length")
 
