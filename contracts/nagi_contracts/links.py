@@ -128,9 +128,11 @@ class DirectionAccount(Contract):
         description="time from a packet's due instant until it was handed to the kernel"
     )
     transmissions: TransmissionCounts | None = Field(
-        None, exclude_if=is_none, description="for a radio, or with ARQ"
+        None, exclude_if=is_none, description="null if the link has neither a radio nor ARQ"
     )
-    core: CoreCounts | None = Field(None, exclude_if=is_none, description="for an FPGA")
+    core: CoreCounts | None = Field(
+        None, exclude_if=is_none, description="null if no FPGA emulates the link"
+    )
     late_events: int = Field(
         description="packets handed to the kernel more than 1 ms after their due instant"
     )

@@ -176,15 +176,18 @@ class ResultRow(Contract):
         None, description="smallest goodput / largest goodput of the flows at the bottleneck"
     )
     product_measure: float | None = Field(
-        None, description="product of these flows' goodputs, each in Mb/s (RFC 5166)"
+        None,
+        description="product of the goodputs, in Mb/s, of the flows at the bottleneck (RFC 5166)",
     )
     proportional_fairness: float | None = Field(
-        None, description="sum of ln of these flows' goodputs, each in Mb/s; null if one is 0"
+        None,
+        description="sum of ln(goodput in Mb/s) over the flows at the bottleneck; null if one "
+        "goodput is 0",
     )
     potential_delay_s: float | None = Field(
         None,
-        description="sum of 1 / goodput over these flows, goodputs in Mb/s, in s: time to send 1 "
-        "Mb per flow; null if a goodput is 0",
+        description="sum of 1 / (goodput in Mb/s) over the flows at the bottleneck: sum of the "
+        "times, in s, that the flows need for 1 Mb; null if a goodput is 0",
     )
     convergence_time_s: float | None = Field(
         None,
@@ -199,38 +202,40 @@ class ResultRow(Contract):
         "and include retransmitted data segments of the flow",
     )
     channel_taken_for_congestion: int | None = Field(
-        None, description="segments lost on channels that the sender classified as congestion"
+        None,
+        description="segments that a channel lost; the sender classified the loss as congestion",
     )
     channel_taken_for_channel: int | None = Field(
-        None, description="segments lost on channels that the sender classified as channel losses"
+        None,
+        description="segments that a channel lost; the sender classified the loss as channel loss",
     )
     channel_undecided: int | None = Field(
-        None, description="segments lost on channels that the sender did not classify"
+        None, description="segments that a channel lost; the sender did not classify the loss"
     )
     channel_not_noticed: int | None = Field(
-        None, description="segments lost on channels that the sender did not notice"
+        None, description="segments that a channel lost; the sender did not notice the loss"
     )
     channel_mistaken: float | None = Field(
         None,
-        description="share of the segments lost on channels that the sender classified as "
-        "congestion",
+        description="channel_taken_for_congestion / number of all segments that a channel lost",
     )
     queue_taken_for_congestion: int | None = Field(
-        None, description="segments dropped by queues that the sender classified as congestion"
+        None,
+        description="segments that a queue dropped; the sender classified the loss as congestion",
     )
     queue_taken_for_channel: int | None = Field(
-        None, description="segments dropped by queues that the sender classified as channel losses"
+        None,
+        description="segments that a queue dropped; the sender classified the loss as channel loss",
     )
     queue_undecided: int | None = Field(
-        None, description="segments dropped by queues that the sender did not classify"
+        None, description="segments that a queue dropped; the sender did not classify the loss"
     )
     queue_not_noticed: int | None = Field(
-        None, description="segments dropped by queues that the sender did not notice"
+        None, description="segments that a queue dropped; the sender did not notice the loss"
     )
     queue_mistaken: float | None = Field(
         None,
-        description="share of the segments dropped by queues that the sender classified as channel "
-        "losses",
+        description="queue_taken_for_channel / number of all segments that a queue dropped",
     )
     mark_reactions: int | None = Field(
         None,

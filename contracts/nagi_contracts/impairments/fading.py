@@ -13,7 +13,7 @@ from nagi_contracts.units import Decorrelation, DopplerSpread, Level, ShadowingD
 
 
 class FadingPlan(Contract):
-    """Flat fading. A transmission has the SNR of the instant at which it begins, to its end."""
+    """Flat fading. The SNR at the begin of a transmission applies to the whole transmission."""
 
     kind: Literal["rayleigh", "rician"]
     doppler_hz: float

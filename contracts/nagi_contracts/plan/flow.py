@@ -134,8 +134,8 @@ class FlowPlan(Contract):
     back: list[LinkDirection] = Field(
         [],
         exclude_if=is_empty,
-        description="path from the receiver to the sender, if routes over media differ by "
-        "direction; empty: `path` in reverse",
+        description="path from the receiver to the sender, if it differs from the reversed `path` "
+        "(possible over media); otherwise empty",
     )
     bottleneck_bps: int = Field(
         description="smallest configured rate on the path; a trace counts with its mean, a medium "

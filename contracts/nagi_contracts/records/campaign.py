@@ -87,7 +87,7 @@ class Campaign(Contract):
     left_out: dict[str, str] = Field(
         description="scheme whose runs --skip-unavailable left out -> reason"
     )
-    keep: Keep = Field(Keep(), description="files that remain of each run")
+    keep: Keep = Field(Keep(), description="files of each run that remain after the analysis")
     until: Until | None = Field(
         None, description="rule for the number of repeats; null: a fixed number"
     )

@@ -102,8 +102,8 @@ class Manifest(Contract):
     cell: str
     build: Build
     began_realtime_s: Date = Field(
-        description="start of the run by the emulator's clock; the clock of a guest is not set to "
-        "the date"
+        description="start of the run by the emulator's clock; in a guest, this clock does not "
+        "show the real date"
     )
     collected_s: Date | None = Field(
         None,
