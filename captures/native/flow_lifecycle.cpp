@@ -141,8 +141,8 @@ void Engine::set_origin(std::int64_t time_ns) {
 
 /// Handle a SYN-ACK whose number differs from the first number of its direction. Return true if it
 /// is one of several SYN-ACKs for a SYN, from which select_syn_ack() later selects one.
-bool Engine::is_further_answer(const Packet& packet, Connection& connection, unsigned number,
-                               Direction& direction, Direction& opposite) {
+bool Engine::handle_further_syn_ack(const Packet& packet, Connection& connection, unsigned number,
+                                    Direction& direction, Direction& opposite) {
   constexpr std::size_t max_rivals = 8;
   if (!direction.sent_syn_ack_) {
     // Earlier packets, such as a challenge ACK (RFC 5961), belonged to another connection.
@@ -166,8 +166,9 @@ bool Engine::is_further_answer(const Packet& packet, Connection& connection, uns
 /// Select the SYN-ACK whose number is one below `after_syn`, the first number after it.
 void Engine::select_syn_ack(std::uint32_t after_syn, Connection& connection, unsigned number,
                             Direction& direction, Direction& opposite) {
-  const auto holds = [=](const Packet& each) { return after_syn == each.sequence + 1; };
-  const auto rival = std::find_if(direction.rivals_->begin(), direction.rivals_->end(), holds);
+  const auto is_selected = [=](const Packet& each) { return after_syn == each.sequence + 1; };
+  const auto rival =
+      std::find_if(direction.rivals_->begin(), direction.rivals_->end(), is_selected);
   if (rival != direction.rivals_->end()) {
     direction.renumber(rival->sequence);
     connection.numbers[number].first = rival->sequence;
@@ -207,10 +208,10 @@ void Engine::add_syn(const Packet& packet, Connection& connection, unsigned numb
   // Windows are scaled if both SYNs have the option (RFC 7323, section 2.2). If one SYN was not
   // captured, it is assumed to have the option.
   const bool refused = opposite.syn_packets != 0 && opposite.window_scale < 0;
-  const bool mine_scaled = direction.window_scale >= 0 && !refused;
-  direction.shift_ = static_cast<std::uint8_t>(mine_scaled ? direction.window_scale : 0);
-  const bool other_scaled = opposite.window_scale >= 0 && direction.window_scale >= 0;
-  opposite.shift_ = static_cast<std::uint8_t>(other_scaled ? opposite.window_scale : 0);
+  const bool is_scaled = direction.window_scale >= 0 && !refused;
+  direction.shift_ = static_cast<std::uint8_t>(is_scaled ? direction.window_scale : 0);
+  const bool is_opposite_scaled = opposite.window_scale >= 0 && direction.window_scale >= 0;
+  opposite.shift_ = static_cast<std::uint8_t>(is_opposite_scaled ? opposite.window_scale : 0);
 }
 
 /// Return the row for the interval with an index; insert it in ascending order if it is missing.

@@ -118,41 +118,42 @@ bool Engine::is_copy(const Packet& packet, const Classification& result, Connect
       mix(fingerprint, std::uint64_t{packet.identification} << 48 |
                            std::uint64_t{packet.checksum} << 32 |
                            std::uint64_t{packet.flags} << 24 | (packet.payload & 0xffffff));
-  // A bucket is one cache line. The oldest fingerprint is overwritten.
+  // A bucket is one cache line. A new fingerprint replaces the oldest one in its bucket.
   Fingerprint* const bucket =
       &fingerprints_[(fingerprint >> 8 & (max_fingerprints / bucket_fingerprints - 1)) *
                      bucket_fingerprints];
-  Fingerprint* last = bucket;
-  bool same = false;
+  Fingerprint* entry = bucket;
+  bool is_known = false;
   for (Fingerprint* each = bucket; each != bucket + bucket_fingerprints; ++each) {
     if ((each->value ^ fingerprint) >> 8 == 0) [[unlikely]] {
-      last = each;
-      same = true;
+      entry = each;
+      is_known = true;
       break;
     }
-    if (each->time_ns < last->time_ns) last = each;
+    if (each->time_ns < entry->time_ns) entry = each;
   }
   const Fingerprint now{(fingerprint & ~std::uint64_t{0xff}) | packet.hops, packet.time_ns};
-  const std::int64_t since = same ? packet.time_ns - last->time_ns : -1;
-  if (since < 0 || since > longest_delay_of_copy_ns) [[likely]] {
-    *last = now;
+  const std::int64_t since_ns = is_known ? packet.time_ns - entry->time_ns : -1;
+  if (since_ns < 0 || since_ns > longest_delay_of_copy_ns) [[likely]] {
+    *entry = now;
     if (packet.identification != direction.last_identification_) {
       direction.last_identification_ = packet.identification;
       if (direction.counts.packets != 0) ++direction.identifications_;
     }
     return false;
   }
-  const unsigned last_hops = last->value & 0xff;
+  const unsigned hops_before = entry->value & 0xff;
   const bool has_identifications =
       packet.identification != 0 && direction.identifications_ != 0 &&
       2 * std::int64_t{direction.identifications_} >= direction.counts.packets;
-  const bool soon = since < shortest_rto_ns;
-  const bool copy = has_identifications || packet.hops < last_hops ||
-                    (packet.resent_frame && soon) || ((packet.flags & flag_syn) != 0 && soon) ||
-                    (packet.payload != 0 && since <= longest_delay_of_data_copy_ns);
+  const bool is_before_rto = since_ns < shortest_rto_ns;
+  const bool copy = has_identifications || packet.hops < hops_before ||
+                    (packet.resent_frame && is_before_rto) ||
+                    ((packet.flags & flag_syn) != 0 && is_before_rto) ||
+                    (packet.payload != 0 && since_ns <= longest_delay_of_data_copy_ns);
   if (!copy) {
-    *last = now;
-  } else if (since > apart_ns && !packet.resent_frame) {
+    *entry = now;
+  } else if (since_ns > apart_ns && !packet.resent_frame) {
     connection.captured_at_several_points = true;
   }
   return copy;
@@ -257,7 +258,7 @@ inline void Engine::add_tcp(const Packet& packet, Connection& connection, unsign
   }
   if ((flags & (flag_syn | flag_ack)) == (flag_syn | flag_ack) &&
       packet.sequence != direction.base_ &&
-      is_further_answer(packet, connection, number, direction, opposite)) [[unlikely]] {
+      handle_further_syn_ack(packet, connection, number, direction, opposite)) [[unlikely]] {
     result.window = packet.window;
     return;
   }

@@ -309,8 +309,8 @@ class Engine {
   void end_connection(Connection& connection);
   bool is_copy(const Packet& packet, const Classification& result, Connection& connection,
                Direction& direction);
-  static bool is_further_answer(const Packet& packet, Connection& connection, unsigned number,
-                                Direction& direction, Direction& opposite);
+  static bool handle_further_syn_ack(const Packet& packet, Connection& connection, unsigned number,
+                                     Direction& direction, Direction& opposite);
   static void select_syn_ack(std::uint32_t after_syn, Connection& connection, unsigned number,
                              Direction& direction, Direction& opposite);
   void accept_probe(Direction& direction, bool inside);

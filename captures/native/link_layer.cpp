@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finds the IP packet in a frame. Link types have the numbers of
-// https://www.tcpdump.org/linktypes.html:
-// Ethernet, Linux cooked (SLL, SLL2), raw IP, BSD loopback, PPP (RFC 1661, 1662), PPPoE (RFC 2516),
-// Cisco HDLC, 802.11 alone or behind radiotap, Prism, AVS and PPI headers, NFLOG, MPLS, RFC 1483.
-// Within these: VLAN tags (IEEE 802.1Q, 802.1ad), provider backbone bridges (802.1ah), MPLS (RFC
-// 3032), LLC and SNAP (IEEE 802.2, RFC 1042), PPPoE.
+// Finds the IP packet in a frame. https://www.tcpdump.org/linktypes.html lists the link types and
+// their numbers. These are decoded: Ethernet, Linux cooked (SLL, SLL2), raw IP, BSD loopback, PPP
+// (RFC 1661, 1662), PPPoE (RFC 2516), Cisco HDLC, 802.11 alone or behind radiotap, Prism, AVS and
+// PPI headers, NFLOG, MPLS, RFC 1483. Within these: VLAN tags (IEEE 802.1Q, 802.1ad), provider
+// backbone bridges (802.1ah), MPLS (RFC 3032), LLC and SNAP (IEEE 802.2, RFC 1042), PPPoE.
 #include "native/decode.hpp"
 
 namespace nagi::captures {

@@ -45,11 +45,11 @@ Unused Decoder::decode_ipv6(Piece piece, Packet& packet) {
         const std::uint16_t offset_and_flags = big_endian_16(inside.at + 2);
         if ((offset_and_flags & 0xfff9) != 0) {
           if (inside.length < 8) return refuse(Unused::bad_header);
-          const Fragment part{big_endian_32(inside.at + 4), offset_and_flags & 0xfff8U,
-                              (offset_and_flags & 1) != 0};
+          const Fragment current{big_endian_32(inside.at + 4), offset_and_flags & 0xfff8U,
+                                 (offset_and_flags & 1) != 0};
           const std::uint8_t protocol = inside.at[0];
           inside.skip(8);
-          return decode_fragment(part, protocol, 6, inside, packet);
+          return decode_fragment(current, protocol, 6, inside, packet);
         }
         header = 8;
         break;
@@ -68,19 +68,21 @@ Unused Decoder::decode_ipv6(Piece piece, Packet& packet) {
   }
 }
 
+/// Decode a fragment of an IP datagram; `inside` is its payload. Return Unused::none for the
+/// fragment by which the datagram counts: see the top of decode.hpp.
 Unused Decoder::decode_fragment(const Fragment& fragment, std::uint8_t protocol,
                                 std::uint8_t version, const Piece& inside, Packet& packet) {
-  constexpr std::uint32_t longest = 65'535;
+  constexpr std::uint32_t longest_datagram = 65'535;
   last_header_ = {LastHeader::Kind::ip_protocol, protocol};
-  const bool first = fragment.offset == 0;
-  const std::uint32_t headers = packet.ip_bytes - inside.length;
-  if (protocol == protocol_udp && first) {
-    const Unused unused = decode_udp(inside.at, inside.end, longest, version, packet);
-    if (unused == Unused::none) packet.ip_bytes = headers + 8 + packet.payload;
+  const bool is_first = fragment.offset == 0;
+  const std::uint32_t header_bytes = packet.ip_bytes - inside.length;
+  if (protocol == protocol_udp && is_first) {
+    const Unused unused = decode_udp(inside.at, inside.end, longest_datagram, version, packet);
+    if (unused == Unused::none) packet.ip_bytes = header_bytes + 8 + packet.payload;
     return unused;
   }
-  if (protocol != protocol_tcp || (!first && fragment.more)) return Unused::fragment;
-  if (first) {
+  if (protocol != protocol_tcp || (!is_first && fragment.more)) return Unused::fragment;
+  if (is_first) {
     const Unused unused = decode_tcp(inside.at, inside.end, inside.length, version, packet);
     if (unused != Unused::none) return unused;
   }
@@ -103,10 +105,10 @@ Unused Decoder::decode_fragment(const Fragment& fragment, std::uint8_t protocol,
     datagram->identification = fragment.identification;
   }
   const std::int64_t now = packet.time_ns;
-  if (first) {
+  if (is_first) {
     datagram->has_first = true;
     datagram->packet = packet;
-    datagram->packet.ip_bytes = headers;
+    datagram->packet.ip_bytes = header_bytes;
     datagram->packet.payload =
         inside.length - packet.payload;  // the length of the TCP header until all is known
   } else {
