@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Speed and memory of the capture reader, compared with tcptrace, tcpdump and tshark.
+"""Measure speed and memory of the capture reader, and compare it with tcptrace, tcpdump and tshark.
 
-One long connection, headers only (make_capture.py), is in the page cache. Every program reads it
-three times, in turns; its best time counts. tcptrace and nagi compute all metrics of the
-connection, tcpdump copies the packets to /dev/null, tshark finds retransmissions and RTTs (of fewer
-packets, as it is slow). The time of nagi is that of one scan(), without the start of Python and the
-import of pandas. A second, large file shows that memory does not grow with the file.
+All programs read a capture of one long connection, headers only (make_capture.py), which is in the
+page cache. They take turns. Each program reads the capture three times, and its best time counts.
+tcptrace and nagi compute all metrics of the connection, tcpdump copies the packets to /dev/null,
+and tshark finds retransmissions and RTTs (in a smaller capture, because tshark is slow). nagi's
+time is that of one scan(), without the start of Python and the import of pandas. A second, large
+capture shows that the memory in use does not grow with the file.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ from bench_report import Row, describe_machine, format_table, judge, write_resul
 from nagi_contracts.paths import executable
 
 ROUNDS = 3
-TSHARK_SHARE = 20  # reads one packet in so many
-RATIO_ASKED = 2.0  # of tcptrace's packets a second
-MEMORY_ASKED_MB = 100.0
-PACKET_BYTES = 86  # of the made files, records' headers included
+TSHARK_SHARE = 20  # tshark's capture has 1 / TSHARK_SHARE of the packets
+RATIO_ASKED = 2.0  # required packets per second / packets per second of tcptrace
+MEMORY_ASKED_MB = 100.0  # largest memory that is permitted
+PACKET_BYTES = 86  # bytes per packet in the captures, with record headers
 
 SCAN = """
 import sys, time
@@ -50,21 +51,24 @@ print(took, status.split("VmHWM:")[1].split()[0])
 
 @dataclass
 class Subject:
-    """A program that reads captures."""
+    """A program that reads captures, and its best time."""
 
     name: str
-    packets: int
-    run: Callable[[], float]  # seconds
+    packets: int  # in the capture that it reads
+    run: Callable[[], float]  # reads the capture once, and returns the time in seconds
     best_s: float = float("inf")
 
     def rate(self) -> float:
+        """Return the packets read per second."""
         return self.packets / self.best_s
 
 
 def measure_scan(path: Path, how: str = "tables") -> tuple[float, float]:
-    """Return seconds and peak memory (MB) of one scan in a process of its own.
+    """Scan a capture in a new process. Return (time in s, peak memory in MB).
 
-    `how` is "tables", or "reader" for a scan without pandas.
+    Args:
+        path: The capture.
+        how: "tables" for a scan with pandas, "reader" for a scan without it.
     """
     done = subprocess.run(
         [sys.executable, "-c", SCAN, str(path), how], capture_output=True, text=True, check=True
@@ -74,12 +78,17 @@ def measure_scan(path: Path, how: str = "tables") -> tuple[float, float]:
 
 
 def timed(*command: str) -> float:
+    """Execute a command, and return its time in seconds."""
     began = time.perf_counter()
     subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
     return time.perf_counter() - began
 
 
 def speed(folder: Path, packets: int) -> tuple[list[Row], dict[str, float]]:
+    """Compare the packets per second of one scan() with those of other programs.
+
+    Return the rows of the report, and program -> packets per second.
+    """
     path, part = folder / "long.pcap", folder / "part.pcap"
     packets = make_capture.write(path, packets)
     fewer = make_capture.write(part, packets // TSHARK_SHARE)
@@ -94,7 +103,7 @@ def speed(folder: Path, packets: int) -> tuple[list[Row], dict[str, float]]:
     subjects = [ours]
     for name, (count, command) in commands.items():
         if shutil.which(command[0]) is None:
-            print(f"{command[0]} is not installed: not compared with")
+            print(f"{command[0]} is not installed, so the comparison leaves it out")
             continue
         subjects.append(Subject(name, count, lambda command=command: timed(*command)))
     for _ in range(ROUNDS):
@@ -121,14 +130,16 @@ def speed(folder: Path, packets: int) -> tuple[list[Row], dict[str, float]]:
 
 BULK_BYTES = 1_800_000_000
 CONNECTIONS = 112_000
-BULK_ASKED = 5.0  # of tcptrace's speed
+# Required speed / speed of tcptrace.
+BULK_ASKED = 5.0
 CONNECTIONS_ASKED = 3.0
 
 
 def compare_processes(folder: Path) -> tuple[list[Row], dict[str, float]]:
-    """Compare `nagi metrics` as a user starts it with tcptrace.
+    """Compare the whole command `nagi metrics` with tcptrace.
 
-    One capture has one connection with many bytes, the other many connections.
+    One capture has one connection with many bytes, the other capture many connections. Return the
+    rows of the report, and the times and peak memory by name.
     """
     rows, details = [], {}
     cases: list[tuple[str, Callable[[Path], int], float]] = [
@@ -174,7 +185,10 @@ def compare_processes(folder: Path) -> tuple[list[Row], dict[str, float]]:
 
 
 def compare_memory(folder: Path, gigabytes: float) -> tuple[list[Row], dict[str, float]]:
-    """Return the peak memory for a large file and for a few packets."""
+    """Compare the peak memory for a large capture with that for a capture of 10 packets.
+
+    Return the rows of the report, and the measurements by name.
+    """
     size = min(gigabytes * 1e9, shutil.disk_usage(folder).free * 0.9)
     small, large = folder / "small.pcap", folder / "large.pcap"
     make_capture.write(small, 10)
@@ -207,10 +221,14 @@ def millions(rate: float) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--packets", type=int, default=5_000_000, help="of the long flow")
-    parser.add_argument("--large-gb", type=float, default=4, help="size of the large file; 0: none")
-    parser.add_argument("--folder", type=Path, help="where the files are made (default: /tmp)")
-    parser.add_argument("--json", type=Path, help="also write the result here")
+    parser.add_argument(
+        "--packets", type=int, default=5_000_000, help="number of packets of the long connection"
+    )
+    parser.add_argument(
+        "--large-gb", type=float, default=4, help="size of the large capture in GB; 0: none"
+    )
+    parser.add_argument("--folder", type=Path, help="directory for the captures (default: /tmp)")
+    parser.add_argument("--json", type=Path, help="file for the results in JSON")
     arguments = parser.parse_args()
     about = {"machine": describe_machine()}
     with tempfile.TemporaryDirectory(dir=arguments.folder) as name:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Captures for the benchmark, made by NumPy: one long TCP connection, or many short ones.
+"""Make captures for the benchmark: one long TCP connection, or many short connections.
 
-A sender sends 100,000 segments of 1,448 bytes per second; every second segment is acknowledged;
-timestamps are in milliseconds. 0.1 % of the segments are lost after the point of capture (the
-sender's): the acknowledgements stay the same, with SACK blocks, for a round trip of 2 ms, and the
-segment is retransmitted once. Format: pcap, nanoseconds, Ethernet, each packet truncated to its
-headers or (write_bulk) whole.
+A sender sends 100,000 segments of 1,448 bytes per second. Every second segment is acknowledged.
+Timestamps are in milliseconds. 0.1 % of the segments are lost after the capture point, which is at
+the sender. After a loss, acknowledgements repeat the same number, with SACK blocks, for one round
+trip of 2 ms, and the segment is retransmitted once. Format: pcap, nanoseconds, Ethernet, each
+packet truncated to its headers or (write_bulk) complete.
 """
 
 from __future__ import annotations
@@ -23,14 +23,18 @@ SACK_HEADERS = HEADERS + 12
 INTERVAL_NS = 10_000
 RTT_NS = 2_000_000
 LOSS = 0.001
-CHUNK = 100_000  # segments made at once
+CHUNK = 100_000  # number of segments that are computed at once
 START_NS = 1_700_000_000_000_000_000
 
 
 def write(path: Path, packets: int, seed: int = 1, *, whole: bool = False) -> int:
-    """Write a capture of about `packets` packets, and return their number.
+    """Write a capture of one connection, and return the exact number of packets.
 
-    `whole` includes the payload.
+    Args:
+        path: The file to write.
+        packets: The approximate number of packets.
+        seed: The seed of the random losses and times.
+        whole: Whether packets include their payload.
     """
     random = np.random.default_rng(seed)
     segments = packets * 2 // 3
@@ -45,7 +49,7 @@ def write(path: Path, packets: int, seed: int = 1, *, whole: bool = False) -> in
             number = np.arange(first, min(first + CHUNK, segments), dtype=np.int64)
             rows = np.concatenate([tail, _chunk(number, random, in_flight)])
             rows = rows[np.argsort(rows[:, 0], kind="stable")]
-            # What is sent later than the chunk's end goes with the next one.
+            # Packets that are sent after the chunk's end are written with the next chunk.
             ready = rows[:, 0] < START_NS + (number[-1] + 1) * INTERVAL_NS
             file.write(_records(rows[ready], whole=whole))
             written += int(ready.sum())
@@ -67,14 +71,17 @@ def write_connections(path: Path, connections: int, seed: int = 1) -> int:
         (5, 1, 2 * PAYLOAD, 300, 0x18),
     ]
     end = 2 * PAYLOAD + 300
-    # When (in half round trips), direction, sequence, acknowledgement, payload, flags.
+    # Time (in half round trips), direction, sequence, acknowledgement, payload, flags.
     script = [
         (0, 0, -1, -1, 0, 0x02),
         (1, 1, -1, 0, 0, 0x12),
         (2, 0, 0, 0, 0, 0x10),
         (2, 0, 0, 0, 200, 0x18),
         (3, 1, 0, 200, 0, 0x10),
-        *((when, way, at, 200, length, flags) for when, way, at, length, flags in answer),
+        *(
+            (when, direction, sequence, 200, length, flags)
+            for when, direction, sequence, length, flags in answer
+        ),
         (6, 0, 200, end, 0, 0x10),
         (7, 0, 200, end, 0, 0x11),
         (8, 1, end, 201, 0, 0x11),
@@ -83,19 +90,19 @@ def write_connections(path: Path, connections: int, seed: int = 1) -> int:
     packets = 0
     with path.open("wb") as file:
         file.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 128, 1))
-        # Chunks of a second: no connection is longer than the pause between two.
+        # Chunks of a second. Connections end before the next chunk begins.
         for first in range(0, connections, 200):
             number = np.arange(first, min(first + 200, connections), dtype=np.int64)
             begins = START_NS + first * 5_000_000 + random.integers(0, 500_000_000, len(number))
             rows = np.concatenate(
                 [
                     np.stack(
-                        [begins + when * RTT_NS // 2 + place * 1000]
-                        + [np.full_like(number, value) for value in each]
+                        [begins + when * RTT_NS // 2 + index * 1000]
+                        + [np.full_like(number, value) for value in values]
                         + [np.zeros_like(number), number],
                         axis=1,
                     )
-                    for place, (when, *each) in enumerate(script)
+                    for index, (when, *values) in enumerate(script)
                 ]
             )
             rows = rows[np.argsort(rows[:, 0], kind="stable")]
@@ -105,11 +112,15 @@ def write_connections(path: Path, connections: int, seed: int = 1) -> int:
 
 
 def write_bulk(path: Path, size: int) -> int:
-    """Write a capture of the long connection with whole packets, about `size` bytes."""
+    """Write a capture of one connection with complete packets, of about `size` bytes.
+
+    Return the number of packets.
+    """
     return write(path, size // 1000, whole=True)
 
 
-# A row: time, direction, sequence, acknowledgement, payload, flags, SACK's left edge (0: none).
+# One row per packet: time, direction, sequence, acknowledgement, payload, flags, left edge of the
+# SACK block (0: no SACK block).
 
 
 def _handshake() -> npt.NDArray[np.int64]:
@@ -127,22 +138,29 @@ def _handshake() -> npt.NDArray[np.int64]:
 def _chunk(
     number: npt.NDArray[np.int64], random: np.random.Generator, in_flight: int
 ) -> npt.NDArray[np.int64]:
-    """Return segments, their acknowledgements, and retransmissions."""
+    """Return the rows of segments, of their acknowledgements, and of retransmissions.
+
+    Args:
+        number: The numbers of the segments.
+        random: The source of random losses and times.
+        in_flight: The number of segments that are sent in a round trip.
+    """
     time = START_NS + number * INTERVAL_NS
     zero = np.zeros_like(number)
     data = np.stack([time, zero, number * PAYLOAD, zero, zero + PAYLOAD, zero + 0x10, zero], axis=1)
-    # Losses so far apart that each is mended before the next, and not where chunks meet.
+    # Select losses that are so far apart that each is repaired before the next one, and that are
+    # not near the ends of the chunk.
     candidates = number[random.random(len(number)) < 2 * LOSS]
-    keep: list[int] = []
-    for each in candidates.tolist():
-        apart = not keep or each - keep[-1] > 4 * in_flight
-        if apart and number[0] < each < number[-1] - 4 * in_flight:
-            keep.append(each)
-    lost = np.array(keep, np.int64)
-    mended = lost + in_flight + 4
-    again = np.stack(
+    lost_numbers: list[int] = []
+    for candidate in candidates.tolist():
+        is_apart = not lost_numbers or candidate - lost_numbers[-1] > 4 * in_flight
+        if is_apart and number[0] < candidate < number[-1] - 4 * in_flight:
+            lost_numbers.append(candidate)
+    lost = np.array(lost_numbers, np.int64)
+    repaired = lost + in_flight + 4  # number of the segment that is sent just before the repair
+    retransmissions = np.stack(
         [
-            START_NS + mended * INTERVAL_NS + 300,
+            START_NS + repaired * INTERVAL_NS + 300,
             np.zeros_like(lost),
             lost * PAYLOAD,
             np.zeros_like(lost),
@@ -155,7 +173,7 @@ def _chunk(
     odd = number[1::2]
     acknowledged = odd + 1
     sack = np.zeros_like(odd)
-    for hole, until in zip(lost.tolist(), (mended + in_flight).tolist(), strict=True):
+    for hole, until in zip(lost.tolist(), (repaired + in_flight).tolist(), strict=True):
         begin, end = np.searchsorted(odd, [hole, until - in_flight])
         acknowledged[begin:end] = hole
         sack[begin:end] = (hole + 1) * PAYLOAD
@@ -172,7 +190,7 @@ def _chunk(
         ],
         axis=1,
     )
-    return np.concatenate([data, again, answers])
+    return np.concatenate([data, retransmissions, answers])
 
 
 _RECORD = np.dtype(
@@ -221,7 +239,14 @@ def _records(
     *,
     whole: bool = False,
 ) -> bytes:
-    """Return rows as records of a pcap file; a connection's number gives its address and port."""
+    """Return rows as records of a pcap file.
+
+    Args:
+        rows: The rows.
+        connection: For each row, the number of the connection, which decides the client's address
+            and port. None stands for the long connection.
+        whole: Whether packets include their payload.
+    """
     record = np.zeros(len(rows), _RECORD)
     time, direction, sequence, acknowledgement, payload, flags, sack = rows.T
     with_sack = sack != 0

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Captures: packets, flows, drop logs and clocks of capturing hosts."""
+"""Reading of captures and drop logs: packets, connections, losses, delays, and hosts' clocks."""

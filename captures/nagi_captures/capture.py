@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Captures as tables: connections, packets, and what happened to packets between two captures.
+"""Captures as pandas tables: connections, packets, and losses and delays between two captures.
 
-`nagi_captures_native` (C++, captures/native) does the work in one pass; reading.py gives the same
-without pandas, and documents the memory. Formats: pcap (draft-ietf-opsawg-pcap) and pcapng
-(draft-ietf-opsawg-pcapng), either byte order, any resolution of time, plain or compressed by gzip
-or zstd, from a file or ("-") standard input. Framings: those of native/link_layer.cpp; tunnels on
-request. Protocols: IPv4, IPv6; TCP, UDP. Lengths come from the IP header, so captures truncated to
-headers give the same results. A datagram in fragments counts once and whole.
+`nagi_captures_native` (C++, captures/native) reads a capture in one pass. reading.py returns the
+connections without pandas, and documents the use of memory. Formats: pcap (draft-ietf-opsawg-pcap)
+and pcapng (draft-ietf-opsawg-pcapng), either byte order, any resolution of time, plain or
+compressed by gzip or zstd, from a file or ("-") standard input. Link layers: those of
+native/link_layer.cpp, and tunnels on request. Protocols: IPv4, IPv6; TCP, UDP. Lengths come from
+the IP header, so captures truncated to headers give the same results. A fragmented datagram counts
+once, with its whole length.
 
 Times are nanoseconds since the Unix epoch by the clock of the capture, lengths bytes. FLOW_COLUMNS
 (flow_columns.py), SERIES_COLUMNS, PACKET_COLUMNS, MATCH_COLUMNS and RUN_COLUMNS define the columns;
 tables have exactly these columns in this order. captures/native/flows.hpp defines how packets are
 classified.
 
-Errors: InputError (file, problem, cure) for a file that is no capture or cannot be read. Damage
-within a capture is no error: packets before the damage count, and `damage` names its position.
+A file that is no capture or cannot be read raises InputError. A capture that is damaged does not
+raise an error: packets before the damage count, and `damage` describes the damage and its position.
 """
 
 from __future__ import annotations
@@ -41,17 +42,19 @@ from nagi_captures.reading import (
 
 __all__ = ["FLOW_COLUMNS", "FRAGMENT", "Clocks", "Match", "Scan", "match", "read_packets", "scan"]
 
+# Points of a clock's offset: (time by the clock in ns, ns by which the clock is ahead).
 Knots = Sequence[tuple[int, int]]
 
 SERIES_COLUMNS: dict[str, str] = {
     "flow": "row in flows",
-    "start_ns": "begin of the interval: start_ns (else the first packet's time) + n x interval_ns",
+    "start_ns": "begin of the interval: n x interval_ns after the argument start_ns, or after the "
+    "first packet if start_ns is None",
     "payload_bytes": "payload of this direction in the interval, repeated bytes included",
     "first_time_bytes": "as in FLOW_COLUMNS, within the interval",
     "retransmitted_packets": "as in FLOW_COLUMNS, within the interval",
     "in_flight_max_bytes": "float64, NaN without data packets",
     "rtt_mean_ns": "by timestamps if the flow has them, else by sequence; NaN without samples",
-    "rtt_max_ns": "largest of the same samples",
+    "rtt_max_ns": "largest of the samples of rtt_mean_ns",
     "window_bytes": "last window that this side advertised in the interval; NaN without packets",
 }
 
@@ -59,34 +62,35 @@ PACKET_COLUMNS: dict[str, str] = {
     "time_ns": "int64",
     "connection": "int32, as in FLOW_COLUMNS",
     "direction": "int8, as in FLOW_COLUMNS",
-    "sequence": "int64, unwrapped; 0 is the direction's SYN or, without it, the first number; 0 "
-    "for UDP",
-    "acknowledgement": "int64, unwrapped, counted as `sequence` of the other direction; -1 "
-    "without ACK",
+    "sequence": "int64, unwrapped; 0 is the direction's SYN or, if no SYN was captured, its first "
+    "sequence number; 0 for UDP",
+    "acknowledgement": "int64, unwrapped, relative to the same number as `sequence` of the other "
+    "direction; -1 without ACK",
     "payload": "int32, bytes of TCP or UDP payload",
     "ip_bytes": "int32, bytes of the IP packet",
-    "window": "int64, bytes, scaled if the scale is known",
+    "window": "int64, bytes; scaled if the window scale is known",
     "flags": "uint8, TCP's: FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32, ECE 64, CWR 128",
-    "tsval": "int64, of the timestamps option; -1 without it",
-    "tsecr": "int64, of the timestamps option; -1 without it",
+    "tsval": "int64, TSval of the timestamps option; -1 without the option",
+    "tsecr": "int64, TSecr of the timestamps option; -1 without the option",
     "identification": "uint16, IPv4's; 0 in IPv6",
     "checksum": "uint16, of TCP or UDP, as in the packet; 0 if truncated",
     "identity": "uint32, as nagi-link records it (runtime/io/ip_header.hpp): identification << 16 "
     "| checksum; for TCP over IPv6, the lower half of sequence + acknowledgement replaces the "
     "identification",
-    "retransmission": "bool, whether retransmitted_packets counts it",
-    "new_bytes": "int32, payload bytes in no earlier packet",
+    "retransmission": "bool, whether the packet counts in retransmitted_packets",
+    "new_bytes": "int32, payload bytes that are in no earlier packet",
 }
 
 _DELAY = ("min", "mean", "median", "p95", "p99", "max")
 
 # One row per direction of each connection that both captures have: row 2 x n + direction, with n
-# counted over these connections. Durations of bursts and gaps are between sending times.
+# counted over these connections. Durations of bursts and gaps are differences of sending times.
 MATCH_COLUMNS: dict[str, str] = {
     "connection": "n",
-    "direction": "0 or 1; 0 is that of the SYN if it was captured, else of the first packet",
-    "forward": "bool: whether packets travel from the point of the `sent` capture to that of the "
-    "`received` capture; true for one direction of each connection",
+    "direction": "0 or 1; 0 is the direction of the SYN or, if no SYN was captured, of the first "
+    "packet",
+    "forward": "bool: whether packets pass the capture point of `sent` before the capture point of "
+    "`received`; true for one of the two directions of each connection",
     "sent_connection": "number of the connection in a scan of `sent`",
     "received_connection": "number of the connection in a scan of `received`",
     "protocol": "tcp or udp",
@@ -94,21 +98,24 @@ MATCH_COLUMNS: dict[str, str] = {
     "source_port": "",
     "destination": "address (text)",
     "destination_port": "",
-    "sent": "packets captured at the start of the path, without uncovered ones",
-    "received": "those of them that were captured at its end",
+    "sent": "packets captured at the first capture point of their path, without `uncovered`",
+    "received": "packets in `sent` that were also captured at the second capture point",
     "lost": "sent - received",
     "data_sent": "as `sent`, of packets with payload",
     "data_received": "as `received`, of packets with payload",
     "data_lost": "as `lost`, of packets with payload",
-    "unseen": "packets captured only at the end of the path: the other capture missed them",
-    "uncovered": "packets that may have arrived before the other capture began or after it ended: "
-    "neither sent nor lost (0 with complete=True)",
+    "unseen": "packets captured only at the second capture point, because the first one missed "
+    "them",
+    "uncovered": "packets that may have passed the other capture point before its capture began or "
+    "after it ended; they count neither as sent nor as lost (0 with complete=True)",
     **{
-        f"delay_{name}_ns": "one-way delay: time of arrival - time of sending, by the two clocks"
+        f"delay_{name}_ns": "one-way delay: time of arrival - time of sending, each by the clock "
+        "of its capture"
         for name in _DELAY
     },
     **{
-        f"queueing_{name}_ns": "delay - smallest delay of the direction in the whole captures"
+        f"queueing_{name}_ns": "one-way delay - smallest one-way delay of this direction, also "
+        "outside [start_ns, end_ns)"
         for name in _DELAY[1:]
     },
     "bursts": "RFC 3611 section 4.7.2, Gmin 16: number of bursts",
@@ -133,7 +140,7 @@ RUN_COLUMNS: dict[str, str] = {
 
 @dataclass(frozen=True)
 class Scan(Totals):
-    """The contents of one capture."""
+    """The connections of one capture, with totals."""
 
     flows: pd.DataFrame  # FLOW_COLUMNS
     series: pd.DataFrame | None  # SERIES_COLUMNS; None without interval_ns
@@ -141,19 +148,21 @@ class Scan(Totals):
 
 @dataclass(frozen=True)
 class Clocks:
-    """Comparison of the clocks of two captures, in ns, over all connections.
+    """A comparison of the clocks of two captures, from the packets of all connections.
 
-    The offset is how far the `received` capture's clock is ahead. None stands for a direction
-    without packets.
+    The offset is the time by which the clock of `received` is ahead of the clock of `sent`. It is
+    estimated as half the difference of the smallest delays of the two directions, so it is correct
+    if the smallest delays are equal in fact. Values are None if a direction has no packets.
     """
 
     min_forward_ns: int | None  # smallest delay from `sent` to `received`
     min_backward_ns: int | None  # smallest delay from `received` to `sent`
-    apart_at_least_ns: int  # > 0 if a delay is negative: the clocks are apart by at least that
-    offset_ns: float | None  # (forward - backward) / 2: if the smallest delays of both are equal
-    offset_first_ns: float | None  # the same in the first tenth of the time
-    offset_last_ns: float | None  # and in the last tenth
-    drift_ppm: float | None  # (last - first) / nine tenths of the time, in millionths
+    # A lower limit of the difference of the clocks: above 0 only if a smallest delay is negative.
+    apart_at_least_ns: int
+    offset_ns: float | None
+    offset_first_ns: float | None  # offset in the first tenth of the time between the packets
+    offset_last_ns: float | None  # offset in the last tenth of this time
+    drift_ppm: float | None  # change of the offset between the two tenths, per time
 
 
 @dataclass(frozen=True)
@@ -163,7 +172,7 @@ class Match:
     flows: pd.DataFrame  # MATCH_COLUMNS
     runs: pd.DataFrame  # RUN_COLUMNS
     clocks: Clocks
-    damage: list[str]  # of both captures
+    damage: list[str]  # file and damage of each damaged capture
 
 
 def scan(
@@ -174,15 +183,15 @@ def scan(
     interval_ns: int | None = None,
     tunnels: bool = False,
 ) -> Scan:
-    """Read a capture once and return its connections, as reading.read() does.
+    """Read a capture once and return its connections as tables.
 
     Args:
-        path: The capture, or "-".
+        path: The capture; "-" is standard input.
         start_ns: Begin of the measurement interval; None is the begin of the capture.
-        end_ns: Its end; None is the end of the capture.
+        end_ns: End of the measurement interval; None is the end of the capture.
         interval_ns: Length of the intervals of `series`, which takes 80 bytes for each interval in
             which a connection has packets; None leaves `series` out.
-        tunnels: Whether to read packets within tunnels.
+        tunnels: Whether to read packets within tunnels in place of the tunnels' packets.
 
     Raises:
         InputError: The file is no capture or cannot be read.
@@ -201,11 +210,11 @@ def scan(
 def read_packets(path: Path | str, *, rows: int = 65536) -> Iterator[pd.DataFrame]:
     """Yield the TCP and UDP packets of a capture in file order, in tables of `rows` rows.
 
-    Columns (PACKET_COLUMNS) are the reader's own buffers: nothing is copied. The index continues
-    from table to table. Damage ends the iteration as the end of the file does; scan() reports it.
+    The columns are PACKET_COLUMNS, and use the reader's buffers without a copy. The index continues
+    from table to table. Damage ends the iteration like the end of the file; only scan() reports it.
 
     Raises:
-        InputError: The file is no capture or cannot be read; raised at the first step.
+        InputError: The file is no capture or cannot be read. The first next() raises it.
     """
     if rows <= 0:
         raise ValueError(f"rows is {rows}; it must be positive")
@@ -229,29 +238,30 @@ def match(
     complete: bool = False,
     clocks: tuple[Knots, Knots] = ((), ()),
 ) -> Match:
-    """Find each packet of one capture in the other, and return delays and losses.
+    """Find each packet of one capture in the other capture, and return delays and losses.
 
-    The captures have both directions, at two points of a path. Times decide in which direction each
-    side of a connection sends. Packets must pass unchanged: no address translation, and no merging
-    by offloads between the two points.
+    Both captures have both directions of a path, at two points of it. The times of the packets
+    decide which direction of a connection is forward. Packets must not be changed between the two
+    points, by address translation or by offloads that merge segments.
 
-    captures/native/match.hpp defines when two packets are the same; a packet that has not arrived
-    10 s after it was sent is lost. Memory: at most 100 MiB for waiting packets, 0.3 to 0.5 kB per
-    connection of either capture, and 1 kB or more per connection of both. Each file is read twice.
+    captures/native/match.hpp defines when two packets are the same. A packet that is not in the
+    other capture within 10 s is lost. Memory: at most 100 MiB for packets that are not found yet,
+    0.3 to 0.5 kB per connection in each capture, and 1 kB or more per connection in both. Each file
+    is read twice.
 
     Args:
-        sent: The capture that is nearer to the sender, or to the end that is regarded as the
-            sender.
-        received: The other capture.
+        sent: The capture at the point that is nearer to the (assumed) sender of data.
+        received: The capture at the other point.
         start_ns: Only packets that were sent at or after this time count, by the clock of the
             capture where they were sent.
-        end_ns: Only packets that were sent before this time count.
+        end_ns: Only packets that were sent before this time count, by the same clock.
         complete: Whether both captures cover all traffic, so that a packet in only one of them is
-            lost even at the edges. Otherwise packets that the other capture may have missed at its
-            begin or end are `uncovered`.
-        clocks: How far the clock of each capture is ahead of a common clock, as points (time by the
-            capture's clock, offset in ns) joined by straight lines; all times are then by the
-            common clock. Without points, the capture's clock is the common one.
+            lost, even near the begin or the end of the captures. Otherwise packets that the other
+            capture may have missed there are `uncovered`.
+        clocks: For each capture, points (time by the capture's clock, offset in ns) of the offset
+            by which its clock is ahead of a common clock. The offset is linear between points. All
+            times in the result are by the common clock. A capture without points uses the common
+            clock.
 
     Raises:
         InputError: A file is no capture, or the captures have no packet in common.
@@ -259,8 +269,8 @@ def match(
     for path in (sent, received):
         if str(path) == STANDARD_INPUT:
             raise refuse(
-                "two captures are read twice, which standard input cannot be",
-                "give it as a file",
+                "a comparison reads each capture twice, which is impossible for standard input",
+                "give the capture as a file",
                 file=display_name(path),
             )
         try:
@@ -280,7 +290,7 @@ def match(
     if len(flows) == 0:
         raise refuse(
             f"has no packet in common with {received}",
-            "give captures of one path, without address translation or merging offloads between",
+            "give captures of one path, without address translation or offloads between them",
             file=str(sent),
         )
     damage = [
@@ -294,7 +304,7 @@ def match(
 
 
 def _compare_clocks(comparison: dict[str, Any]) -> Clocks:
-    """Return how the clocks of two captures compare, by the smallest delays of both directions."""
+    """Compare the clocks of two captures by the smallest delays of both directions."""
     forward, backward = comparison["smallest"]
     offset, first, last = (
         None if None in pair else (pair[0] - pair[1]) / 2

@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far a host's clock is ahead of the emulator's, from the packets between the two.
+"""Estimate the offset of a host's clock from the emulator's clock by the packets between them.
 
-The method is that of NTP (RFC 5905 section 8), with many packets instead of one exchange. A packet
-that a host sends reaches the emulator after it was captured; a packet that a host receives is
-captured after the emulator forwarded it. So the offset of the host's clock is at least `captured -
-arrived` of every packet sent, and at most `captured - forwarded` of every packet received. The
-estimate is halfway between these limits. The largest possible error is half their distance, which
-is the sum of the smallest delays of both directions.
+The offset is positive if the host's clock is ahead. The method is that of NTP (RFC 5905 section 8),
+with many packets instead of one exchange. A packet that a host sends reaches the emulator after it
+was captured on the host. A packet that a host receives is captured there after the emulator
+forwarded it. So the offset is at least `captured - arrived` of every packet sent, and at most
+`captured - forwarded` of every packet received. The estimate is the middle of these two limits. The
+largest possible error is half the distance of the limits. This distance is the sum of the smallest
+delays of both directions.
 
-Clocks drift, by tens of ppm if they are not synchronised, and change their rate if they are. So
-each second has limits of its own, and straight lines of about ten seconds each are fitted through
-the seconds: rates of quartz oscillators, and of clocks that NTP adjusts, change more slowly. The
-distance of the limits shows in which seconds packets took longer; the fit ignores these seconds. So
-a delay that is present for less than three quarters of the time is not mistaken for an offset. Half
-of a constant delay of one direction is mistaken for an offset; the other half appears in both
-directions.
+Clocks that are not synchronised drift by tens of ppm, and clocks that are synchronised change their
+rate. So limits are computed for each second, and straight lines of about ten seconds each are
+fitted to the middles of the limits. The rates of quartz oscillators, and of clocks that NTP
+adjusts, change more slowly than this. In seconds in which packets took longer, the distance of the
+limits is larger, and the fit ignores these seconds. So a delay that is present for less than three
+quarters of the time does not change the estimate. If a delay is always present in one direction
+only, half of it is mistaken for an offset, and the other half appears as delay of both directions.
 """
 
 from __future__ import annotations
@@ -30,36 +31,45 @@ Floats = npt.NDArray[np.float64]
 
 WINDOW_NS = 10**9
 WINDOWS_PER_LINE = 10
-# Seconds whose limits differ by less have the same weight, as the time to stamp a packet varies.
+# A smaller excess of a second's limits has little influence on the weight of the second, because
+# the time that a host needs to timestamp a packet varies by about this value.
 AGREEMENT_NS = 5_000.0
-# A second counts if its limits exceed those of the best BEST_SHARE by at most MAX_EXCESS_NS.
+# A second counts if half the distance of its limits is at most MAX_EXCESS_NS above the BEST_SHARE
+# quantile over all seconds.
 BEST_SHARE, MAX_EXCESS_NS = 0.25, 100_000.0
 
 
 @dataclass(frozen=True)
 class Passages:
-    """Packets that passed between a host and the emulator in one direction, each by both clocks.
+    """The times of packets between a host and the emulator in one direction, by both clocks.
 
-    Times are nanoseconds since the run began.
+    Times are nanoseconds since the run began. Both arrays have one element per packet.
     """
 
     host_ns: Nanoseconds
     emulator_ns: Nanoseconds
 
     def apparent_offset_ns(self, clock: HostClock | None) -> Floats:
-        """Return how far the host's clock seems ahead, in addition to `clock`, for each packet."""
+        """Return, for each packet, host time - emulator time, minus the offset by `clock`, in ns.
+
+        It is the offset of the host's clock, or what remains of it after a correction by `clock`,
+        apart from the packet's delay. None stands for no correction.
+        """
         return (self.host_ns - self.emulator_ns).astype(np.float64) - clock_offset_ns(
             clock, self.host_ns
         )
 
 
 def estimate_clock(sent: Passages, received: Passages, end_ns: int) -> HostClock | None:
-    """Return the host's clock during a run, or None if no second has packets of both directions.
+    """Estimate the offset of a host's clock during a run.
 
     Args:
-        sent: Packets from the host to the emulator.
-        received: Packets from the emulator to the host.
-        end_ns: End of the run.
+        sent: The packets from the host to the emulator.
+        received: The packets from the emulator to the host.
+        end_ns: The end of the run, in ns since the run began.
+
+    Returns:
+        The clock, or None if no second has packets of both directions.
     """
     clock: HostClock | None = None
     # The second fit removes the drift within each second.
@@ -74,11 +84,11 @@ def estimate_clock(sent: Passages, received: Passages, end_ns: int) -> HostClock
 
 
 def clock_offset_ns(clock: HostClock | None, host_ns: Nanoseconds) -> Floats:
-    """Return how far a host's clock is ahead at instants of its own, in ns.
+    """Return the time in ns by which a host's clock is ahead of the emulator's clock.
 
     Args:
-        clock: The host's clock; None is the emulator's.
-        host_ns: Instants by the host's clock, in ns since the run began.
+        clock: The host's clock. None is the emulator's clock, with offset 0.
+        host_ns: The instants, by the host's clock, in ns since the run began.
     """
     if clock is None:
         return np.zeros(len(host_ns))
@@ -88,26 +98,30 @@ def clock_offset_ns(clock: HostClock | None, host_ns: Nanoseconds) -> Floats:
 
 
 def to_host_clock(clock: HostClock | None, emulator_ns: int) -> int:
-    """Return an instant of the emulator's clock by a host's, in ns since the run began."""
+    """Convert an instant of the emulator's clock to a host's clock, in ns since the run began."""
     instant = emulator_ns
-    for _ in range(2):  # the rates differ by some ppm
+    for _ in range(2):  # two iterations suffice, because the clocks' rates differ by some ppm only
         instant = emulator_ns + round(float(clock_offset_ns(clock, np.array([instant]))[0]))
     return instant
 
 
 def drift_ppm(clock: HostClock) -> float:
-    """Return by how many ppm a host's clock is faster than the emulator's, over the whole run."""
+    """Return the rate error of a host's clock relative to the emulator's, over the run, in ppm."""
     (begin, first), (end, last) = clock.knots[0], clock.knots[-1]
     return (last - first) / (end - begin) * 1e6
 
 
 def _fit_clock(
-    sent: Passages, received: Passages, known: HostClock | None, end_ns: int
+    sent: Passages, received: Passages, previous_fit: HostClock | None, end_ns: int
 ) -> HostClock | None:
-    """Return the clock that fits each second's estimate, in addition to the clock `known`."""
+    """Fit lines to the seconds' estimates of the offset, after a correction by the previous fit.
+
+    Return the sum of the previous fit and of these lines, or None if no second has packets of both
+    directions.
+    """
     minima, maxima = (
-        _limit_by_second(sent, known, np.maximum),
-        _limit_by_second(received, known, np.minimum),
+        _limit_by_second(sent, previous_fit, np.maximum),
+        _limit_by_second(received, previous_fit, np.minimum),
     )
     seconds = sorted(minima.keys() & maxima.keys())
     if not seconds:
@@ -129,10 +143,10 @@ def _fit_clock(
     if len(middles) == 1:
         values = np.full(2, (low + high)[0] / 2)
     else:
-        # The value at `middles` is linear in the values at the knots.
+        # The polyline's value at each of `middles` is a linear function of its values at the knots.
         shape = np.column_stack([np.interp(middles, knots, unit) for unit in np.eye(len(knots))])
         values = np.linalg.lstsq(shape * weight[:, None], (low + high) / 2 * weight)[0]
-    values = values + clock_offset_ns(known, knots.astype(np.int64))
+    values = values + clock_offset_ns(previous_fit, knots.astype(np.int64))
     return HostClock(
         knots=[(round(t), round(v)) for t, v in zip(knots.tolist(), values.tolist(), strict=True)],
         bound_ns=0,
@@ -142,7 +156,10 @@ def _fit_clock(
 def _limit_by_second(
     passages: Passages, clock: HostClock | None, extreme: np.ufunc
 ) -> dict[int, float]:
-    """Return the extreme of the packets' offsets for every second that has packets."""
+    """Return number of the second -> extreme of its packets' offsets, for seconds with packets.
+
+    `extreme` is np.minimum or np.maximum.
+    """
     index, offsets = passages.host_ns // WINDOW_NS, passages.apparent_offset_ns(clock)
     order = np.argsort(index, kind="stable")
     index, offsets = index[order], offsets[order]

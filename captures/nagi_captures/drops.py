@@ -2,8 +2,8 @@
 """Drop logs as tables: TCP segments that links or switches dropped, with time and cause.
 
 Format: draft-ietf-opsawg-pcapng as nagi-link writes it (runtime/io/pcapng_file.hpp): little endian,
-nanoseconds, Ethernet, the cause as the packet's comment. The capture reader turns packets into
-flows and gives neither comments nor sequence numbers as on the wire, which are needed here.
+nanoseconds, Ethernet, the cause as the packet's comment. The capture reader (reading.py) cannot
+read them, because it returns neither comments nor the sequence numbers in packets.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ CAUSES = ("channel loss", "queue overflow", "AQM drop", "given up")
 QUEUE_DROPS = ("queue overflow", "AQM drop")
 CHANNEL_LOSSES = ("channel loss", "given up")  # given up: at the retry limit of a medium
 # A switch's log has two interfaces per port: one for received packets, one for packets to be sent.
-# Of packets to be sent, edge.p4 drops only those that its loss model selects. Other drops of a
-# switch are not those of a link, and make runs invalid.
+# Drops of packets to be sent have the cause `egress` if edge.p4's loss model selected the packet.
+# All other drops of a switch do not belong to a link, and make the run invalid.
 SWITCH_LOSS = "egress"
 
 # One row per TCP segment in the file's order, without segments of IPv6 with extension headers.
 DROP_COLUMNS: dict[str, str] = {
     "time_ns": "int64, when it was dropped, since the Unix epoch by the emulator's clock",
     "cause": "categorical: channel loss, queue overflow, AQM drop, given up",
-    "interface": "int64, of the log, in its order",
+    "interface": "int64, number of the interface in the log",
     "source": "categorical: address (text)",
     "source_port": "",
     "destination": "categorical: address (text)",
     "destination_port": "",
-    "sequence": "int64, as on the wire: below 2^32",
+    "sequence": "int64, the number in the packet, below 2^32",
     "payload": "int64, bytes of TCP payload, from the lengths in the headers",
     "identity": "int64, as nagi-link records it (runtime/io/ip_header.hpp)",
 }
@@ -53,30 +53,36 @@ _MIN_FRAME = _ETHERNET + 20 + 20
 
 
 def read_drops(path: Path, *, of_switch: bool = False) -> pd.DataFrame:
-    """Return the TCP segments in a drop log (DROP_COLUMNS).
+    """Return the dropped TCP segments in a drop log, as a table with DROP_COLUMNS.
+
+    Packets of other protocols are left out. For a switch, drops that do not belong to a link are
+    left out, too.
 
     Args:
         path: The drop log.
-        of_switch: Whether it is the log of a switch, not of the emulator.
+        of_switch: Whether a switch wrote the log, and not the emulator.
 
     Raises:
-        InputError: The file is missing or damaged; the message names the byte.
+        InputError: The file is missing or damaged.
     """
     data = read_run_file(path)
     return _parse_segments(np.frombuffer(data, np.uint8), _read_packets(data, path, of_switch))
 
 
 def egress_interface(port: int) -> int:
-    """Return the interface in a switch's log that stands for packets to be sent at a port.
+    """Return the number of the interface in a switch's log for packets to be sent at a port.
 
     Args:
-        port: The port's position among the ports of the switch.
+        port: The index of the port in the list of the switch's ports.
     """
     return 2 * port + 1
 
 
 def _read_packets(data: bytes, path: Path, of_switch: bool) -> npt.NDArray[np.int64]:
-    """Return one row per packet: frame's begin and end, time in ns, cause, interface."""
+    """Return one row per packet: begin and end of its frame in `data`, time, cause, interface.
+
+    The time is in ns. The cause is an index in CAUSES.
+    """
     if not data.startswith(_SECTION):
         raise _make_damage_error(path, 0)
     rows = []
@@ -108,14 +114,19 @@ def _read_packets(data: bytes, path: Path, of_switch: bool) -> npt.NDArray[np.in
 
 
 def _make_damage_error(path: Path, offset: int) -> InputError:
-    return refuse(f"no whole drop log: byte {offset}", "run it again", file=str(path))
+    return refuse(f"damaged drop log: byte {offset}", "execute the run again", file=str(path))
 
 
 def _parse_segments(octets: npt.NDArray[np.uint8], packets: npt.NDArray[np.int64]) -> pd.DataFrame:
-    """Return the TCP segments in the frames, as a table with DROP_COLUMNS."""
+    """Return the TCP segments among packets, as a table with DROP_COLUMNS.
+
+    Args:
+        octets: The bytes of the drop log.
+        packets: The rows of _read_packets().
+    """
 
     def number(begin: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
-        """Return the big-endian number of `count` bytes at each index; 8 bytes give an int64."""
+        """Return the big-endian number of `count` (at most 8) bytes at each of the offsets."""
         value = np.zeros(len(begin), np.int64)
         for index in range(count):
             value = value << 8 | octets[begin + index]
@@ -130,6 +141,7 @@ def _parse_segments(octets: npt.NDArray[np.uint8], packets: npt.NDArray[np.int64
     ip, tcp, is_ipv6 = ip[is_whole], tcp[is_whole], is_ipv6[is_whole]
 
     def addresses(begin: npt.NDArray[np.int64]) -> Any:
+        """Return the addresses at the offsets as texts, in a Categorical."""
         halves = (
             np.where(is_ipv6, number(begin, 8), number(begin, 4)),
             number(begin + 8, 8) * is_ipv6,
@@ -140,7 +152,7 @@ def _parse_segments(octets: npt.NDArray[np.uint8], packets: npt.NDArray[np.int64
         texts = [_format_address(*row) for row in distinct.tolist()]
         return pd.Categorical.from_codes(codes.reshape(-1), pd.Index(texts))
 
-    # IPv4's length includes the header, IPv6's does not.
+    # The length in the header includes the header in IPv4, but not in IPv6.
     ip_bytes = np.where(is_ipv6, number(ip + 4, 2) + _IPV6_HEADER, number(ip + 2, 2))
     numbers = (number(tcp + 6, 2) + number(tcp + 10, 2)) & 0xFFFF
     return pd.DataFrame(
@@ -159,9 +171,9 @@ def _parse_segments(octets: npt.NDArray[np.uint8], packets: npt.NDArray[np.int64
     )
 
 
-def _format_address(is_six: int, first: int, second: int) -> str:
-    """Return an address of 4 bytes, or of two halves of 8 bytes, as text."""
-    if not is_six:
+def _format_address(is_ipv6: int, first: int, second: int) -> str:
+    """Return an address as text: IPv4 is in `first`, IPv6 in two halves of 8 bytes."""
+    if not is_ipv6:
         return str(IPv4Address(first))
     high, low = (half & (1 << 64) - 1 for half in (first, second))
     return str(IPv6Address(high << 64 | low))

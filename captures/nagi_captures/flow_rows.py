@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rows of a plan's flow in tables of connections (capture.FLOW_COLUMNS, MATCH_COLUMNS).
+"""Selection of a planned flow's rows in tables of connections, and their merging into one row.
 
-A bulk flow is one TCP connection. Any other flow consists of all TCP and UDP connections between
-its two hosts with the flow's port at the listening end. Several connections are merged into one
-row: counts are added, minimum and maximum are over all, means are over all samples. Values that do
-not follow from the rows are nan: quantiles, and bytes in flight at one time.
+The tables have the columns capture.FLOW_COLUMNS or capture.MATCH_COLUMNS. A bulk flow is one TCP
+connection. Any other flow consists of all TCP and UDP connections between its two hosts with the
+flow's port at the listening end. In the merged row, counts are sums over the connections, and
+minimum, maximum and mean are over the samples of all connections. Values that cannot be computed
+from the connections' rows are nan: quantiles, and bytes in flight.
 """
 
 from __future__ import annotations
@@ -31,12 +32,13 @@ _QUANTILES = ("median", "p95", "p99")
 
 
 def matches_flow(flows: pd.DataFrame, flow: FlowPlan, *, data: bool = True) -> pd.Series[bool]:
-    """Return which rows belong to a flow, as a column of booleans.
+    """Return a boolean per row: whether the row is one direction of the flow's connections.
 
     Args:
         flows: A table with the columns of FLOW_COLUMNS or MATCH_COLUMNS.
         flow: The flow.
-        data: Whether rows are selected from sender to receiver; otherwise from receiver to sender.
+        data: Whether the direction is that of the data, from sender to receiver; otherwise it is
+            from receiver to sender.
     """
     addresses = (flow.sender_address, flow.receiver_address)
     source, destination = addresses if data else addresses[::-1]
@@ -49,49 +51,59 @@ def matches_flow(flows: pd.DataFrame, flow: FlowPlan, *, data: bool = True) -> p
 
 
 def merge_scan_rows(flows: pd.DataFrame, flow: FlowPlan, *, data: bool = True) -> Any:
-    """Return a flow's row of a scan, or None if it has no packet.
+    """Return the row of a flow in a scan, with columns as attributes; None if it has no packets.
 
-    The row has the columns that `nagi_reports.analysis` uses.
+    For a flow of several connections, the row has only the columns that `nagi_reports.analysis`
+    uses.
+
+    Args:
+        flows: A table with the columns of FLOW_COLUMNS.
+        flow: The flow.
+        data: Whether the direction is that of the data; otherwise from receiver to sender.
     """
     rows = _select_rows(flows, flow, "first_time_bytes", data=data)
     if len(rows) < 2:
         return next(rows.itertuples(), None)
     merged: dict[str, Any] = {name: int(rows[name].sum()) for name in _SUMS}
-    for direction in ("timestamps", "sequence"):
-        sampled = rows[rows[f"rtt_{direction}_count"] > 0]
-        merged[f"rtt_{direction}_count"] = int(sampled[f"rtt_{direction}_count"].sum())
-        merged[f"rtt_{direction}_min_ns"] = sampled[f"rtt_{direction}_min_ns"].min()
-        merged[f"rtt_{direction}_max_ns"] = sampled[f"rtt_{direction}_max_ns"].max()
-        merged[f"rtt_{direction}_mean_ns"] = _average(
-            sampled, f"rtt_{direction}_mean_ns", f"rtt_{direction}_count"
+    for method in ("timestamps", "sequence"):
+        with_samples = rows[rows[f"rtt_{method}_count"] > 0]
+        merged[f"rtt_{method}_count"] = int(with_samples[f"rtt_{method}_count"].sum())
+        merged[f"rtt_{method}_min_ns"] = with_samples[f"rtt_{method}_min_ns"].min()
+        merged[f"rtt_{method}_max_ns"] = with_samples[f"rtt_{method}_max_ns"].max()
+        merged[f"rtt_{method}_mean_ns"] = _average(
+            with_samples, f"rtt_{method}_mean_ns", f"rtt_{method}_count"
         )
         for name in _QUANTILES:
-            merged[f"rtt_{direction}_{name}_ns"] = _take_single_value(
-                sampled, f"rtt_{direction}_{name}_ns"
+            merged[f"rtt_{method}_{name}_ns"] = _take_single_value(
+                with_samples, f"rtt_{method}_{name}_ns"
             )
-    carrying = rows[rows["data_packets_inside"] > 0]
+    with_data = rows[rows["data_packets_inside"] > 0]
     for name in ("in_flight_mean_bytes", "in_flight_max_bytes"):
-        merged[name] = _take_single_value(carrying, name)
+        merged[name] = _take_single_value(with_data, name)
     merged["window_mean_bytes"] = _average(rows, "window_mean_bytes", "packets_inside")
     return SimpleNamespace(**merged)
 
 
 def merge_match_rows(flows: pd.DataFrame, flow: FlowPlan) -> Any:
-    """Return a flow's row of a match, in the direction of its data; None if it has no packet."""
+    """Return the row of a flow in a match, with columns as attributes; None if it has no packets.
+
+    The direction is that of the data. For a flow of several connections, the row has only the
+    columns that `nagi_reports.analysis` uses.
+    """
     rows = _select_rows(flows, flow, "data_sent", data=True)
     if len(rows) < 2:
         return next(rows.itertuples(), None)
-    arrived = rows[rows["received"] > 0]
-    delay = _average(arrived, "delay_mean_ns", "received")
-    # Of the whole captures, not only of the measurement interval.
-    smallest = (arrived["delay_mean_ns"] - arrived["queueing_mean_ns"]).min()
+    with_arrivals = rows[rows["received"] > 0]
+    delay = _average(with_arrivals, "delay_mean_ns", "received")
+    # The smallest delay in the whole captures, not only in the measurement interval.
+    smallest = (with_arrivals["delay_mean_ns"] - with_arrivals["queueing_mean_ns"]).min()
     merged = {
         "data_sent": int(rows["data_sent"].sum()),
         "data_lost": int(rows["data_lost"].sum()),
         "delay_mean_ns": delay,
-        "delay_p99_ns": _take_single_value(arrived, "delay_p99_ns"),
+        "delay_p99_ns": _take_single_value(with_arrivals, "delay_p99_ns"),
         "queueing_mean_ns": delay - smallest,
-        "queueing_p99_ns": _take_single_value(arrived, "queueing_p99_ns"),
+        "queueing_p99_ns": _take_single_value(with_arrivals, "queueing_p99_ns"),
         "bursts": int(rows["bursts"].sum()),
         "burst_packets": _average(rows, "burst_packets", "bursts"),
     }
@@ -102,24 +114,32 @@ def merge_match_rows(flows: pd.DataFrame, flow: FlowPlan) -> Any:
     return SimpleNamespace(**merged)
 
 
-def _select_rows(flows: pd.DataFrame, flow: FlowPlan, largest: str, *, data: bool) -> pd.DataFrame:
-    """Return a flow's rows, or those of the other direction.
+def _select_rows(
+    flows: pd.DataFrame, flow: FlowPlan, size_column: str, *, data: bool
+) -> pd.DataFrame:
+    """Return the rows of a flow's connections in one direction.
 
-    If a bulk flow has several connections, the one with the most in `largest` is returned.
+    Args:
+        flows: A table of connections.
+        flow: The flow.
+        size_column: If a bulk flow has several connections, only the connection with the largest
+            value in this column is returned.
+        data: Whether the direction is that of the data; otherwise from receiver to sender.
     """
     selected = flows[matches_flow(flows, flow)]
     if flow.traffic == "bulk":
-        selected = selected.sort_values(largest, ascending=False, kind="stable")[:1]
-    # A connection's two rows follow each other, the first at an even place.
+        selected = selected.sort_values(size_column, ascending=False, kind="stable")[:1]
+    # The rows of the two directions of connection n are 2 x n and 2 x n + 1.
     return selected if data else flows.iloc[selected.index.to_numpy() ^ 1]
 
 
 def _average(rows: pd.DataFrame, column: str, weight: str) -> float:
+    """Return the mean of a column over rows, weighted by the column `weight`; nan without rows."""
     valid = rows[rows[column].notna() & (rows[weight] > 0)]
     total = valid[weight].sum()
     return float((valid[column] * valid[weight]).sum() / total) if total else math.nan
 
 
 def _take_single_value(rows: pd.DataFrame, column: str) -> float:
-    """Return the value of the only row; nan if there are several."""
+    """Return the value of the only row; nan if there are several rows or none."""
     return float(rows[column].iloc[0]) if len(rows) == 1 else math.nan

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A capture's connections without pandas, for `nagi metrics`.
+"""Reading of a capture's connections without pandas, for `nagi metrics`.
 
-read() returns all connections as NumPy arrays. read_rows() returns those with most of something as
-plain rows, without NumPy, whose import takes longer than to read a gigabyte. Both release the
-interpreter lock while they read; read_in_parallel() reads several files at once.
+read() returns all connections as NumPy arrays. read_rows() returns the connections with the largest
+values in one column as Python dicts, without NumPy, because importing NumPy takes longer than
+reading a gigabyte. Both functions release the interpreter lock while they read, so that
+read_in_parallel() can read several files at once.
 
 Memory while reading: 0.8 kB for a connection with only a SYN, up to 2.5 kB for one with data in
 both directions, until it is closed and 60 s have passed in the capture; then 0.1 to 0.3 kB. In
@@ -31,45 +32,46 @@ from nagi_captures.flow_columns import FLOW_COLUMNS
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-Columns: TypeAlias = "dict[str, npt.NDArray[Any]]"
-_Found = TypeVar("_Found")
+Columns: TypeAlias = "dict[str, npt.NDArray[Any]]"  # name of the column -> its values
+_Result = TypeVar("_Result")
 
-FRAGMENT = "later fragment"  # a reason in Totals.unused: has no ports, so no flow
+# A reason in Totals.unused: the packet has no ports, so it can be assigned to no connection.
+FRAGMENT = "later fragment"
 
 STANDARD_INPUT = "-"
 
 
 @dataclass(frozen=True)
 class Totals:
-    """The contents of a capture apart from its connections."""
+    """The counts and times of a capture as a whole."""
 
     packets: int  # records of any kind in the file
     bytes: int  # their lengths on the wire, link layer included
     first_ns: int  # earliest and latest time of a packet; 0 if there is none
     last_ns: int
-    packets_back: int  # packets with a time before that of the previous packet
-    max_back_ns: int  # the largest of these differences
-    frames_of_several: int  # frames with packets beyond the first, which are not read (A-MSDU)
+    packets_back: int  # packets with a time before the time of the previous packet
+    max_back_ns: int  # the largest difference between such times
+    frames_of_several: int  # frames with several packets (A-MSDU), of which only the first is read
     packets_without_time: int  # simple packets of pcapng; they get the time of the previous packet
-    damage: str | None  # one sentence (with file and byte), if the file is damaged
-    unused: dict[str, int]  # packets that are in no flow, by reason
-    # packets by kind (TCP, UDP, ARP, PPPoE discovery ...), the most frequent first
+    damage: str | None  # one sentence with file and byte; None if the file is not damaged
+    unused: dict[str, int]  # reason -> packets that belong to no connection
+    # protocol (TCP, UDP, ARP, PPPoE discovery ...) -> packets, the most frequent protocol first
     contents: dict[str, int]
-    start_ns: int | None  # the measurement interval; None is open
-    end_ns: int | None
+    start_ns: int | None  # begin of the measurement interval; None is the begin of the capture
+    end_ns: int | None  # end of the measurement interval; None is the end of the capture
 
 
 @dataclass(frozen=True)
 class Flows(Totals):
-    """A capture's connections, one row per direction: row 2 x connection + direction."""
+    """The connections of a capture, one row per direction: row 2 x connection + direction."""
 
     columns: Columns  # the selected columns of FLOW_COLUMNS
-    series: Columns | None  # of capture.SERIES_COLUMNS; None without interval_ns
+    series: Columns | None  # capture.SERIES_COLUMNS; None if read() got no interval_ns
 
 
 @dataclass(frozen=True)
 class Rows(Totals):
-    """The connections of a capture that have the most of something."""
+    """The connections of a capture with the largest values in one column."""
 
     connections: int  # number of all connections in the capture
     # Both directions of each connection in consecutive rows. Keys are those of FLOW_COLUMNS; values
@@ -93,14 +95,16 @@ def read(
         path: The capture; "-" is standard input.
         start_ns: Begin of the measurement interval [start, end), for the columns that depend on it;
             None is the begin of the capture.
-        end_ns: Its end; None is the end of the capture.
-        relative: Whether start_ns and end_ns count from the first packet.
+        end_ns: End of the measurement interval; None is the end of the capture.
+        relative: Whether start_ns and end_ns are relative to the time of the first packet.
         interval_ns: Length of the intervals of `series`; None leaves `series` out.
         columns: Names in FLOW_COLUMNS; None means all.
-        tunnels: Whether to read packets within GRE, VXLAN, Geneve, GTP-U and IP-in-IP.
+        tunnels: Whether to read the packets within GRE, VXLAN, Geneve, GTP-U and IP-in-IP in place
+            of the tunnels' packets.
 
     Raises:
         InputError: The file is no capture or cannot be read.
+        ValueError: An argument is invalid.
     """
     if interval_ns is not None and interval_ns <= 0:
         raise ValueError(f"interval_ns is {interval_ns}; it must be positive")
@@ -128,9 +132,16 @@ def read_rows(
     relative: bool = False,
     tunnels: bool = False,
 ) -> Rows:
-    """Read a capture and return the `limit` connections with most in the column `by`.
+    """Read a capture and return the connections with the largest values in one column.
 
-    Of the two directions of a connection, the larger counts. Other arguments are those of read().
+    Args:
+        path: The capture; "-" is standard input.
+        by: The column. The larger value of a connection's two directions counts.
+        limit: The number of connections to return.
+        start_ns: Begin of the measurement interval, see read().
+        end_ns: End of the measurement interval, see read().
+        relative: Whether start_ns and end_ns are relative to the time of the first packet.
+        tunnels: Whether to read packets within tunnels, see read().
 
     Raises:
         InputError: The file is no capture or cannot be read.
@@ -146,19 +157,20 @@ def read_rows(
 
 
 def read_in_parallel(
-    reader: Callable[[Path | str], _Found], paths: Iterable[Path | str]
-) -> list[_Found | InputError]:
-    """Apply `reader` to several captures at once, and return its results in their order.
+    reader: Callable[[Path | str], _Result], paths: Iterable[Path | str]
+) -> list[_Result | InputError]:
+    """Read several captures at once, in threads.
 
     Args:
-        reader: Reads one capture, such as read(), read_rows() or capture.scan().
+        reader: A function that reads one capture, such as read(), read_rows() or capture.scan().
         paths: The captures.
 
     Returns:
-        The result for each capture, or the InputError if it cannot be read.
+        For each capture, in the order of `paths`, the result of `reader` or the InputError that it
+        raised.
     """
 
-    def read_one(path: Path | str) -> _Found | InputError:
+    def read_one(path: Path | str) -> _Result | InputError:
         try:
             return reader(path)
         except InputError as error:
@@ -166,30 +178,30 @@ def read_in_parallel(
 
     paths = list(paths)
     if len(paths) < 2:
-        return list(map(read_one, paths))  # a signal reaches this thread alone
+        return list(map(read_one, paths))  # not in a thread, as only this one gets Python's signals
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
         return list(threads.map(read_one, paths))
 
 
 def display_name(path: Path | str) -> str:
-    """Return the name of a file for messages."""
+    """Return the name of a file for messages: its path, or "standard input"."""
     return "standard input" if str(path) == STANDARD_INPUT else str(path)
 
 
 def to_input_error(path: Path | str, refusal: Exception) -> InputError:
-    """Return the InputError for a refusal of the native reader."""
+    """Return the InputError for a `Refused` that the native reader raised."""
     problem, cure = refusal.args
     return refuse(problem, cure, file=display_name(path))
 
 
 def _name_damage(path: Path | str, contents: dict[str, Any]) -> dict[str, Any]:
-    """Return the contents with the file's name before the damage."""
+    """Return `contents` with the name of the file before the damage, or None if not damaged."""
     damage = contents["damage"]
     return contents | {"damage": f"{display_name(path)}: {damage}" if damage else None}
 
 
 def _replace_codes(columns: Columns) -> Columns:
-    """Replace numbers that stand for texts by the texts; equal texts are one object."""
+    """Replace numbers in `columns` by the texts that they stand for."""
     import numpy as np
 
     addresses = np.array([*columns.pop("addresses"), None], object)[:-1]

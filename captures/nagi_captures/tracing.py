@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One direction of a connection over time, as arrays for plots, without pandas.
+"""Reading of one direction of a connection over time, as NumPy arrays for plots, without pandas.
 
 The arrays are for a time-sequence graph, throughput, round-trip time, and bytes in flight. Times
-are nanoseconds since the Unix epoch. Numbers are bytes, unwrapped: 0 is the direction's SYN or,
-without a SYN, its first sequence number. Arrays of one table have the same length and are in file
-order. Packets are classified as in captures/native/flows.hpp. Memory: 25 bytes per packet of the
-connection, and 16 per sample.
+are nanoseconds since the Unix epoch. Sequence numbers are unwrapped: 0 is the direction's SYN or,
+if no SYN was captured, its first sequence number. Arrays of one table have the same length and are
+in file order. captures/native/flows.hpp defines how packets are classified. Memory: 25 bytes per
+packet of the connection, and 16 per sample.
 """
 
 from __future__ import annotations
@@ -26,30 +26,36 @@ FRESH, RETRANSMISSION, OUT_OF_ORDER, PROBE = range(4)  # kinds of segments
 
 @dataclass(frozen=True)
 class Trace:
-    """One direction of a connection, with the answers of the other direction."""
+    """One direction of a connection, with the acknowledgements of the other direction."""
 
-    # time_ns, begin, end (SYN and FIN take a number), kind (uint8), flags (uint8, TCP's): packets
-    # of the direction with payload, SYN, FIN or RST, keep-alives and window probes
+    # Packets of this direction with payload, SYN, FIN or RST, keep-alives and window probes:
+    # time_ns, begin, end (SYN and FIN take one number each), kind (uint8), flags (uint8, of TCP).
     segments: Columns
-    # time_ns, number (highest byte acknowledged + 1), window_end (number + advertised window),
-    # duplicate (uint8, 1: a duplicate ACK): packets of the other direction with ACK but without RST
+    # Packets of the other direction with ACK and without RST: time_ns, number (highest byte
+    # acknowledged + 1), window_end (number + advertised window), duplicate (uint8, 1 for a
+    # duplicate ACK).
     acknowledgements: Columns
-    sacks: Columns  # time_ns, begin, end: SACK blocks of the other direction, at most 4 a packet
-    rtt_sequence: Columns  # time_ns (of the acknowledgement), rtt_ns; as in FLOW_COLUMNS
-    rtt_timestamps: Columns  # the same
-    in_flight: Columns  # time_ns, bytes: at each packet with payload, its own included
+    # SACK blocks of the other direction, at most 4 per packet: time_ns, begin, end.
+    sacks: Columns
+    # RTT samples by sequence (see FLOW_COLUMNS): time_ns (of the acknowledgement), rtt_ns.
+    rtt_sequence: Columns
+    # RTT samples by timestamps (see FLOW_COLUMNS): time_ns (of the acknowledgement), rtt_ns.
+    rtt_timestamps: Columns
+    # Bytes in flight after each packet with payload: time_ns, bytes.
+    in_flight: Columns
 
     def select_rtt(self) -> Columns:
-        """Return RTT samples: by timestamps if there are any, else by sequence."""
+        """Return the RTT samples by timestamps or, if there are none, by sequence numbers."""
         by_timestamps = len(self.rtt_timestamps["time_ns"]) > 0
         return self.rtt_timestamps if by_timestamps else self.rtt_sequence
 
     def compute_throughput(self, interval_ns: int) -> Columns:
-        """Return the payload of the direction in intervals from its first segment.
+        """Compute the throughput in intervals of `interval_ns` from the first segment on.
 
         Returns:
-            time_ns (begin of the interval), bits_per_second (all payload), and
-                goodput_bits_per_second (without segments of which any byte is repeated).
+            The columns time_ns (begin of the interval), bits_per_second (of all payload) and
+                goodput_bits_per_second (without segments that repeat any byte). They are empty if
+                the direction has no segments.
         """
         if interval_ns <= 0:
             raise ValueError(f"interval_ns is {interval_ns}; it must be positive")
@@ -78,13 +84,13 @@ class Trace:
 
 
 def trace(path: Path | str, connection: int, direction: int = 0, *, tunnels: bool = False) -> Trace:
-    """Read one direction of one connection; a missing connection gives empty arrays.
+    """Read one direction of one connection; all arrays are empty if there is no such connection.
 
     Args:
         path: The capture.
-        connection: Number of the connection, as in FLOW_COLUMNS with the same `tunnels`.
-        direction: Number of the direction.
-        tunnels: Whether to read packets within tunnels.
+        connection: Number of the connection, as capture.scan() counts with the same `tunnels`.
+        direction: Number of the direction, 0 or 1.
+        tunnels: Whether to read packets within tunnels in place of the tunnels' packets.
 
     Raises:
         InputError: The file is no capture or cannot be read.

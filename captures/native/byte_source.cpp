@@ -16,7 +16,7 @@ namespace nagi::captures {
 
 namespace {
 
-// Small enough that most of it is still in the processor's cache when it is parsed.
+// So small that most of the bytes are still in the processor's cache when they are parsed.
 constexpr std::size_t read_bytes = 128 * 1024;
 constexpr std::size_t buffer_bytes = ByteSource::longest_piece + read_bytes;
 // 32 MiB; only `zstd --ultra` and `--long` make larger windows
@@ -43,17 +43,17 @@ class ByteSource::Compression {
   Compression& operator=(const Compression&) = delete;
   virtual ~Compression() = default;
 
-  /// Uncompress up to `space` bytes. Return 0 at the end and after a failure.
+  /// Decompress up to `space` bytes. Return 0 at the end and after a failure.
   virtual std::size_t read(ByteSource& source, std::uint8_t* to, std::size_t space) = 0;
 
-  /// Accept bytes of the file that were already read.
-  void give(const std::uint8_t* data, std::size_t size) {
+  /// Take over the first bytes of the file, which were already read.
+  void set_input(const std::uint8_t* data, std::size_t size) {
     std::memcpy(input_.data(), data, size);
     filled_ = size;
   }
 
  protected:
-  /// Read more of the file once all input has been used. Return false at the end of the file.
+  /// Read more of the file if all input has been used. Return false at the end of the file.
   bool refill(ByteSource& source) {
     if (at_ == filled_ && !ended_) {
       at_ = 0;
@@ -119,7 +119,7 @@ class ByteSource::Gzip : public Compression {
         break;
       }
       if (!member_open_) {
-        // Another member may follow. Anything else is padding, as it is to gzip itself.
+        // Another member may follow. Other bytes are ignored as padding, as gzip does.
         if (members_ != 0 && input_[at_] != 0x1f) {
           at_ = filled_;
           continue;
@@ -163,7 +163,7 @@ ByteSource::ByteSource(const std::string& path)
     throw CaptureError("is a folder", "give a capture made by tcpdump -w");
   }
   posix_fadvise(descriptor_, 0, 0, POSIX_FADV_SEQUENTIAL);
-  look_for_compression();
+  detect_compression();
 }
 
 ByteSource::ByteSource(const std::uint8_t* data, std::size_t size)
@@ -171,14 +171,14 @@ ByteSource::ByteSource(const std::uint8_t* data, std::size_t size)
       memory_(data),
       memory_left_(size) {
   at_ = end_ = buffer_.get();
-  look_for_compression();
+  detect_compression();
 }
 
 ByteSource::~ByteSource() {
   if (descriptor_ >= 0) close(descriptor_);
 }
 
-void ByteSource::look_for_compression() {
+void ByteSource::detect_compression() {
   const std::uint8_t* first = peek(4);
   if (first == nullptr) return;
   if (is_zstd(first)) {
@@ -188,25 +188,24 @@ void ByteSource::look_for_compression() {
   } else {
     return;
   }
-  compression_->give(at_, left());
+  compression_->set_input(at_, left());
   at_ = end_ = buffer_.get();
 }
 
 bool ByteSource::fill(std::size_t count) {
   if (count > longest_piece) return false;
-  const std::size_t rest = left();
+  std::size_t available = left();
   base_ += static_cast<std::uint64_t>(at_ - buffer_.get());
-  std::memmove(buffer_.get(), at_, rest);
+  std::memmove(buffer_.get(), at_, available);
   at_ = buffer_.get();
-  std::size_t have = rest;
-  while (have < count) {
-    const std::size_t more =
-        read_some(buffer_.get() + have, std::min(read_bytes, buffer_bytes - have));
-    if (more == 0) break;
-    have += more;
+  while (available < count) {
+    const std::size_t added =
+        read_some(buffer_.get() + available, std::min(read_bytes, buffer_bytes - available));
+    if (added == 0) break;
+    available += added;
   }
-  end_ = buffer_.get() + have;
-  return have >= count;
+  end_ = buffer_.get() + available;
+  return available >= count;
 }
 
 bool ByteSource::skip(std::uint64_t count) {
@@ -225,21 +224,21 @@ std::size_t ByteSource::read_some(std::uint8_t* to, std::size_t space) {
 
 std::size_t ByteSource::read_plain(std::uint8_t* to, std::size_t space) {
   if (descriptor_ < 0) {
-    const std::size_t some = std::min(space, memory_left_);
-    if (some != 0) std::memcpy(to, memory_, some);
-    memory_ += some;
-    memory_left_ -= some;
-    return some;
+    const std::size_t count = std::min(space, memory_left_);
+    if (count != 0) std::memcpy(to, memory_, count);
+    memory_ += count;
+    memory_left_ -= count;
+    return count;
   }
-  ssize_t got = 0;
+  ssize_t count = 0;
   do {
-    got = read(descriptor_, to, space);
-  } while (got < 0 && errno == EINTR);
-  if (got < 0) {
+    count = read(descriptor_, to, space);
+  } while (count < 0 && errno == EINTR);
+  if (count < 0) {
     failure_ = std::string("cannot be read: ") + std::strerror(errno);
     return 0;
   }
-  return static_cast<std::size_t>(got);
+  return static_cast<std::size_t>(count);
 }
 
 }  // namespace nagi::captures

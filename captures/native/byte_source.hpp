@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A file or standard input as a stream of bytes behind one buffer. zstd (RFC 8878) and gzip (RFC
-// 1952) are uncompressed on the way. The memory in use is the buffer's and the compression's
-// window, however long the file is.
+// Reads a file or standard input as a stream of bytes through one buffer. Files compressed by zstd
+// (RFC 8878) or gzip (RFC 1952) are decompressed. The memory in use is the buffer and the window of
+// the decompressor, for a file of any length.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace nagi::captures {
 
-/// A file that cannot be read: what() says what is wrong, cure() what to do.
+/// The error for a file that cannot be read: what() says what is wrong, cure() what to do.
 class CaptureError : public std::runtime_error {
  public:
   CaptureError(const std::string& what, std::string cure)
@@ -24,12 +24,13 @@ class CaptureError : public std::runtime_error {
   std::string cure_;
 };
 
+/// The bytes of a file, of standard input or of memory, in order.
 class ByteSource {
  public:
-  /// The longest piece that peek() can return.
+  /// The largest number of bytes that peek() can return.
   static constexpr std::size_t longest_piece = 384 * 1024;
 
-  /// Open a file; "-" is standard input. Throws CaptureError if it cannot be opened or read.
+  /// Open a file; "-" is standard input. Throws CaptureError if the file cannot be opened or read.
   explicit ByteSource(const std::string& path);
   /// Read from memory, which must outlive this object. For tests.
   ByteSource(const std::uint8_t* data, std::size_t size);
@@ -49,7 +50,7 @@ class ByteSource {
   void advance(std::size_t count) { at_ += count; }
   /// Consume any number of bytes. Return false if the file ends before.
   bool skip(std::uint64_t count);
-  /// Return how many bytes peek() can still return after it returned null.
+  /// Return the number of bytes in the buffer; after peek() returned null, the last of the file.
   [[nodiscard]] std::size_t left() const { return static_cast<std::size_t>(end_ - at_); }
 
   /// Return the offset of the next byte in the (uncompressed) file.
@@ -57,8 +58,8 @@ class ByteSource {
     return base_ + static_cast<std::uint64_t>(at_ - buffer_.get());
   }
   [[nodiscard]] bool compressed() const { return compression_ != nullptr; }
-  /// Return why reading stopped before the end of the file: a read error, or damaged compression.
-  /// Empty at the end of the file.
+  /// Return the reason why reading stopped before the end of the file (a read error, or damaged
+  /// compression), or an empty text.
   [[nodiscard]] const std::string& failure() const { return failure_; }
 
  private:
@@ -66,9 +67,12 @@ class ByteSource {
   class Zstd;
   class Gzip;
 
-  void look_for_compression();
+  void detect_compression();
+  /// Read until the buffer has `count` bytes. Return false if the file ends before.
   bool fill(std::size_t count);
+  /// Read up to `space` bytes of the file without decompression. Return 0 at its end.
   std::size_t read_plain(std::uint8_t* to, std::size_t space);
+  /// Read up to `space` bytes, decompressed. Return 0 at the end.
   std::size_t read_some(std::uint8_t* to, std::size_t space);
 
   std::unique_ptr<std::uint8_t[]> buffer_;

@@ -26,8 +26,9 @@ constexpr std::uint16_t option_resolution = 9;
 constexpr std::uint16_t option_offset = 14;
 
 constexpr const char* cure =
-    "give a capture made by tcpdump -w (pcap or pcapng, whole or compressed by gzip or zstd)";
+    "give a capture made by tcpdump -w (pcap or pcapng, plain or compressed by gzip or zstd)";
 
+/// A file format that is not read, and the bytes with which such a file begins.
 struct Format {
   std::string_view begins;
   const char* problem;
@@ -59,12 +60,12 @@ void CaptureFile::open() {
     if (!source_.failure().empty()) throw CaptureError(source_.failure(), cure);
     throw CaptureError("is no capture: it is too short", cure);
   }
-  const std::uint32_t magic = word(first);
+  const std::uint32_t magic = read_32(first);
   if (magic == section_block) {
     classic_ = false;
     const std::uint8_t* section = source_.peek(12);
     if (section == nullptr) throw CaptureError("is no capture: it is too short", cure);
-    const std::uint32_t order = word(section + 8);
+    const std::uint32_t order = read_32(section + 8);
     if (order != byte_order_magic && order != __builtin_bswap32(byte_order_magic)) {
       throw CaptureError("is no capture: a pcapng file without byte order", cure);
     }
@@ -95,8 +96,8 @@ void CaptureFile::open() {
   }
   const std::uint8_t* header = source_.peek(24);
   if (header == nullptr) throw CaptureError("is no capture: it is too short", cure);
-  link_type_ = word(header + 20) & 0xffff;  // the higher bits describe frame check sequences
-  if (!known_link_type(link_type_)) {
+  link_type_ = read_32(header + 20) & 0xffff;  // the higher bits describe frame check sequences
+  if (!is_decoded_link_type(link_type_)) {
     throw CaptureError("has link type " + std::to_string(link_type_) + " (" +
                            link_type_name(link_type_) + "), which is not read",
                        "capture on an Ethernet, \"any\" or tunnel interface");
@@ -104,7 +105,7 @@ void CaptureFile::open() {
   source_.advance(24);
 }
 
-/// Throw a CaptureError that says what the file is instead of a capture.
+/// Throw a CaptureError that names the format of a file that is no capture, if it is known.
 void CaptureFile::refuse() {
   for (const Format& format : other_formats) {
     const std::uint8_t* first = source_.peek(format.begins.size());
@@ -117,7 +118,7 @@ void CaptureFile::refuse() {
   throw CaptureError("is no capture", cure);
 }
 
-bool CaptureFile::cut_off(const char* where) {
+bool CaptureFile::report_cut_off(const char* where) {
   if (!source_.failure().empty()) {
     damage_ = source_.failure() + " after packet " + std::to_string(records_);
   } else if (source_.left() != 0) {
@@ -130,7 +131,7 @@ bool CaptureFile::cut_off(const char* where) {
   return false;
 }
 
-bool CaptureFile::spoilt(const std::string& problem) {
+bool CaptureFile::report_damage(const std::string& problem) {
   damage_ = "damaged: packet " + std::to_string(records_ + 1) + " " + problem + ", at byte " +
             std::to_string(source_.offset());
   if (source_.compressed()) damage_ += " uncompressed";
@@ -141,15 +142,16 @@ bool CaptureFile::next_pcapng(Record& record) {
   if (!damage_.empty()) return false;
   while (true) {
     const std::uint8_t* head = source_.peek(8);
-    if (head == nullptr) return cut_off("in the block after packet ");
-    const std::uint32_t type = word(head);
+    if (head == nullptr) return report_cut_off("in the block after packet ");
+    const std::uint32_t type = read_32(head);
     if (type == section_block) {
       if (!read_section()) return false;
       continue;
     }
-    const std::uint32_t length = word(head + 4);
+    const std::uint32_t length = read_32(head + 4);
     if (length < shortest_block || length % 4 != 0) {
-      return spoilt("or what is before it is in a block of " + std::to_string(length) + " bytes");
+      return report_damage("or the block before it has an invalid length of " +
+                           std::to_string(length) + " bytes");
     }
     if (type == interface_block) {
       if (!read_interface(length)) return false;
@@ -158,42 +160,43 @@ bool CaptureFile::next_pcapng(Record& record) {
       if (!read_packet(type, length, record, has_packet)) return false;
       if (has_packet) return true;
     } else if (!source_.skip(length)) {
-      return source_.failure().empty() ? spoilt("is missing: cut off in the block before it")
-                                       : cut_off("");
+      return source_.failure().empty() ? report_damage("is missing: cut off in the block before it")
+                                       : report_cut_off("");
     }
   }
 }
 
 bool CaptureFile::read_section() {
   const std::uint8_t* head = source_.peek(28);
-  if (head == nullptr) return cut_off("in the section header before packet ");
+  if (head == nullptr) return report_cut_off("in the section header before packet ");
   std::uint32_t order = 0;
   __builtin_memcpy(&order, head + 8, sizeof(order));
   if (order != byte_order_magic && order != __builtin_bswap32(byte_order_magic)) {
-    return spoilt("is in a section without byte order");
+    return report_damage("is in a section without byte order");
   }
   swapped_ = order != byte_order_magic;
-  const std::uint32_t length = word(head + 4);
+  const std::uint32_t length = read_32(head + 4);
   if (length < 28 || length % 4 != 0) {
-    return spoilt("is in a section with a header of " + std::to_string(length) + " bytes");
+    return report_damage("is in a section with a header of " + std::to_string(length) + " bytes");
   }
   interfaces_.clear();
-  if (!source_.skip(length)) return spoilt("is missing: cut off in the section header before it");
+  if (!source_.skip(length))
+    return report_damage("is missing: cut off in the section header before it");
   return true;
 }
 
 bool CaptureFile::read_interface(std::uint32_t length) {
-  if (length < 20) return spoilt("comes after an interface block that is too short");
-  if (interfaces_.size() == max_interfaces) return spoilt("comes after too many interfaces");
+  if (length < 20) return report_damage("comes after an interface block that is too short");
+  if (interfaces_.size() == max_interfaces) return report_damage("comes after too many interfaces");
   const std::uint32_t looked_at = std::min(length - 4, longest_options);
   const std::uint8_t* head = source_.peek(looked_at);
-  if (head == nullptr) return cut_off("in the interface block before packet ");
+  if (head == nullptr) return report_cut_off("in the interface block before packet ");
   Interface interface;
-  interface.link_type = half(head + 8);
-  interface.snap_length = word(head + 12);
+  interface.link_type = read_16(head + 8);
+  interface.snap_length = read_32(head + 12);
   for (std::uint32_t at = 16; at + 4 <= looked_at;) {
-    const std::uint16_t code = half(head + at);
-    const std::uint16_t bytes = half(head + at + 2);
+    const std::uint16_t code = read_16(head + at);
+    const std::uint16_t bytes = read_16(head + at + 2);
     at += 4;
     if (code == 0 || at + bytes > looked_at) break;
     if (code == option_resolution && bytes == 1) interface.resolution = head[at];
@@ -211,7 +214,8 @@ bool CaptureFile::read_interface(std::uint32_t length) {
     for (int i = interface.resolution; i < 9; ++i) interface.units_to_ns *= 10;
   }
   interfaces_.push_back(interface);
-  if (!source_.skip(length)) return spoilt("is missing: cut off in the interface block before it");
+  if (!source_.skip(length))
+    return report_damage("is missing: cut off in the interface block before it");
   return true;
 }
 
@@ -219,49 +223,49 @@ bool CaptureFile::read_packet(std::uint32_t type, std::uint32_t length, Record& 
                               bool& has_packet) {
   const std::uint32_t header = type == simple_packet_block ? 12 : 28;
   if (length < header + 4) {
-    return spoilt("is in a block of " + std::to_string(length) + " bytes");
+    return report_damage("is in a block of " + std::to_string(length) + " bytes");
   }
   const std::uint8_t* head = source_.peek(header);
-  if (head == nullptr) return cut_off("inside the header of packet ");
+  if (head == nullptr) return report_cut_off("inside the header of packet ");
   std::uint32_t number = 0;
   std::uint32_t captured = 0;
   std::uint64_t units = 0;
   if (type == simple_packet_block) {
-    record.length = word(head + 8);
+    record.length = read_32(head + 8);
     captured = std::min(record.length, length - header - 4);
     if (!interfaces_.empty() && interfaces_[0].snap_length != 0) {
       captured = std::min(captured, interfaces_[0].snap_length);
     }
   } else {
-    number = type == packet_block ? word(head + 8) : half(head + 8);
-    units = static_cast<std::uint64_t>(word(head + 12)) << 32 | word(head + 16);
-    captured = word(head + 20);
-    record.length = word(head + 24);
+    number = type == packet_block ? read_32(head + 8) : read_16(head + 8);
+    units = static_cast<std::uint64_t>(read_32(head + 12)) << 32 | read_32(head + 16);
+    captured = read_32(head + 20);
+    record.length = read_32(head + 24);
     if (captured > length - header - 4) {
-      return spoilt("claims " + std::to_string(captured) + " bytes in a block of " +
-                    std::to_string(length));
+      return report_damage("claims " + std::to_string(captured) + " bytes in a block of " +
+                           std::to_string(length));
     }
   }
   if (captured > longest_packet) {
-    return spoilt("claims " + std::to_string(captured) + " bytes");
+    return report_damage("claims " + std::to_string(captured) + " bytes");
   }
   if (number >= interfaces_.size()) {
-    return spoilt("is of interface " + std::to_string(number) + ", which is not described");
+    return report_damage("is of interface " + std::to_string(number) + ", which is not described");
   }
   const Interface& interface = interfaces_[number];
-  // Read the end of the block (options and its length) only if the block is short.
+  // The end of the block (options and a copy of the length) is checked only if the block is short.
   const std::uint32_t looked_at =
       std::min(length, static_cast<std::uint32_t>(ByteSource::longest_piece));
   head = source_.peek(looked_at);
-  if (head == nullptr) return cut_off("inside packet ");
-  if (looked_at == length && word(head + length - 4) != length) {
-    return spoilt("is in a block whose two lengths differ");
+  if (head == nullptr) return report_cut_off("inside packet ");
+  if (looked_at == length && read_32(head + length - 4) != length) {
+    return report_damage("is in a block whose two lengths differ");
   }
-  // A simple packet has no time and takes that of the packet before it.
+  // A simple packet has no time. It gets the time of the packet before it.
   record.has_time = type != simple_packet_block;
-  if (record.has_time) last_time_ns_ = nanoseconds(interface, units);
+  if (record.has_time) last_time_ns_ = to_nanoseconds(interface, units);
   record.failed_check = type == packet_block && looked_at == length &&
-                        failed_check(head + header + padded(captured), head + length - 4);
+                        has_failed_check(head + header + padded(captured), head + length - 4);
   record.time_ns = last_time_ns_;
   record.captured = captured;
   record.data = head + header;
@@ -269,30 +273,30 @@ bool CaptureFile::read_packet(std::uint32_t type, std::uint32_t length, Record& 
   if (looked_at == length) {
     source_.advance(length);
   } else {
-    return spoilt("is in a block of " + std::to_string(length) + " bytes");
+    return report_damage("is in a block of " + std::to_string(length) + " bytes");
   }
   ++records_;
   has_packet = true;
   return true;
 }
 
-/// Return whether the options of a packet say that its frame failed the check of the link layer.
-bool CaptureFile::failed_check(const std::uint8_t* at, const std::uint8_t* end) const {
+/// Return whether the options of a packet, in [at, end), say that its frame has a wrong FCS.
+bool CaptureFile::has_failed_check(const std::uint8_t* at, const std::uint8_t* end) const {
   constexpr std::uint16_t option_flags = 2;
   constexpr std::uint32_t wrong_check = 1U << 24;
   while (end - at >= 4) {
-    const std::uint16_t code = half(at);
-    const std::uint16_t bytes = half(at + 2);
+    const std::uint16_t code = read_16(at);
+    const std::uint16_t bytes = read_16(at + 2);
     at += 4;
     if (code == 0 || end - at < bytes) return false;
-    if (code == option_flags && bytes == 4) return (word(at) & wrong_check) != 0;
+    if (code == option_flags && bytes == 4) return (read_32(at) & wrong_check) != 0;
     if (end - at < static_cast<std::ptrdiff_t>(padded(bytes))) return false;
     at += padded(bytes);
   }
   return false;
 }
 
-std::int64_t CaptureFile::nanoseconds(const Interface& interface, std::uint64_t units) {
+std::int64_t CaptureFile::to_nanoseconds(const Interface& interface, std::uint64_t units) {
   __extension__ using Wide = __int128;
   Wide time = 0;
   if (interface.units_to_ns != 0) [[likely]] {

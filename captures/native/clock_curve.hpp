@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The offset of a capture's clock from a common clock, as a function of the capture's time. The
-// offset is interpolated linearly between knots, and constant before the first and after the last
-// knot. Without knots, the capture uses the common clock.
+// The offset of a capture's clock from a common clock, as a function of the time by the capture's
+// clock. The offset is positive if the capture's clock is ahead. It is interpolated linearly
+// between knots, and constant before the first and after the last knot. Without knots, the
+// capture's clock is the common clock.
 #pragma once
 
 #include <algorithm>
@@ -15,11 +16,11 @@ namespace nagi::captures {
 
 class ClockCurve {
  public:
-  using Knot =
-      std::pair<std::int64_t, std::int64_t>;  // capture's time, ns by which its clock is ahead
+  /// Time by the capture's clock, and its offset at this time, both in ns.
+  using Knot = std::pair<std::int64_t, std::int64_t>;
 
   ClockCurve() = default;
-  /// Make a curve of knots in ascending order of their times, which must differ.
+  /// Make a curve of knots with different times, in ascending order.
   explicit ClockCurve(std::vector<Knot> knots) : knots_(std::move(knots)) {}
 
   /// Convert a time of the capture to the common clock.

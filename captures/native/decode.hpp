@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Decodes a captured frame to the fields of its TCP or UDP packet. RFC 791, RFC 8200 with extension
-// headers, RFC 9293, RFC 768; options: RFC 9293, 7323, 2018. Link layers are in link_layer.cpp,
-// tunnels and fragments in tunnels.cpp, names in names.cpp.
+// Decodes a captured frame to the fields of its TCP or UDP packet. Standards: RFC 791, RFC 8200
+// with extension headers, RFC 9293, RFC 768; for options, RFC 9293, 7323, 2018. Link layers are in
+// link_layer.cpp, tunnels and fragments in tunnels.cpp, names of protocols in names.cpp.
 //
-// A fragmented datagram counts once, with its whole length: UDP at its first fragment, whose header
-// has the length; TCP when both the first and the last fragment have arrived. Its other fragments
-// count as unused.
+// A fragmented datagram counts once, with its whole length. UDP counts at the first fragment, whose
+// header has the length; TCP counts when both the first and the last fragment have been captured.
+// The other fragments of the datagram count as unused.
 //
-// Lengths come from the IP header, so padding of the link layer does not count. A frame may be cut
-// anywhere after the fixed TCP header. If the IP header has no length (segments that a network card
-// has yet to split), the length is the frame's.
+// Lengths come from the IP header, so padding of the link layer does not count. The capture may
+// lack any bytes after the fixed TCP header. If the length in the IP header is 0 (large segments
+// that the network card splits later), the length is that of the frame.
 #pragma once
 
 #include <algorithm>
@@ -28,12 +28,12 @@ namespace nagi::captures {
 
 namespace decoding {
 
-inline std::uint16_t half(const std::uint8_t* at) {
+inline std::uint16_t big_endian_16(const std::uint8_t* at) {
   std::uint16_t value = 0;
   std::memcpy(&value, at, sizeof(value));
   return __builtin_bswap16(value);
 }
-inline std::uint32_t word(const std::uint8_t* at) {
+inline std::uint32_t big_endian_32(const std::uint8_t* at) {
   std::uint32_t value = 0;
   std::memcpy(&value, at, sizeof(value));
   return __builtin_bswap32(value);
@@ -42,8 +42,8 @@ inline std::uint32_t word(const std::uint8_t* at) {
 constexpr std::uint16_t type_ipv4 = 0x0800;
 constexpr std::uint16_t type_ipv6 = 0x86dd;
 
-/// Read the options between `at` and `end`, up to the first malformed one.
-inline void options(const std::uint8_t* at, const std::uint8_t* end, Packet& packet) {
+/// Decode TCP's options in [at, end), until the first malformed option.
+inline void decode_options(const std::uint8_t* at, const std::uint8_t* end, Packet& packet) {
   while (at < end) {
     const std::uint8_t kind = *at;
     if (kind == 0) return;
@@ -55,7 +55,7 @@ inline void options(const std::uint8_t* at, const std::uint8_t* end, Packet& pac
     const std::uint8_t length = at[1];
     if (length < 2 || length > end - at) return;
     if (kind == 2 && length == 4) {
-      packet.mss = half(at + 2);
+      packet.mss = big_endian_16(at + 2);
     } else if (kind == 3 && length == 3) {
       packet.window_scale = static_cast<std::int8_t>(at[2] > 14 ? 14 : at[2]);  // RFC 7323, 2.3
     } else if (kind == 4 && length == 2) {
@@ -63,11 +63,12 @@ inline void options(const std::uint8_t* at, const std::uint8_t* end, Packet& pac
     } else if (kind == 5) {
       packet.sack_blocks = static_cast<std::uint8_t>((length - 2) / 8);
       packet.sack_edges = std::min<std::uint8_t>(2 * packet.sack_blocks, 8);
-      for (std::uint8_t i = 0; i < packet.sack_edges; ++i) packet.sack[i] = word(at + 2 + 4 * i);
+      for (std::uint8_t i = 0; i < packet.sack_edges; ++i)
+        packet.sack[i] = big_endian_32(at + 2 + 4 * i);
     } else if (kind == 8 && length == 10) {
       packet.has_timestamps = true;
-      packet.tsval = word(at + 2);
-      packet.tsecr = word(at + 6);
+      packet.tsval = big_endian_32(at + 2);
+      packet.tsecr = big_endian_32(at + 6);
     }
     at += length;
   }
@@ -80,18 +81,18 @@ inline void set_ports(const std::uint8_t* at, std::uint8_t protocol, std::uint8_
   packet.endpoints.set_rest(ports, protocol, version);
 }
 
-inline Unused tcp(const std::uint8_t* at, const std::uint8_t* end, std::uint32_t bytes,
-                  std::uint8_t version, Packet& packet) {
+inline Unused decode_tcp(const std::uint8_t* at, const std::uint8_t* end, std::uint32_t bytes,
+                         std::uint8_t version, Packet& packet) {
   if (bytes < 20) return Unused::bad_header;
   if (end - at < 20) return Unused::cut_short;
   const std::uint32_t header = (at[12] >> 4) * 4U;
   if (header < 20 || header > bytes) return Unused::bad_header;
   set_ports(at, protocol_tcp, version, packet);
-  packet.sequence = word(at + 4);
-  packet.acknowledgement = word(at + 8);
+  packet.sequence = big_endian_32(at + 4);
+  packet.acknowledgement = big_endian_32(at + 8);
   packet.flags = at[13];
-  packet.window = half(at + 14);
-  packet.checksum = half(at + 16);
+  packet.window = big_endian_16(at + 14);
+  packet.checksum = big_endian_16(at + 16);
   packet.payload = bytes - header;
   packet.has_timestamps = false;
   packet.tsval = packet.tsecr = 0;
@@ -101,24 +102,24 @@ inline Unused tcp(const std::uint8_t* at, const std::uint8_t* end, std::uint32_t
   packet.sack_permitted = false;
   packet.options_cut = at + header > end;
   packet.content = 0;
-  if (header == 32 && end - at >= 32 && word(at + 20) == 0x0101080a) [[likely]] {
+  if (header == 32 && end - at >= 32 && big_endian_32(at + 20) == 0x0101080a) [[likely]] {
     packet.has_timestamps = true;
-    packet.tsval = word(at + 24);
-    packet.tsecr = word(at + 28);
+    packet.tsval = big_endian_32(at + 24);
+    packet.tsecr = big_endian_32(at + 28);
   } else if (header > 20) {
     const std::uint8_t* options_end = at + header;
-    options(at + 20, options_end < end ? options_end : end, packet);
+    decode_options(at + 20, options_end < end ? options_end : end, packet);
   }
   return Unused::none;
 }
 
-inline Unused udp(const std::uint8_t* at, const std::uint8_t* end, std::uint32_t bytes,
-                  std::uint8_t version, Packet& packet) {
+inline Unused decode_udp(const std::uint8_t* at, const std::uint8_t* end, std::uint32_t bytes,
+                         std::uint8_t version, Packet& packet) {
   if (bytes < 8) return Unused::bad_header;
   if (end - at < 8) return Unused::cut_short;
-  const std::uint32_t length = half(at + 4);
+  const std::uint32_t length = big_endian_16(at + 4);
   if (length != 0 && (length < 8 || length > bytes)) return Unused::bad_header;
-  Packet fresh;  // holds the fields that IP and the link layer set
+  Packet fresh;  // a packet with only those fields that IP and the link layer set
   fresh.endpoints = packet.endpoints;
   fresh.time_ns = packet.time_ns;
   fresh.ip_bytes = packet.ip_bytes;
@@ -127,10 +128,10 @@ inline Unused udp(const std::uint8_t* at, const std::uint8_t* end, std::uint32_t
   fresh.resent_frame = packet.resent_frame;
   packet = fresh;
   set_ports(at, protocol_udp, version, packet);
-  packet.checksum = half(at + 6);
+  packet.checksum = big_endian_16(at + 6);
   packet.payload = (length == 0 ? bytes : length) - 8;
-  // Only the payload distinguishes datagrams of one length: IPv6 has no identification, and a
-  // socket that is not connected leaves IPv4's at 0.
+  // Without an identification, only the payload distinguishes datagrams of the same length. IPv6
+  // has no identification, and for IPv4 it may be 0.
   constexpr std::uint32_t looked_at = 16;
   const std::uint32_t content = std::min(packet.payload, looked_at);
   if (packet.identification == 0 && end - at >= static_cast<std::ptrdiff_t>(8 + content)) {
@@ -143,7 +144,7 @@ inline Unused udp(const std::uint8_t* at, const std::uint8_t* end, std::uint32_t
 
 }  // namespace decoding
 
-/// The last header that the decoder understood, for packets that belong to no connection.
+/// The last header of a packet that the decoder could decode, to name packets in no connection.
 struct LastHeader {
   enum class Kind : std::uint8_t { link_type, ether_type, llc, ppp, ip_protocol, wifi, nothing };
   Kind kind = Kind::nothing;
@@ -151,13 +152,13 @@ struct LastHeader {
   auto operator<=>(const LastHeader&) const = default;
 };
 /// Return the name of a packet's protocol: "ARP", "ICMP", "Ethernet type 0x88b5".
-std::string name_of(const LastHeader& header);
-/// Return the name of a link type, and whether its frames are decoded: "Ethernet", "USB (USBPcap)",
-/// "of unknown name".
+std::string protocol_name(const LastHeader& header);
+/// Return the name of a link type: "Ethernet", "USB (USBPcap)", "link type 999" if it is unknown.
 std::string link_type_name(std::uint32_t link_type);
-bool known_link_type(std::uint32_t link_type);
+/// Return whether frames of a link type are decoded.
+bool is_decoded_link_type(std::uint32_t link_type);
 
-/// A part of a frame.
+/// A part of a frame that has not been decoded yet.
 struct Piece {
   const std::uint8_t* at = nullptr;
   const std::uint8_t* end = nullptr;  // end of the captured bytes
@@ -172,14 +173,15 @@ struct Piece {
 
 class Decoder {
  public:
-  /// If `tunnels` is set, decode the packets within GRE, VXLAN, Geneve, GTP-U and IP-in-IP instead
-  /// of their carriers.
+  /// If `tunnels` is set, decode the packets within GRE, VXLAN, Geneve, GTP-U and IP-in-IP in place
+  /// of the outer packets.
   explicit Decoder(bool tunnels) : tunnels_(tunnels) {}
   Decoder() = default;
 
-  /// Decode the headers of a captured frame. `packet` is filled in if the result is Unused::none.
+  /// Decode the headers of a captured frame into `packet`. Return Unused::none, or the reason why
+  /// the frame has no TCP or UDP packet; the content of `packet` is then undefined.
   Unused decode(const Record& record, Packet& packet) {
-    // Tools that cut packets sometimes leave a length smaller than the captured bytes.
+    // Tools that truncate packets sometimes write a length below the number of captured bytes.
     constexpr std::uint32_t longest = 1U << 24;
     const std::uint32_t length =
         std::min(longest, record.length < record.captured ? record.captured : record.length);
@@ -192,15 +194,15 @@ class Decoder {
     }
     const Piece frame{record.data, record.data + record.captured, length};
     if (record.link_type == 1 && record.captured >= 14 &&
-        decoding::half(record.data + 12) == decoding::type_ipv4) [[likely]] {
-      return ipv4({frame.at + 14, frame.end, length - 14}, packet);
+        decoding::big_endian_16(record.data + 12) == decoding::type_ipv4) [[likely]] {
+      return decode_ipv4({frame.at + 14, frame.end, length - 14}, packet);
     }
     last_header_ = {LastHeader::Kind::link_type, record.link_type};
-    return link(record.link_type, frame, packet);
+    return decode_link(record.link_type, frame, packet);
   }
   /// Return the number of frames with further packets, which are not decoded (802.11: A-MSDU).
   [[nodiscard]] std::int64_t frames_of_several() const { return frames_of_several_; }
-  /// Return what the packet was that decode() rejected.
+  /// Return the last header of the packet that decode() rejected.
   [[nodiscard]] const LastHeader& last_header() const { return last_header_; }
 
  private:
@@ -218,63 +220,66 @@ class Decoder {
     bool more = false;
   };
   static constexpr std::size_t max_fragmented = 64;
-  static constexpr int max_depth = 8;  // of tunnels and frames within frames
+  static constexpr int max_depth = 8;  // nesting of tunnels, and of frames within frames
 
   // link_layer.cpp
-  Unused link(std::uint32_t link_type, Piece frame, Packet& packet);
-  Unused ethernet(Piece frame, Packet& packet);
-  Unused network(std::uint32_t type, Piece piece, Packet& packet);
-  Unused llc(Piece piece, Packet& packet);
-  Unused ppp(Piece piece, Packet& packet);
-  Unused hdlc(Piece piece, Packet& packet);
-  Unused mpls(Piece piece, Packet& packet);
-  Unused ip(Piece piece, Packet& packet);
-  Unused wifi(Piece piece, bool padded, Packet& packet);
-  Unused radiotap(Piece piece, Packet& packet);
-  Unused ppi(Piece piece, Packet& packet);
-  Unused nflog(Piece piece, Packet& packet);
-  Unused is(LastHeader::Kind kind, std::uint32_t number, Unused why = Unused::not_ip) {
+  Unused decode_link(std::uint32_t link_type, Piece frame, Packet& packet);
+  Unused decode_ethernet(Piece frame, Packet& packet);
+  Unused decode_network(std::uint32_t type, Piece piece, Packet& packet);
+  Unused decode_llc(Piece piece, Packet& packet);
+  Unused decode_ppp(Piece piece, Packet& packet);
+  Unused decode_hdlc(Piece piece, Packet& packet);
+  Unused decode_mpls(Piece piece, Packet& packet);
+  Unused decode_ip(Piece piece, Packet& packet);
+  Unused decode_wifi(Piece piece, bool padded, Packet& packet);
+  Unused decode_radiotap(Piece piece, Packet& packet);
+  Unused decode_ppi(Piece piece, Packet& packet);
+  Unused decode_nflog(Piece piece, Packet& packet);
+  /// Record the last header, and return the reason `why` the packet belongs to no connection.
+  Unused reject(LastHeader::Kind kind, std::uint32_t number, Unused why = Unused::not_ip) {
     last_header_ = {kind, number};
     return why;
   }
   // tunnels.cpp
-  Unused other_protocol(std::uint8_t protocol, Piece inside, Packet& packet);
-  Unused gre(Piece piece, Packet& packet);
-  bool in_udp(Piece payload, Packet& packet);
-  Unused fragment(const Fragment& fragment, std::uint8_t protocol, std::uint8_t version,
-                  const Piece& inside, Packet& packet);
+  Unused decode_other_protocol(std::uint8_t protocol, Piece inside, Packet& packet);
+  Unused decode_gre(Piece piece, Packet& packet);
+  bool decode_tunnel_in_udp(Piece payload, Packet& packet);
+  Unused decode_fragment(const Fragment& fragment, std::uint8_t protocol, std::uint8_t version,
+                         const Piece& inside, Packet& packet);
 
-  Unused transport(std::uint8_t protocol, std::uint8_t version, const Piece& inside,
-                   Packet& packet) {
+  Unused decode_transport(std::uint8_t protocol, std::uint8_t version, const Piece& inside,
+                          Packet& packet) {
     if (protocol == protocol_tcp) [[likely]] {
       last_header_ = {LastHeader::Kind::ip_protocol, protocol};
-      return decoding::tcp(inside.at, inside.end, inside.length, version, packet);
+      return decoding::decode_tcp(inside.at, inside.end, inside.length, version, packet);
     }
     if (protocol == protocol_udp) {
       last_header_ = {LastHeader::Kind::ip_protocol, protocol};
-      const Unused unused = decoding::udp(inside.at, inside.end, inside.length, version, packet);
+      const Unused unused =
+          decoding::decode_udp(inside.at, inside.end, inside.length, version, packet);
       if (tunnels_ && unused == Unused::none) [[unlikely]] {
-        in_udp({inside.at + 8, inside.end, packet.payload}, packet);
+        decode_tunnel_in_udp({inside.at + 8, inside.end, packet.payload}, packet);
       }
       return unused;
     }
-    return other_protocol(protocol, inside, packet);
+    return decode_other_protocol(protocol, inside, packet);
   }
 
-  /// `piece.length` is the length on the wire according to the link layer.
-  Unused ipv4(const Piece& piece, Packet& packet) {
+  /// Decode an IPv4 packet; `piece.length` is its length according to the link layer.
+  Unused decode_ipv4(const Piece& piece, Packet& packet) {
     using namespace decoding;
     const std::uint8_t* at = piece.at;
-    if (!piece.has(20)) return is(LastHeader::Kind::ether_type, type_ipv4, Unused::cut_short);
+    if (!piece.has(20)) return reject(LastHeader::Kind::ether_type, type_ipv4, Unused::cut_short);
     const std::uint32_t header = (at[0] & 15) * 4U;
-    std::uint32_t bytes = half(at + 2);
+    std::uint32_t bytes = big_endian_16(at + 2);
     if (bytes == 0) bytes = piece.length;
     if (at[0] >> 4 != 4 || header < 20 || bytes < header) {
-      return is(LastHeader::Kind::ether_type, type_ipv4, Unused::bad_header);
+      return reject(LastHeader::Kind::ether_type, type_ipv4, Unused::bad_header);
     }
-    if (!piece.has(header)) return is(LastHeader::Kind::ether_type, type_ipv4, Unused::cut_short);
+    if (!piece.has(header))
+      return reject(LastHeader::Kind::ether_type, type_ipv4, Unused::cut_short);
     packet.ip_bytes = bytes;
-    packet.identification = half(at + 4);
+    packet.identification = big_endian_16(at + 4);
     packet.hops = at[8];
     std::uint32_t address = 0;
     std::memcpy(&address, at + 12, 4);
@@ -282,15 +287,15 @@ class Decoder {
     std::memcpy(&address, at + 16, 4);
     packet.endpoints.destination = {address, 0};
     const Piece inside{at + header, piece.end, bytes - header};
-    const std::uint16_t offset_and_flags = half(at + 6);
+    const std::uint16_t offset_and_flags = big_endian_16(at + 6);
     if ((offset_and_flags & 0x3fff) != 0) [[unlikely]] {
-      return fragment({packet.identification, (offset_and_flags & 0x1fffU) * 8,
-                       (offset_and_flags & 0x2000) != 0},
-                      at[9], 4, inside, packet);
+      return decode_fragment({packet.identification, (offset_and_flags & 0x1fffU) * 8,
+                              (offset_and_flags & 0x2000) != 0},
+                             at[9], 4, inside, packet);
     }
-    return transport(at[9], 4, inside, packet);
+    return decode_transport(at[9], 4, inside, packet);
   }
-  Unused ipv6(Piece piece, Packet& packet);
+  Unused decode_ipv6(Piece piece, Packet& packet);
 
   bool tunnels_ = false;
   int depth_ = 0;

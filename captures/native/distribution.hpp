@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Count, mean, extremes and quantiles of many durations in bounded memory. Extremes and mean are
-// exact. Quantiles come from logarithmic buckets, 128 per octave, and are within 0.8 % (the idea of
-// HdrHistogram). Up to 16 values are stored unchanged; beyond that, an octave without values takes
-// 8 bytes and one with values 1 KiB.
+// Computes count, mean, extremes and quantiles of many durations in bounded memory. Extremes and
+// mean are exact. Quantiles come from logarithmic buckets, 128 per octave, as in HdrHistogram, and
+// have errors of at most 0.8 %. The first 16 values are stored as they are. With more values, an
+// octave takes 1 KiB, or 8 bytes if no value is in it.
 #pragma once
 
 #include <algorithm>
@@ -45,8 +45,8 @@ class Distribution {
   [[nodiscard]] double mean() const {
     return count_ == 0 ? nan : sum_ / static_cast<double>(count_);
   }
-  /// Return the smallest value that at least `share` of the values do not exceed. Values are
-  /// assumed to be spread evenly over their bucket.
+  /// Return the smallest value x for which at least a share of `share` (0 to 1) of all values is at
+  /// most x. The values in a bucket are assumed to be evenly distributed.
   [[nodiscard]] double quantile(double share) const {
     if (count_ == 0) return nan;
     if (octaves_.empty()) {
@@ -57,22 +57,22 @@ class Distribution {
       buckets.max_ = max_;
       return buckets.quantile(share);
     }
-    const auto wanted = std::max<std::uint64_t>(
+    const auto rank = std::max<std::uint64_t>(
         1, static_cast<std::uint64_t>(std::ceil(share * static_cast<double>(count_))));
     std::uint64_t passed = 0;
     for (unsigned octave = 0; octave < octaves_.size(); ++octave) {
       if (!octaves_[octave]) continue;
       for (std::size_t i = 0; i < per_octave; ++i) {
-        const std::uint64_t here = (*octaves_[octave])[i];
-        if (passed + here < wanted) {
-          passed += here;
+        const std::uint64_t in_bucket = (*octaves_[octave])[i];
+        if (passed + in_bucket < rank) {
+          passed += in_bucket;
           continue;
         }
         const auto width = static_cast<double>(std::uint64_t{1} << shift_of(octave));
         const auto bottom = static_cast<double>(octave == 0 ? i : per_octave + i) * width;
-        const double part =
-            (static_cast<double>(wanted - passed) - 0.5) / static_cast<double>(here);
-        return std::clamp(bottom + std::floor(part * width), static_cast<double>(min_),
+        const double position =
+            (static_cast<double>(rank - passed) - 0.5) / static_cast<double>(in_bucket);
+        return std::clamp(bottom + std::floor(position * width), static_cast<double>(min_),
                           static_cast<double>(max_));
       }
     }
@@ -86,7 +86,7 @@ class Distribution {
   static constexpr double nan = std::numeric_limits<double>::quiet_NaN();
   using Octave = std::array<std::uint64_t, per_octave>;
 
-  // Octave 0 holds the values below 128 and therefore has its own rules.
+  // Octave 0 contains all values below 128, so its buckets have width 1.
   static unsigned octave_of(std::uint64_t value) {
     const auto width = static_cast<unsigned>(std::bit_width(value));
     return width <= bits ? 0 : width - bits;

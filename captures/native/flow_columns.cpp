@@ -12,6 +12,7 @@ constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 std::int64_t bits(double value) { return std::bit_cast<std::int64_t>(value); }
 
+// The functions of columns: templates of Column::value, by the member that they return.
 using Get = std::int64_t (*)(const Connection&, unsigned, const Direction&);
 
 template <auto member>
@@ -28,7 +29,7 @@ template <auto member>
 constexpr Get samples = [](const Connection&, unsigned, const Direction& its) {
   return its.*member ? static_cast<std::int64_t>((its.*member)->count()) : 0;
 };
-/// Return a number of a distribution, or NaN without samples.
+/// Return a statistic of a distribution, such as its mean, or NaN without samples.
 template <auto member, auto get>
 constexpr Get statistic = [](const Connection&, unsigned, const Direction& its) {
   return bits(its.*member ? ((its.*member).get()->*get)() : nan);
@@ -53,10 +54,10 @@ constexpr Get extreme = [](const Connection&, unsigned, const Direction& its) {
 std::int64_t handshake_rtt(const Connection& connection, unsigned /*direction*/,
                            const Direction& /*its*/) {
   if (!connection.handshake) return bits(nan);
-  const std::int64_t is_stored = connection.handshake->to_listener();
-  const std::int64_t back = connection.handshake->to_caller();
-  const bool is_known = is_stored != Handshake::none && back != Handshake::none;
-  return bits(is_known ? static_cast<double>(is_stored + back) : nan);
+  const std::int64_t to_listener = connection.handshake->to_listener();
+  const std::int64_t to_caller = connection.handshake->to_caller();
+  const bool is_known = to_listener != Handshake::none && to_caller != Handshake::none;
+  return bits(is_known ? static_cast<double>(to_listener + to_caller) : nan);
 }
 
 constexpr auto sequence = &Direction::rtt_sequence;
@@ -132,20 +133,24 @@ constexpr auto columns = std::to_array<Column>({
     {"window_max_bytes", Kind::real, extreme<window, &Extent::max>},
 });
 
-// The endpoints precede the columns of both rows, in five numbers.
+// A stored connection is a mask of bits, and the stored numbers: five numbers for the endpoints,
+// and the columns of both rows.
 constexpr std::size_t endpoint_words = 5;
 constexpr std::size_t words = endpoint_words + 2 * columns.size();
 constexpr std::size_t mask_bytes = (words + 7) / 8;
 
-/// Return the stored form of a column's value: 0 for the most frequent value.
+/// Convert a column's value to its stored form, or back. The most frequent value (0, or NaN for a
+/// real number) is stored as 0.
 std::uint64_t squeeze(const Column& column, std::int64_t value) {
   return static_cast<std::uint64_t>(column.kind == Kind::real ? value ^ bits(nan) : value);
 }
 
+/// Append a number in 7-bit groups, the lowest group first.
 void put(std::vector<std::uint8_t>& to, std::uint64_t value) {
   for (; value >= 0x80; value >>= 7) to.push_back(static_cast<std::uint8_t>(value | 0x80));
   to.push_back(static_cast<std::uint8_t>(value));
 }
+/// Read a number that put() wrote, and advance `at` to the byte after it.
 std::uint64_t take(const std::uint8_t*& at) {
   std::uint64_t value = 0;
   for (unsigned shift = 0;; shift += 7) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Connections as rows of a table: one row per direction, one column per number.
+// Stores connections as rows of a table: one row per direction, one column per number.
 // nagi_captures/flow_columns.py explains the columns.
 //
-// Rows are packed, as most of their numbers are zero or small: one bit says whether a number is
-// stored, and an integer takes as many bytes as it needs. A connection of a few packets takes about
-// 200 bytes, a connection that is only a SYN about 60.
+// Rows are compressed, because most numbers are zero or small: one bit says whether a number is
+// stored, and an integer takes only as many bytes as necessary. A connection of a few packets takes
+// about 200 bytes, a connection with only a SYN about 60 bytes.
 #pragma once
 
 #include <array>
@@ -20,29 +20,33 @@
 
 namespace nagi::captures {
 
+/// The type of a column: whole numbers, real numbers, or truth values.
 enum class Kind : std::uint8_t { whole, real, truth };
 
 struct Column {
   const char* name;
   Kind kind;
-  // The function that computes the number. A real number is returned as its bits; NaN: not known.
+  // A function that computes the value for one direction. A real number is returned as its bits; it
+  // is NaN if it is unknown.
   std::int64_t (*value)(const Connection& connection, unsigned direction, const Direction& its);
 };
 
+/// Return all columns, without the numbers of connection and direction and without the endpoints.
 std::span<const Column> flow_columns();
 
 /// Rows of connections, which are added in any order and read by their numbers.
 class FlowRows {
  public:
-  /// The numbers of one connection, in the order of flow_columns().
+  /// The two rows of one connection.
   struct Rows {
-    Endpoints endpoints;  // of direction 0
-    std::array<std::vector<std::int64_t>, 2> values;
+    Endpoints endpoints;                              // of direction 0
+    std::array<std::vector<std::int64_t>, 2> values;  // by direction, in order of flow_columns()
   };
 
   void add(const Connection& connection);
   /// Return one more than the highest number of a connection that has rows.
   [[nodiscard]] std::size_t size() const { return slots_.size(); }
+  /// Read the rows of the connection with a number, which must have been added.
   void read(std::size_t number, Rows& rows) const;
   /// Return the bytes in use.
   [[nodiscard]] std::size_t bytes() const;
@@ -55,8 +59,8 @@ class FlowRows {
   static constexpr std::size_t chunk_bytes = 1 << 18;
 
   std::deque<std::vector<std::uint8_t>> chunks_;
-  std::vector<Slot> slots_;  // by number
-  std::vector<std::uint8_t> packed_;
+  std::vector<Slot> slots_;           // by number of the connection
+  std::vector<std::uint8_t> packed_;  // working memory of add()
 };
 
 }  // namespace nagi::captures

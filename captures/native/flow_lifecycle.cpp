@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The functions of flows.hpp that run seldom: the beginning and the end of a connection, its
-// handshake, and the numbers that are derived from its counts.
+// The functions of flows.hpp that are not called for every packet: the beginning and the end of a
+// connection, its handshake, and the numbers that are computed from its counts.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -23,12 +23,12 @@ void Counts::add_difference(const Counts& before, const Counts& after) {
 
 Counts Direction::inside() const {
   if (!outside) return counts;
-  Counts less;
-  less.add_difference(*outside, counts);
-  return less;
+  Counts difference;
+  difference.add_difference(*outside, counts);
+  return difference;
 }
 
-/// Restart the direction at the number of a SYN and discard what was seen before.
+/// Restart the sequence numbers of the direction at a SYN, and forget all earlier numbers.
 void Direction::renumber(std::uint32_t first) {
   base_ = first;
   has_base_ = started_ = true;
@@ -41,13 +41,13 @@ void Direction::renumber(std::uint32_t first) {
   sack_permitted = false;
 }
 
-/// Count the difference from `before` as outside the measured interval.
+/// Record that the change of the counts since `before` is outside the measured interval.
 void Direction::count_outside(const Counts& before) {
   if (!outside) outside = std::make_unique<Counts>();
   outside->add_difference(before, counts);
 }
 
-/// Return whether the byte before this number has been seen.
+/// Return whether the byte before `number`, number - 1, has been captured.
 bool Direction::has_seen(std::int64_t number) const {
   if (number <= low_ || number > next_) return false;
   const auto hole = std::partition_point(holes_.begin(), holes_.end(),
@@ -57,10 +57,11 @@ bool Direction::has_seen(std::int64_t number) const {
 
 std::int64_t Direction::uncaptured_bytes() const {
   if (acked_ == unknown || !started_) return 0;
-  // An acknowledgement far beyond belongs to another connection. A FIN takes one number.
-  constexpr std::int64_t believable = 1 << 30;
+  // An acknowledgement far above next_ belongs to another connection. If no FIN was captured, one
+  // of the acknowledged numbers may be that of a FIN.
+  constexpr std::int64_t max_plausible = 1 << 30;
   const std::int64_t beyond = acked_ - next_ - (fin_seen_ ? 0 : 1);
-  std::int64_t bytes = beyond > 0 && beyond < believable ? beyond : 0;
+  std::int64_t bytes = beyond > 0 && beyond < max_plausible ? beyond : 0;
   for (const Hole& hole : holes_) {
     if (hole.begin < acked_) bytes += std::min(hole.end, acked_) - hole.begin;
   }
@@ -90,8 +91,8 @@ CapturePoint Connection::capture_point(unsigned direction) const {
   return share >= 1 - at_an_end ? CapturePoint::destination : CapturePoint::between;
 }
 
-Engine::Engine(const Options& options, EndHandler handler)
-    : options_(options), on_end_(std::move(handler)), tracker_(OnEnd{this}) {}
+Engine::Engine(const Options& options, EndHandler on_end)
+    : options_(options), on_end_(std::move(on_end)), tracker_(OnEnd{this}) {}
 
 Connection* Engine::connection(std::uint32_t number) {
   for (Connection& each : tracker_.slots()) {
@@ -110,6 +111,7 @@ void Engine::finish() {
   for (Connection* each : remaining) end_connection(*each);
 }
 
+/// Discard values that are not reliable, and pass the connection to the handler of its end.
 void Engine::end_connection(Connection& connection) {
   for (const auto& direction : connection.directions) {
     if (direction) {
@@ -137,11 +139,11 @@ void Engine::set_origin(std::int64_t time_ns) {
   has_origin_ = true;
 }
 
-/// Handle a SYN-ACK whose number differs from its direction's. Return true if it is one of several
-/// answers to the SYN, of which select_syn_ack() later chooses one.
-bool Engine::is_further_answer(const Packet& packet, Connection& connection, unsigned number,
-                               Direction& direction, Direction& opposite) {
-  constexpr std::size_t most = 8;
+/// Handle a SYN-ACK whose number differs from the first number of its direction. Return true if it
+/// is one of several SYN-ACKs for a SYN, from which select_syn_ack() later selects one.
+bool Engine::handle_further_syn_ack(const Packet& packet, Connection& connection, unsigned number,
+                                    Direction& direction, Direction& opposite) {
+  constexpr std::size_t max_rivals = 8;
   if (!direction.sent_syn_ack_) {
     // Earlier packets, such as a challenge ACK (RFC 5961), belonged to another connection.
     if (direction.counts.data_packets != 0) return false;
@@ -154,18 +156,19 @@ bool Engine::is_further_answer(const Packet& packet, Connection& connection, uns
   if (connection.handshake && !connection.complete_handshake) {
     connection.handshake->syn_ack_again = true;
   }
-  // one of the answers has been selected
+  // One of the SYN-ACKs has already been selected.
   if (direction.acked_ != Direction::unknown || direction.counts.data_packets != 0) return true;
   if (!direction.rivals_) direction.rivals_ = std::make_unique<std::vector<Packet>>();
-  if (direction.rivals_->size() < most) direction.rivals_->push_back(packet);
+  if (direction.rivals_->size() < max_rivals) direction.rivals_->push_back(packet);
   return true;
 }
 
-/// Select the SYN-ACK that precedes `after_syn`, the first number used after the SYN.
+/// Select the SYN-ACK whose number is one below `after_syn`, the first number after it.
 void Engine::select_syn_ack(std::uint32_t after_syn, Connection& connection, unsigned number,
                             Direction& direction, Direction& opposite) {
-  const auto holds = [=](const Packet& each) { return after_syn == each.sequence + 1; };
-  const auto rival = std::find_if(direction.rivals_->begin(), direction.rivals_->end(), holds);
+  const auto is_selected = [=](const Packet& each) { return after_syn == each.sequence + 1; };
+  const auto rival =
+      std::find_if(direction.rivals_->begin(), direction.rivals_->end(), is_selected);
   if (rival != direction.rivals_->end()) {
     direction.renumber(rival->sequence);
     connection.numbers[number].first = rival->sequence;
@@ -179,6 +182,7 @@ void Engine::select_syn_ack(std::uint32_t after_syn, Connection& connection, uns
   direction.rivals_.reset();
 }
 
+/// Process a SYN, with ACK or without: its options, and its time for the handshake.
 void Engine::add_syn(const Packet& packet, Connection& connection, unsigned number,
                      Direction& direction, Direction& opposite) {
   ++direction.syn_packets;
@@ -201,22 +205,25 @@ void Engine::add_syn(const Packet& packet, Connection& connection, unsigned numb
   if (packet.mss != 0) direction.mss = packet.mss;
   if (packet.window_scale >= 0) direction.window_scale = packet.window_scale;
   direction.sack_permitted = direction.sack_permitted || packet.sack_permitted;
-  // Windows are scaled if both sides offer it (RFC 7323, section 2.2). One SYN may not be in the
-  // capture.
+  // Windows are scaled if both SYNs have the option (RFC 7323, section 2.2). If one SYN was not
+  // captured, it is assumed to have the option.
   const bool refused = opposite.syn_packets != 0 && opposite.window_scale < 0;
-  const bool mine_scaled = direction.window_scale >= 0 && !refused;
-  direction.shift_ = static_cast<std::uint8_t>(mine_scaled ? direction.window_scale : 0);
-  const bool other_scaled = opposite.window_scale >= 0 && direction.window_scale >= 0;
-  opposite.shift_ = static_cast<std::uint8_t>(other_scaled ? opposite.window_scale : 0);
+  const bool is_scaled = direction.window_scale >= 0 && !refused;
+  direction.shift_ = static_cast<std::uint8_t>(is_scaled ? direction.window_scale : 0);
+  const bool is_opposite_scaled = opposite.window_scale >= 0 && direction.window_scale >= 0;
+  opposite.shift_ = static_cast<std::uint8_t>(is_opposite_scaled ? opposite.window_scale : 0);
 }
 
+/// Return the row for the interval with an index; insert it in ascending order if it is missing.
 SeriesRow* Engine::add_series_row(Direction& direction, std::int64_t index) {
   auto& rows = direction.series;
-  auto place = rows.end();  // usually the end: times seldom go back
-  while (place != rows.begin() && std::prev(place)->index > index) --place;
-  if (place != rows.begin() && std::prev(place)->index == index) return &*std::prev(place);
+  auto position = rows.end();  // usually the right one, as times seldom decrease
+  while (position != rows.begin() && std::prev(position)->index > index) --position;
+  if (position != rows.begin() && std::prev(position)->index == index) {
+    return &*std::prev(position);
+  }
   SeriesRow fresh;
   fresh.index = index;
-  return &*rows.insert(place, fresh);
+  return &*rows.insert(position, fresh);
 }
 }  // namespace nagi::captures

@@ -20,7 +20,7 @@ void add_sample(std::unique_ptr<Distribution>& samples, std::int64_t value) {
 
 // ---------------------------------------------------------------------------------- sequence space
 
-/// Mark [begin, end) as seen. Return how many of its bytes are new.
+/// Mark the numbers in [begin, end) as captured. Return how many of them are new.
 std::int64_t Direction::add_interval(std::int64_t begin, std::int64_t end) {
   if (begin == next_) [[likely]] {
     next_ = end;
@@ -39,7 +39,7 @@ std::int64_t Direction::add_interval(std::int64_t begin, std::int64_t end) {
   return fresh;
 }
 
-/// Remove [begin, end) from the holes. Return how many bytes the holes lost.
+/// Remove [begin, end) from the holes. Return by how many bytes the holes became smaller.
 std::int64_t Direction::close_hole(std::int64_t begin, std::int64_t end) {
   std::int64_t filled = 0;
   if (begin < low_) {
@@ -79,7 +79,7 @@ void Direction::add_hole(std::size_t slot, Hole hole) {
   if (holes_.size() > max_holes) holes_.erase(holes_.begin());
 }
 
-/// Count a packet with payload. `outstanding`: its bytes have not been acknowledged.
+/// Count a packet with payload. `outstanding` says whether some of its bytes are unacknowledged.
 void Direction::add_data(std::int64_t time_ns, std::uint32_t payload, bool outstanding) {
   if (counts.data_packets == 0) first_data_ns = last_data_ns = time_ns;
   first_data_ns = std::min(first_data_ns, time_ns);
@@ -94,62 +94,66 @@ void Direction::add_data(std::int64_t time_ns, std::uint32_t payload, bool outst
 // ------------------------------------------------------------------------------------------ engine
 
 /// Return whether the same packet has been captured before, at another point of the path or as a
-/// frame that the link layer sent again. Packets are the same if they agree in connection and
+/// frame that the link layer sent again. To be the same, packets must agree in connection and
 /// direction, identification, sequence and acknowledgement number, flags, payload and checksum.
-/// TCP's retransmissions and repeated acknowledgements may agree in these as well, unless their
-/// sender increments identifications (IPv6 has none, and a sender may leave them constant). Without
-/// identifications, a packet is a copy if its hop limit is lower (a router forwarded it), if the
-/// link layer marks its frame as repeated, if it is a SYN that is repeated sooner than TCP would,
-/// or if it is data that is repeated almost at once.
+/// Retransmissions and repeated acknowledgements of TCP may also agree in these fields, if their
+/// sender does not increment identifications (IPv6 has none, and a sender may keep them constant).
+/// In this case, a packet counts as a copy only if its hop limit is lower (a router forwarded it),
+/// if the link layer marks its frame as repeated, if it is a SYN that is repeated earlier than TCP
+/// would repeat it, or if it has data and is repeated almost immediately.
 bool Engine::is_copy(const Packet& packet, const Classification& result, Connection& connection,
                      Direction& direction) {
-  constexpr std::int64_t longest_way_ns = 4'000'000'000;
+  constexpr std::int64_t longest_delay_of_copy_ns = 4'000'000'000;
   constexpr std::int64_t shortest_rto_ns = 200'000'000;
+  // Copies with a larger difference of times were captured at several points.
   constexpr std::int64_t apart_ns = 1'000'000;
-  constexpr std::int64_t moment_ns = 100'000;
+  constexpr std::int64_t longest_delay_of_data_copy_ns = 100'000;
   const auto mix = [](std::uint64_t state, std::uint64_t value) {
     state = (state ^ value) * 0x9e3779b97f4a7c15;
     return state ^ (state >> 32);
   };
-  std::uint64_t print = mix(2 * std::uint64_t{result.connection} + result.direction + 1,
-                            std::uint64_t{packet.sequence} << 32 | packet.acknowledgement);
-  print =
-      mix(print, std::uint64_t{packet.identification} << 48 | std::uint64_t{packet.checksum} << 32 |
-                     std::uint64_t{packet.flags} << 24 | (packet.payload & 0xffffff));
-  // A bucket is one cache line. The oldest fingerprint is overwritten.
+  std::uint64_t fingerprint = mix(2 * std::uint64_t{result.connection} + result.direction + 1,
+                                  std::uint64_t{packet.sequence} << 32 | packet.acknowledgement);
+  fingerprint =
+      mix(fingerprint, std::uint64_t{packet.identification} << 48 |
+                           std::uint64_t{packet.checksum} << 32 |
+                           std::uint64_t{packet.flags} << 24 | (packet.payload & 0xffffff));
+  // A bucket is one cache line. A new fingerprint replaces the oldest one in its bucket.
   Fingerprint* const bucket =
-      &fingerprints_[(print >> 8 & (max_fingerprints / bucket_fingerprints - 1)) *
+      &fingerprints_[(fingerprint >> 8 & (max_fingerprints / bucket_fingerprints - 1)) *
                      bucket_fingerprints];
-  Fingerprint* last = bucket;
-  bool same = false;
+  Fingerprint* entry = bucket;
+  bool is_known = false;
   for (Fingerprint* each = bucket; each != bucket + bucket_fingerprints; ++each) {
-    if ((each->value ^ print) >> 8 == 0) [[unlikely]] {
-      last = each;
-      same = true;
+    if ((each->value ^ fingerprint) >> 8 == 0) [[unlikely]] {
+      entry = each;
+      is_known = true;
       break;
     }
-    if (each->time_ns < last->time_ns) last = each;
+    if (each->time_ns < entry->time_ns) entry = each;
   }
-  const Fingerprint now{(print & ~std::uint64_t{0xff}) | packet.hops, packet.time_ns};
-  const std::int64_t since = same ? packet.time_ns - last->time_ns : -1;
-  if (since < 0 || since > longest_way_ns) [[likely]] {
-    *last = now;
+  const Fingerprint now{(fingerprint & ~std::uint64_t{0xff}) | packet.hops, packet.time_ns};
+  const std::int64_t since_ns = is_known ? packet.time_ns - entry->time_ns : -1;
+  if (since_ns < 0 || since_ns > longest_delay_of_copy_ns) [[likely]] {
+    *entry = now;
     if (packet.identification != direction.last_identification_) {
       direction.last_identification_ = packet.identification;
       if (direction.counts.packets != 0) ++direction.identifications_;
     }
     return false;
   }
-  const unsigned last_hops = last->value & 0xff;
-  const bool counted = packet.identification != 0 && direction.identifications_ != 0 &&
-                       2 * std::int64_t{direction.identifications_} >= direction.counts.packets;
-  const bool soon = since < shortest_rto_ns;
-  const bool copy = counted || packet.hops < last_hops || (packet.resent_frame && soon) ||
-                    ((packet.flags & flag_syn) != 0 && soon) ||
-                    (packet.payload != 0 && since <= moment_ns);
+  const unsigned hops_before = entry->value & 0xff;
+  const bool has_identifications =
+      packet.identification != 0 && direction.identifications_ != 0 &&
+      2 * std::int64_t{direction.identifications_} >= direction.counts.packets;
+  const bool is_before_rto = since_ns < shortest_rto_ns;
+  const bool copy = has_identifications || packet.hops < hops_before ||
+                    (packet.resent_frame && is_before_rto) ||
+                    ((packet.flags & flag_syn) != 0 && is_before_rto) ||
+                    (packet.payload != 0 && since_ns <= longest_delay_of_data_copy_ns);
   if (!copy) {
-    *last = now;
-  } else if (since > apart_ns && !packet.resent_frame) {
+    *entry = now;
+  } else if (since_ns > apart_ns && !packet.resent_frame) {
     connection.captured_at_several_points = true;
   }
   return copy;
@@ -202,7 +206,7 @@ Classification Engine::add(const Packet& packet) {
   return result;
 }
 
-/// Count a byte that was sent to a closed window and has been acknowledged.
+/// Count a byte that was sent while the window was 0, and that has now been acknowledged.
 void Engine::accept_probe(Direction& direction, bool inside) {
   const std::int64_t byte = std::exchange(direction.probe_, Direction::unknown);
   const Counts before = direction.counts;
@@ -216,13 +220,14 @@ void Engine::accept_probe(Direction& direction, bool inside) {
   if (!inside) direction.count_outside(before);
 }
 
+/// Process a TCP packet: count it, classify it, and measure round-trip times.
 inline void Engine::add_tcp(const Packet& packet, Connection& connection, unsigned number,
                             bool inside, Classification& result) {
   Direction& direction = *connection.directions[number];
   const std::int64_t now = packet.time_ns;
   Counts& counts = direction.counts;
   const std::uint8_t flags = packet.flags;
-  // A SYN without ACK says nothing about the other direction, which is not allocated then.
+  // After a SYN without ACK, nothing is known about the other direction, so it is not allocated.
   auto& slot = connection.directions[1 - number];
   if (!slot && (flags & flag_ack) != 0) [[unlikely]] {
     slot = std::make_unique<Direction>();
@@ -239,7 +244,7 @@ inline void Engine::add_tcp(const Packet& packet, Connection& connection, unsign
     return;
   }
   if (!direction.started_) [[unlikely]] {
-    // An earlier acknowledgement may have set the numbers of this direction.
+    // An earlier acknowledgement may have set base_, relative to which acked_ is converted.
     if (direction.acked_ != Direction::unknown) {
       const std::uint32_t acked = direction.base_ + static_cast<std::uint32_t>(direction.acked_);
       direction.acked_ = static_cast<std::int32_t>(acked - packet.sequence);
@@ -253,39 +258,40 @@ inline void Engine::add_tcp(const Packet& packet, Connection& connection, unsign
   }
   if ((flags & (flag_syn | flag_ack)) == (flag_syn | flag_ack) &&
       packet.sequence != direction.base_ &&
-      is_further_answer(packet, connection, number, direction, opposite)) [[unlikely]] {
+      handle_further_syn_ack(packet, connection, number, direction, opposite)) [[unlikely]] {
     result.window = packet.window;
     return;
   }
   const std::int64_t begin = direction.unwrap(packet.sequence);
   result.sequence = begin;
-  const bool special = (flags & (flag_syn | flag_fin)) != 0;
+  const bool is_syn_or_fin = (flags & (flag_syn | flag_fin)) != 0;
   if ((flags & flag_syn) != 0) [[unlikely]] {
     add_syn(packet, connection, number, direction, opposite);
   }
 
   SeriesRow* const interval = series_row(direction, now);
-  bool probing = false;
-  bool segment = special;
-  if (packet.payload <= 1 && !special && (begin == direction.next_ - 1 || begin == direction.next_))
-      [[unlikely]] {
+  bool is_probe = false;
+  bool is_segment = is_syn_or_fin;
+  if (packet.payload <= 1 && !is_syn_or_fin &&
+      (begin == direction.next_ - 1 || begin == direction.next_)) [[unlikely]] {
     // A probe of a closed window, or a keep-alive.
     const bool closed = opposite.last_window_ == 0;
     const bool all_acknowledged = direction.acked_ == Direction::unknown
                                       ? packet.payload == 0
                                       : direction.acked_ >= direction.next_;
-    const bool old = begin < direction.next_;
-    result.probe = probing = old ? closed || all_acknowledged : closed && packet.payload == 1;
-    if (probing) ++(closed ? direction.window_probes : direction.keep_alives);
-    if (probing && !old) {
+    const bool is_old_byte = begin < direction.next_;
+    result.probe = is_probe =
+        is_old_byte ? closed || all_acknowledged : closed && packet.payload == 1;
+    if (is_probe) ++(closed ? direction.window_probes : direction.keep_alives);
+    if (is_probe && !is_old_byte) {
       direction.probe_ = begin;
       direction.probe_ns_ = now;
     }
   }
-  if (!probing && (packet.payload != 0 || special)) {
-    segment = true;
-    bool repeated = false;
-    bool fills = false;
+  if (!is_probe && (packet.payload != 0 || is_syn_or_fin)) {
+    is_segment = true;
+    bool repeated = false;  // the packet is below the highest number captured before
+    bool fills = false;     // the packet fills a hole, and has no other bytes
     if ((flags & flag_syn) != 0) [[unlikely]] {
       repeated = begin < direction.next_;
       if (!repeated) direction.add_interval(begin, begin + 1);
@@ -326,8 +332,8 @@ inline void Engine::add_tcp(const Packet& packet, Connection& connection, unsign
       }
     }
     if (repeated && to >= direction.acked_) [[unlikely]] {
-      // Until data that was sent later is acknowledged, an acknowledgement above `begin` may be of
-      // either copy, or may have waited for one.
+      // An acknowledgement above `begin` may be for either copy of the data, or may have waited for
+      // the second copy. So there is no sample until data that is sent from now on is acknowledged.
       while (!direction.outstanding_.empty() && direction.outstanding_.back().end > begin) {
         direction.outstanding_.pop_back();
       }
@@ -351,14 +357,15 @@ inline void Engine::add_tcp(const Packet& packet, Connection& connection, unsign
     if (opposite.rivals_) [[unlikely]] {
       select_syn_ack(packet.acknowledgement, connection, 1 - number, opposite, direction);
     }
-    acknowledge(packet, direction, opposite, inside, probing || segment, result);
+    acknowledge(packet, direction, opposite, inside, is_probe || is_segment, result);
     if (!connection.complete_handshake && direction.sent_syn_ && opposite.sent_syn_ack_ &&
         (flags & flag_syn) == 0 && result.acknowledgement >= 1) [[unlikely]] {
       connection.complete_handshake = true;
       if (connection.handshake) connection.handshake->ack_ns = now;
     }
   }
-  if (packet.has_timestamps) add_timestamps(packet, direction, opposite, segment, inside, result);
+  if (packet.has_timestamps)
+    add_timestamps(packet, direction, opposite, is_segment, inside, result);
   if (packet.sack_blocks != 0) {
     ++direction.sack_packets;
     direction.sack_blocks += packet.sack_blocks;
@@ -367,7 +374,7 @@ inline void Engine::add_tcp(const Packet& packet, Connection& connection, unsign
     }
   }
   if ((flags & flag_syn) == 0) [[likely]] {
-    // The scale of a window is known only from both SYNs, or from one SYN that offers no scaling.
+    // The scale of a window is known only if both SYNs, or one SYN without the option, are known.
     const bool scale_known =
         (direction.has_whole_syn_ && direction.window_scale < 0) ||
         (opposite.has_whole_syn_ && (opposite.window_scale < 0 || direction.has_whole_syn_));
@@ -381,8 +388,10 @@ inline void Engine::add_tcp(const Packet& packet, Connection& connection, unsign
   }
 }
 
+/// Process the acknowledgement of a packet: take a round-trip time by sequence of the `opposite`
+/// direction, or count a duplicate ACK.
 inline void Engine::acknowledge(const Packet& packet, Direction& direction, Direction& opposite,
-                                bool inside, bool probing, Classification& result) {
+                                bool inside, bool is_segment_or_probe, Classification& result) {
   if (!opposite.has_base_) [[unlikely]] {
     opposite.base_ = packet.acknowledgement;
     opposite.has_base_ = true;
@@ -412,18 +421,20 @@ inline void Engine::acknowledge(const Packet& packet, Direction& direction, Dire
         interval->max_rtt = std::max(interval->max_rtt, rtt);
       }
     }
-  } else if (number == opposite.acked_ && !probing && packet.payload == 0 &&
+  } else if (number == opposite.acked_ && !is_segment_or_probe && packet.payload == 0 &&
              packet.window == direction.last_window_ && opposite.next_ > number) {
     ++direction.duplicate_acks;
     result.duplicate_ack = true;
   }
 }
 
+/// Process the timestamps of a packet: store the TSval of a segment, and take a round-trip time by
+/// timestamps of the `opposite` direction from the TSecr.
 inline void Engine::add_timestamps(const Packet& packet, Direction& direction, Direction& opposite,
-                                   bool segment, bool inside, Classification& result) {
+                                   bool is_segment, bool inside, Classification& result) {
   const std::int64_t now = packet.time_ns;
   direction.timestamps = true;
-  if (segment) {
+  if (is_segment) {
     const std::int64_t begin = result.sequence;
     const std::int64_t end = begin + packet.sequence_length();
     if (!direction.has_stamp_ ||
@@ -463,9 +474,9 @@ inline void Engine::add_timestamps(const Packet& packet, Direction& direction, D
   }
 }
 
-/// Append what waits for an answer to a ring. If no answer has ever come (a capture of one
-/// direction only), or if the rings of all connections are too large, the oldest element is dropped
-/// instead.
+/// Append a segment or timestamp that has not been answered to a ring. A full ring grows, but drops
+/// its oldest element if no answer was ever captured (`answered` is false, as in a capture of one
+/// direction only), or if the rings of all connections are too large.
 template <typename T>
 inline void Engine::append(Ring<T>& ring, const T& value, bool answered) {
   if (ring.full()) [[unlikely]] {
@@ -481,7 +492,7 @@ inline void Engine::append(Ring<T>& ring, const T& value, bool answered) {
   ring.push(value);
 }
 
-/// Return the direction's row for the interval of a time, or null without series.
+/// Return the direction's row for the interval that contains a time, or null without series.
 inline SeriesRow* Engine::series_row(Direction& direction, std::int64_t time_ns) {
   if (options_.interval_ns == 0) [[likely]] {
     return nullptr;

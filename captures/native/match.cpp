@@ -79,8 +79,8 @@ bool Matcher::work(std::int64_t packets) {
   return pass_ != 3;
 }
 
-/// Estimate the difference of the clocks: the median over packets near the beginnings of both
-/// files.
+/// Estimate the difference of the clocks: the median over packets near the beginnings of both files
+/// of (time at `received` - time at `sent`).
 void Matcher::estimate_difference() {
   std::unordered_map<std::uint64_t, std::int64_t> sent;
   std::vector<std::int64_t> differences;
@@ -106,6 +106,7 @@ void Matcher::estimate_difference() {
   first_difference_ns_ = *middle;
 }
 
+/// Open both captures at their beginnings, and read their first packets.
 void Matcher::begin_pass() {
   difference_ns_ = first_difference_ns_;  // both passes then read in the same order
   for (unsigned side = 0; side < 2; ++side) {
@@ -116,6 +117,7 @@ void Matcher::begin_pass() {
   }
 }
 
+/// Decide which direction of each connection is forward, and find the smallest delays.
 void Matcher::end_first_pass() {
   for (unsigned side = 0; side < 2; ++side) {
     first_ns_[side] = inputs_[side].first_ns;
@@ -162,6 +164,8 @@ std::uint64_t Matcher::key_of(const Packet& packet, unsigned side) {
   return key;
 }
 
+/// Search the current packet of one capture among the stored packets of the other capture. If it is
+/// not there, store it until the other capture has it. Then read the next packet.
 void Matcher::process(unsigned side) {
   Input& input = inputs_[side];
   const Packet& packet = input.packet;
@@ -185,7 +189,7 @@ void Matcher::process(unsigned side) {
            packet.endpoints);
     }
     const FlowId other_flow = other.flow;
-    // If the captures divide a connection differently, the division of the first capture counts.
+    // If the captures disagree on where a connection begins, the first capture decides.
     MatchedDirection& direction = *matched(side == 0 ? flow : other_flow);
     const std::int64_t ahead = packet.time_ns - other.time_ns;
     const std::int64_t difference_ns = side == 1 ? ahead : -ahead;
@@ -195,7 +199,7 @@ void Matcher::process(unsigned side) {
     other.delay_ns = delay_ns;
     record_pair(direction, difference_ns, side == 0 ? packet.time_ns : other.time_ns);
     settle(other_flow, max_waiting, false);
-    // if the clocks differ, the packet was read later at its origin
+    // If the clocks differ, the packet may be read later at the capture that it passed first.
     if (side == origin(direction)) {
       Entry& sent = entries_[static_cast<std::size_t>(enqueue(flow, packet))];
       sent.is_found = true;
@@ -206,38 +210,37 @@ void Matcher::process(unsigned side) {
     entries_[static_cast<std::size_t>(entry)].key = key_of(packet, side);
     insert(entry);
   }
-  // UDP's identifications repeat.
+  // Identifications of UDP repeat after 65536 packets.
   const bool udp = packet.endpoints.protocol() == protocol_udp;
   settle(flow, udp ? max_udp_waiting : max_waiting, false);
   input.step(options_.clocks[side], sizes_);
 }
 
-/// Record that connections of the two captures are the same, as they have a packet with these
-/// endpoints in common, unless either already equals another connection.
+/// Record that connections of the two captures are the same, because both have a packet with these
+/// endpoints. A connection that is already linked to another connection keeps its link.
 void Matcher::link(const std::array<FlowId, 2>& pair, const Endpoints& endpoints) {
   ConnectionState& sent = state_of(pair[0]);
   ConnectionState& received = state_of(pair[1]);
   if (sent.matched < 0) {
-    // A connection that only the first capture divides in two keeps its first match on the other
-    // side.
+    // The other connection may already be linked, if only the first capture splits it in two.
     sent.matched = static_cast<std::int32_t>(matched_.size());
     MatchedConnection& fresh = matched_.emplace_back();
     fresh.numbers = {pair[0].number, pair[1].number};
     fresh.endpoints[pair[0].direction] = endpoints;
-    fresh.endpoints[1 - pair[0].direction] = endpoints.turned();
+    fresh.endpoints[1 - pair[0].direction] = endpoints.reversed();
   }
   if (received.matched < 0) {
     received.matched = sent.matched;
-    received.turned = pair[0].direction != pair[1].direction;
+    received.is_reversed = pair[0].direction != pair[1].direction;
   }
 }
 
-/// Return the direction in the result, or null if the other capture does not have the connection.
+/// Return the matched direction of a flow, or null if the other capture lacks the connection.
 MatchedDirection* Matcher::matched(const FlowId& flow) {
   const ConnectionState& state = state_of(flow);
   if (state.matched < 0) return nullptr;
   MatchedConnection& connection = matched_[static_cast<std::size_t>(state.matched)];
-  return &connection.directions[state.turned ? 1 - flow.direction : flow.direction];
+  return &connection.directions[state.is_reversed ? 1 - flow.direction : flow.direction];
 }
 
 /// Discard the first pass and repeat it.
@@ -254,15 +257,15 @@ void Matcher::restart() {
   begin_pass();
 }
 
-/// Record a pair of packets, whichever was read first.
+/// Record that both captures have a packet. `sent_ns` is the packet's time in `sent`.
 void Matcher::record_pair(MatchedDirection& direction, std::int64_t difference_ns,
-                          std::int64_t sent_side_ns) {
+                          std::int64_t sent_ns) {
   if (pass_ == 1) {
     ++direction.pairs;
     direction.min_difference_ = std::min(direction.min_difference_, difference_ns);
     direction.max_difference_ = std::max(direction.max_difference_, difference_ns);
-    pairs_first_ns_ = std::min(pairs_first_ns_, sent_side_ns);
-    pairs_last_ns_ = std::max(pairs_last_ns_, sent_side_ns);
+    pairs_first_ns_ = std::min(pairs_first_ns_, sent_ns);
+    pairs_last_ns_ = std::max(pairs_last_ns_, sent_ns);
     return;
   }
   const std::int64_t tenth = span_ns() / 10;
@@ -271,11 +274,11 @@ void Matcher::record_pair(MatchedDirection& direction, std::int64_t difference_n
     std::int64_t& least = direction.forward ? smallest.forward : smallest.backward;
     least = std::min(least, delay_ns);
   };
-  if (sent_side_ns <= pairs_first_ns_ + tenth) update(smallest_first_);
-  if (sent_side_ns >= pairs_last_ns_ - tenth) update(smallest_last_);
+  if (sent_ns <= pairs_first_ns_ + tenth) update(smallest_first_);
+  if (sent_ns >= pairs_last_ns_ - tenth) update(smallest_last_);
 }
 
-/// Append a packet to its queue. Return its entry.
+/// Append a packet to the queue of its flow. Return the index of the packet's entry.
 std::int32_t Matcher::enqueue(const FlowId& flow, const Packet& packet) {
   std::int32_t index = free_;
   if (index >= 0) {
@@ -296,7 +299,8 @@ std::int32_t Matcher::enqueue(const FlowId& flow, const Packet& packet) {
   return index;
 }
 
-/// Settle the packets at the head of a queue that have been found or have waited too long.
+/// Settle the packets at the head of a flow's queue that have been found or have waited too long.
+/// Leave at most `max_queue` packets in the queue. If `force` is set, settle all packets.
 void Matcher::settle(const FlowId& flow, std::size_t max_queue, bool force) {
   auto& queue = state_of(flow).waiting[flow.direction];
   if (queue.empty()) return;
@@ -312,8 +316,8 @@ void Matcher::settle(const FlowId& flow, std::size_t max_queue, bool force) {
     const std::int32_t index = queue.front();
     Entry& entry = entries_[static_cast<std::size_t>(index)];
     if (!entry.is_found) {
-      const bool late = now != unread && now - entry.time_ns > longest_delay_ns;
-      if (!force && !late && queue.size() <= max_queue && waiting_ <= max_waiting) return;
+      const bool is_overdue = now != unread && now - entry.time_ns > longest_delay_ns;
+      if (!force && !is_overdue && queue.size() <= max_queue && waiting_ <= max_waiting) return;
       remove(index);
     }
     if (pass_ == 2 && direction != nullptr) count(*direction, side, entry);
@@ -337,7 +341,7 @@ void Matcher::settle_all() {
 /// Count a packet in the second pass, in the order of its capture.
 void Matcher::count(MatchedDirection& direction, unsigned side, const Entry& entry) {
   if (direction.pairs == 0 && !options_.complete) {
-    // The delay of the path is not known.
+    // The delay of the path is unknown, so it is unknown which packets the other capture missed.
     if (side == origin(direction)) ++direction.uncovered;
     return;
   }
@@ -370,9 +374,9 @@ void Matcher::count(MatchedDirection& direction, unsigned side, const Entry& ent
   direction.queueing.add(entry.delay_ns - direction.smallest_delay());
 }
 
-// ------------------------------------------------------------- packets that wait, by how they look
+// --------------------------------------------------------- packets that are not found yet, by key
 
-/// Return the slot of the entries with a key, or the free slot for them.
+/// Return the slot of the entries with a key, or the free slot to which they belong.
 std::size_t Matcher::slot_of(std::uint64_t key) const {
   const std::size_t mask = slots_.size() - 1;
   std::size_t slot = key & mask;
@@ -402,8 +406,8 @@ void Matcher::grow() {
   }
 }
 
-/// Remove an entry from the hash table. It is the first one with its key of its connection; earlier
-/// ones may belong to earlier connections with the same addresses and ports.
+/// Remove an entry from the hash table. Earlier entries with the same key may exist, of earlier
+/// connections with the same addresses and ports.
 void Matcher::remove(std::int32_t index) {
   const std::size_t slot = slot_of(entries_[static_cast<std::size_t>(index)].key);
   const std::int32_t first = slots_[slot].entry;

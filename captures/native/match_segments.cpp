@@ -8,7 +8,7 @@
 
 namespace nagi::captures {
 
-/// Reduce the packet to the first segment that a card would send; `rest` keeps the remainder.
+/// Cut the packet to the first segment that a network card would send; `rest` is the remainder.
 void Matcher::Input::cut() {
   constexpr std::uint8_t last_flags = flag_fin | flag_psh;
   constexpr std::uint8_t first_flags = flag_cwr;
@@ -25,11 +25,11 @@ void Matcher::Input::cut() {
   packet.flags = static_cast<std::uint8_t>(packet.flags & ~last_flags);
 }
 
-/// Determine, after the first pass, the length to which large segments are cut. Return whether
-/// there are any.
+/// Determine, after the first pass, the lengths to which large segments are cut. Return whether
+/// there are large segments.
 bool Matcher::find_sizes() {
   constexpr std::uint32_t timestamps = 12;
-  // the shortest MSS that is plausible without the option
+  // the shortest MSS that is plausible if the option was not captured
   constexpr std::uint32_t shortest_mss = 500;
   struct Lengths {
     std::array<std::uint32_t, 2> longest{};

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The capture reader in C++ (python/); reading.py and capture.py document it."""
+"""The capture reader in C++ (python/). reading.py and capture.py document its functions."""
 
 from typing import Any
 
 class Refused(Exception):
-    """Raised for a file that is no capture or cannot be read; args are (problem, cure)."""
+    """The error for a file that is no capture or cannot be read; `args` are (problem, cure)."""
 
 def scan(
     path: bytes,

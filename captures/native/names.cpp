@@ -184,6 +184,7 @@ constexpr auto wifi_frames = std::to_array<Name>({
     {5, "802.11 null data"},
 });
 
+/// Return the name of a number, or `format` with the number if it has no name in the list.
 template <std::size_t n>
 std::string look_up(const std::array<Name, n>& names, std::uint32_t number, const char* format) {
   for (const Name& each : names) {
@@ -196,7 +197,7 @@ std::string look_up(const std::array<Name, n>& names, std::uint32_t number, cons
 
 }  // namespace
 
-std::string name_of(const LastHeader& header) {
+std::string protocol_name(const LastHeader& header) {
   switch (header.kind) {
     case LastHeader::Kind::link_type:
       return link_type_name(header.number) + " frames";
@@ -223,7 +224,7 @@ std::string link_type_name(std::uint32_t link_type) {
   return "link type " + std::to_string(link_type);
 }
 
-bool known_link_type(std::uint32_t link_type) {
+bool is_decoded_link_type(std::uint32_t link_type) {
   for (const LinkType& each : link_types) {
     if (each.number == link_type) return each.is_read;
   }

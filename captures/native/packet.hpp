@@ -9,7 +9,7 @@
 
 namespace nagi::captures {
 
-/// Why a packet belongs to no connection.
+/// The reasons why a packet belongs to no connection.
 enum class Unused : std::uint8_t {
   none,
   link_type,
@@ -59,12 +59,13 @@ struct Endpoints {
   }
   [[nodiscard]] std::uint8_t protocol() const { return static_cast<std::uint8_t>(rest >> 32); }
   [[nodiscard]] std::uint8_t version() const { return static_cast<std::uint8_t>(rest >> 40); }
-  [[nodiscard]] Endpoints turned() const {
+  /// Return the endpoints of the opposite direction.
+  [[nodiscard]] Endpoints reversed() const {
     const std::uint64_t ports = (rest & 0xffff) << 16 | (rest >> 16 & 0xffff);
     return {destination, source, (rest & ~std::uint64_t{0xffffffff}) | ports};
   }
-  /// Return whether `other` is the opposite direction.
-  [[nodiscard]] bool is_turned(const Endpoints& other) const {
+  /// Return whether `other` are the endpoints of the opposite direction.
+  [[nodiscard]] bool is_reverse_of(const Endpoints& other) const {
     const std::uint64_t ports = (rest & 0xffff) << 16 | (rest >> 16 & 0xffff);
     return ((source[0] ^ other.destination[0]) | (source[1] ^ other.destination[1]) |
             (destination[0] ^ other.source[0]) | (destination[1] ^ other.source[1]) |
@@ -86,14 +87,14 @@ struct Packet {
   std::uint32_t acknowledgement = 0;
   std::uint32_t tsval = 0;
   std::uint32_t tsecr = 0;
-  std::uint32_t content = 0;  // hash of the first bytes of payload of UDP without identification
+  std::uint32_t content = 0;  // for UDP without identification: hash of the payload's first bytes
   std::uint16_t window = 0;
   std::uint16_t identification = 0;
   std::uint16_t checksum = 0;
   std::uint16_t mss = 0;  // 0 if absent
   std::uint8_t flags = 0;
-  std::uint8_t sack_blocks = 0;   // number by the length of the option
-  std::uint8_t sack_edges = 0;    // number of begins and ends in `sack`
+  std::uint8_t sack_blocks = 0;   // number of blocks in the packet
+  std::uint8_t sack_edges = 0;    // number of edges in `sack`, two per block
   std::int8_t window_scale = -1;  // -1 if absent
   std::uint8_t hops = 0;          // TTL or hop limit
   bool has_timestamps = false;
@@ -106,7 +107,7 @@ struct Packet {
   [[nodiscard]] std::uint32_t sequence_length() const {
     return payload + ((flags & flag_syn) != 0 ? 1 : 0) + ((flags & flag_fin) != 0 ? 1 : 0);
   }
-  /// Return the identity by which nagi-link's record names the packet: runtime/io/ip_header.hpp.
+  /// Return the identity that nagi-link records for the packet: see runtime/io/ip_header.hpp.
   [[nodiscard]] std::uint32_t identity() const {
     const bool has_numbers = endpoints.version() == 6 && endpoints.protocol() == protocol_tcp;
     const std::uint32_t high = has_numbers ? sequence + acknowledgement : identification;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A queue in contiguous memory, which doubles when it is full and may grow.
+// A queue in contiguous memory. Its capacity changes only by grow(), which doubles the capacity.
 #pragma once
 
 #include <cstddef>
@@ -42,7 +42,8 @@ class Ring {
  private:
   std::vector<T> slots_;
   std::uint32_t mask_ = 0;
-  std::uint32_t first_ = 0;  // both only grow; modulo the capacity they are slots
+  // Counters of the elements removed and appended; modulo the capacity they are slots.
+  std::uint32_t first_ = 0;
   std::uint32_t last_ = 0;
 };
 

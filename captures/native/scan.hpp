@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Feeds a capture into the engine of flows.hpp, and counts the packets that the engine does not
-// see.
+// Passes the packets of a capture to the engine of flows.hpp, and counts the packets that belong to
+// no connection.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ struct Totals {
   std::int64_t bytes = 0;  // on the wire
   std::int64_t first_ns = std::numeric_limits<std::int64_t>::max();
   std::int64_t last_ns = std::numeric_limits<std::int64_t>::min();
-  // Packets with a time before their predecessor's, and the largest difference.
+  // Packets with a time before the time of the previous packet, and the largest such difference.
   std::int64_t packets_back = 0;
   std::int64_t max_back_ns = 0;
   std::int64_t previous_ns = std::numeric_limits<std::int64_t>::min();

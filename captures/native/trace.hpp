@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The course of one direction of a connection, for plots: its segments, the acknowledgements and
-// windows of the other side, its round-trip times and bytes in flight. Numbers are unwrapped; 0 is
-// the SYN or, without one, the first number. Packets are classified as in flows.hpp. Memory grows
-// with the connection's packets: 25 bytes per segment, 25 per acknowledgement, 24 per SACK block.
+// Collects one direction of a connection over time, for plots: its segments, the acknowledgements
+// and windows of the other side, round-trip times and bytes in flight. Sequence numbers are
+// unwrapped; 0 is the SYN or, if no SYN was captured, the first number. flows.hpp defines how
+// packets are classified. Memory: 25 bytes per segment, 25 per acknowledgement, 24 per SACK block.
 #pragma once
 
 #include <cstdint>

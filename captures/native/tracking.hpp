@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Assigns packets to connections: by addresses and ports, in either direction, and by TCP's
-// sequence numbers where addresses and ports are reused.
+// sequence numbers if addresses and ports are reused.
 //
-// A SYN, with ACK or without, begins a new connection unless it has the number of the SYN that its
-// direction sent, or immediately precedes the first number of a direction captured from its middle,
-// or is a SYN-ACK that acknowledges the SYN of the present connection. The previous connection is
-// kept: a packet whose numbers are far from the new one's and near to its own is still assigned to
-// it. Any other packet belongs to the connection that began last.
+// A SYN, with ACK or without, begins a new connection, with three exceptions:
+//   - it has the number of the SYN that its direction has already sent;
+//   - its direction was captured without a SYN, and its number is one below the first number;
+//   - it is a SYN-ACK that acknowledges the SYN of the current connection.
+// When a new connection begins, the previous one with the same addresses and ports is still stored.
+// A packet is assigned to the previous connection if its numbers are far from the numbers of the
+// new connection and near to those of the previous one. Any other packet belongs to the new
+// connection.
 //
-// A connection is closed by an RST, or by two FINs that are acknowledged. `linger_ns` after its
-// last packet a closed connection ends: its memory is freed, and later packets with its addresses
-// and ports begin a new connection. Data that continues after an RST reopens the connection.
+// An RST closes a connection, and so do two FINs that are acknowledged. A closed connection ends
+// `linger_ns` after its last packet: its memory is freed, and later packets with its addresses and
+// ports begin a new connection. Data that continues after an RST opens the connection again.
 //
-// A packet of the same connection as its predecessor costs one comparison; others cost a look-up in
-// a hash table.
+// A packet of the same connection as the packet before it costs one comparison; other packets cost
+// a look-up in a hash table.
 #pragma once
 
 #include <algorithm>
@@ -31,21 +34,21 @@ namespace nagi::captures {
 
 constexpr std::int64_t linger_ns = 60'000'000'000;  // Linux' TIME_WAIT
 
-/// The numbers that distinguish a direction of a connection from others with its addresses and
-/// ports.
+/// The sequence numbers of one direction of a connection, which distinguish the connection from
+/// others with the same addresses and ports.
 struct Numbers {
-  std::uint32_t first = 0;  // number of its SYN, or without one of the first packet captured
+  std::uint32_t first = 0;  // number of the SYN or, without a SYN, of the first packet captured
   std::uint32_t next = 0;   // one above the highest number
   std::uint32_t acked = 0;  // first acknowledgement by the other side
-  std::uint32_t fin = 0;    // one above the number of its FIN
+  std::uint32_t fin = 0;    // one above the number of the FIN
   bool started = false;     // `first` and `next` are set
-  bool syn = false;
-  bool is_acked = false;
-  bool has_fin = false;
-  bool fin_acked = false;
+  bool syn = false;         // the direction sent a SYN
+  bool is_acked = false;    // `acked` is set
+  bool has_fin = false;     // `fin` is set
+  bool fin_acked = false;   // the FIN has been acknowledged
 };
 
-/// Return a hash that is equal for both directions.
+/// Return a hash of endpoints that is equal for both directions.
 inline std::size_t hash_of(const Endpoints& endpoints) {
   const auto mix = [](const std::array<std::uint64_t, 2>& address, std::uint16_t port) {
     std::uint64_t value = (address[0] ^ (std::uint64_t{port} << 40)) * 0x9e3779b97f4a7c15;
@@ -57,21 +60,22 @@ inline std::size_t hash_of(const Endpoints& endpoints) {
   return ((sum + endpoints.protocol()) * 0x94d049bb133111eb) >> 20;
 }
 
+/// A connection, as far as packets are assigned to it.
 struct Tracked {
   static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
 
-  Endpoints endpoints;          // of direction 0
-  std::uint32_t number = none;  // in the order of first packets; none: a free slot
-  std::uint32_t slot = 0;
+  Endpoints endpoints;            // of direction 0
+  std::uint32_t number = none;    // in the order of first packets; `none` if the slot is free
+  std::uint32_t slot = 0;         // index in Tracker::slots()
   std::uint32_t previous = none;  // slot of the previous connection with the same endpoints
   bool closed = false;
-  bool superseded = false;  // another connection has it as `previous`
+  bool superseded = false;  // it is the `previous` of a newer connection
   std::int64_t last_ns = std::numeric_limits<std::int64_t>::min();
   std::array<Numbers, 2> numbers;
 };
 
-/// Keeps the connections. `T` is a Tracked with further state. `OnEnd` is called with a connection
-/// that ends.
+/// Stores the connections. `T` is a Tracked with further state. `OnEnd` is a function that is
+/// called with each connection that ends.
 template <typename T, typename OnEnd>
 class Tracker {
  public:
@@ -79,11 +83,11 @@ class Tracker {
   Tracker(const Tracker&) = delete;
   Tracker& operator=(const Tracker&) = delete;
 
-  /// Return the packet's connection, and in `direction` which of its directions the packet has.
+  /// Return the connection of a packet, and set `direction` to the packet's direction in it.
   T& find(const Packet& packet, std::int64_t time_ns, unsigned& direction) {
     T* connection = look_up(packet.endpoints, direction);
-    const bool special = (packet.flags & (flag_syn | flag_fin | flag_rst)) != 0;
-    if (connection == nullptr || special || connection->closed ||
+    const bool is_syn_fin_or_rst = (packet.flags & (flag_syn | flag_fin | flag_rst)) != 0;
+    if (connection == nullptr || is_syn_fin_or_rst || connection->closed ||
         connection->previous != Tracked::none) [[unlikely]] {
       connection = &select_connection(packet, time_ns, connection, direction);
     }
@@ -104,20 +108,21 @@ class Tracker {
     std::uint32_t number = 0;
     std::int64_t time_ns = 0;
   };
-  static constexpr std::uint32_t near = 1U << 25;  // bytes between numbers of one connection
+  static constexpr std::uint32_t near = 1U << 25;  // largest difference of numbers that are near
 
   static unsigned direction_of(const T& connection, const Endpoints& endpoints) {
     return connection.endpoints == endpoints ? 0 : 1;
   }
   static bool is_near(std::uint32_t a, std::uint32_t b) { return a - b + near < 2 * near; }
 
+  /// Return the newest connection with these endpoints and set `direction`, or return null.
   T* look_up(const Endpoints& endpoints, unsigned& direction) {
     if (last_ != nullptr) [[likely]] {
       if (last_->endpoints == endpoints) {
         direction = 0;
         return last_;
       }
-      if (last_->endpoints.is_turned(endpoints)) {
+      if (last_->endpoints.is_reverse_of(endpoints)) {
         direction = 1;
         return last_;
       }
@@ -129,9 +134,10 @@ class Tracker {
     return last_;
   }
 
-  /// Return the connection of a packet that may not belong to `connection`, the last one with its
-  /// endpoints (or null), which is the case for SYN, FIN and RST, and where the last connection has
-  /// closed or has a predecessor. Begin a new connection if necessary.
+  /// Return the connection of a packet, given the newest `connection` with the packet's endpoints,
+  /// or null if there is none. Begin a new connection if necessary. It is called only if the packet
+  /// may not belong to `connection`: for SYN, FIN and RST, and if `connection` is closed or has a
+  /// previous one.
   T& select_connection(const Packet& packet, std::int64_t time_ns, T* connection,
                        unsigned& direction) {
     if (connection != nullptr && connection->closed) {
@@ -185,7 +191,8 @@ class Tracker {
     return sender.is_acked && sender.acked - packet.sequence - 1 >= near;
   }
 
-  /// Return -1 if the packet's numbers contradict the connection's, else how many of them agree.
+  /// Return -1 if a number of the packet is far from the connection's number, otherwise how many of
+  /// its numbers (0 to 2) are near.
   static int score_numbers(const Packet& packet, const T& connection, unsigned direction) {
     const Numbers& sender = connection.numbers[direction];
     const Numbers& receiver = connection.numbers[1 - direction];
@@ -241,12 +248,15 @@ class Tracker {
     }
   }
 
+  /// Mark a connection as closed. It ends later, in end_lingering().
   void close(T& connection) {
     if (connection.closed) return;
     connection.closed = true;
     closing_.push_back({connection.slot, connection.number, connection.last_ns});
   }
 
+  /// Begin a connection with a packet. `previous` is the slot of the connection with the same
+  /// endpoints before it, or `none`.
   T& add(const Packet& packet, std::int64_t time_ns, unsigned& direction, std::uint32_t previous) {
     end_lingering(time_ns);
     if (2 * (used_ + 1) > table_.size()) grow();
@@ -260,7 +270,7 @@ class Tracker {
     }
     T& connection = slots_[slot];
     const bool is_answer = (packet.flags & (flag_syn | flag_ack)) == (flag_syn | flag_ack);
-    connection.endpoints = is_answer ? packet.endpoints.turned() : packet.endpoints;
+    connection.endpoints = is_answer ? packet.endpoints.reversed() : packet.endpoints;
     connection.number = count_++;
     connection.slot = slot;
     connection.previous = previous;
@@ -272,15 +282,15 @@ class Tracker {
     return connection;
   }
 
-  /// End some of the connections that closed long ago.
+  /// End up to four closed connections whose last packet was more than `linger_ns` ago.
   void end_lingering(std::int64_t now) {
     for (int i = 0; i < 4 && !closing_.empty(); ++i) {
       const Closing first = closing_.front();
       T& connection = slots_[first.slot];
-      const bool still = connection.number == first.number && connection.closed;
-      if (still && !connection.superseded && now - first.time_ns <= linger_ns) return;
+      const bool is_still_closed = connection.number == first.number && connection.closed;
+      if (is_still_closed && !connection.superseded && now - first.time_ns <= linger_ns) return;
       closing_.pop_front();
-      if (!still || connection.superseded) continue;
+      if (!is_still_closed || connection.superseded) continue;
       if (now - connection.last_ns > linger_ns) {
         end_connection(connection);
       } else {
@@ -289,6 +299,7 @@ class Tracker {
     }
   }
 
+  /// End a connection and its previous ones: pass it to the handler, and free its slot.
   void end_connection(T& connection) {
     if (connection.previous != Tracked::none) end_connection(slots_[connection.previous]);
     if (!connection.superseded) erase(connection);
@@ -301,13 +312,13 @@ class Tracker {
 
   // ---------------------------------------------------------------------------------- hash table
 
-  /// Return the slot of the endpoints, or the free slot for them.
+  /// Return the position of the endpoints in table_, or the free position to which they belong.
   [[nodiscard]] std::size_t slot_of(const Endpoints& endpoints) const {
     const std::size_t mask = table_.size() - 1;
     std::size_t slot = hash_of(endpoints) & mask;
     while (table_[slot] != 0) {
       const T& connection = slots_[table_[slot] - 1];
-      if (connection.endpoints == endpoints || connection.endpoints.is_turned(endpoints)) break;
+      if (connection.endpoints == endpoints || connection.endpoints.is_reverse_of(endpoints)) break;
       slot = (slot + 1) & mask;
     }
     return slot;
@@ -319,6 +330,7 @@ class Tracker {
       if (each != 0) table_[slot_of(slots_[each - 1].endpoints)] = each;
     }
   }
+  /// Remove a connection from table_.
   void erase(const T& connection) {
     const std::size_t mask = table_.size() - 1;
     std::size_t hole = slot_of(connection.endpoints);
@@ -338,8 +350,8 @@ class Tracker {
   std::deque<T> slots_;
   std::vector<std::uint32_t> free_;
   std::vector<std::uint32_t> table_;  // a connection's slot + 1; 0: free
-  std::deque<Closing> closing_;       // roughly in the order of their last packets
-  std::size_t used_ = 0;
+  std::deque<Closing> closing_;       // closed connections, roughly in order of their last packets
+  std::size_t used_ = 0;              // positions of table_ that are not free
   std::uint32_t count_ = 0;
   T* last_ = nullptr;  // the connection that was looked up last
 };

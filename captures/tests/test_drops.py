@@ -87,7 +87,7 @@ def test_of_a_switch_only_what_links_asked_for_counts(log):
     assert table["sequence"].tolist() == [1, 2]
     assert table["cause"].tolist() == ["queue overflow", "channel loss"]
     assert table["interface"].tolist() == [3, 3]
-    with pytest.raises(InputError, match="no whole drop log"):
+    with pytest.raises(InputError, match="damaged drop log"):
         read_drops(path)
 
 
@@ -135,14 +135,14 @@ def test_the_recorded_log_has_what_the_emulator_counted():
 def test_a_log_that_is_cut_off_is_refused(log, cut):
     path = log(drop(segment(1, 1000), 1, "channel loss"))
     path.write_bytes(path.read_bytes()[:-cut])
-    with pytest.raises(InputError, match=rf"drops\.pcapng: no whole drop log: byte {len(HEADER)}"):
+    with pytest.raises(InputError, match=rf"drops\.pcapng: damaged drop log: byte {len(HEADER)}"):
         read_drops(path)
 
 
 def test_what_is_no_drop_log_is_refused(log, tmp_path):
-    with pytest.raises(InputError, match="no whole drop log: byte 0"):
+    with pytest.raises(InputError, match="damaged drop log: byte 0"):
         read_drops(log(header=b"\xd4\xc3\xb2\xa1"))
     with pytest.raises(InputError, match=f"byte {len(HEADER)}"):
         read_drops(log(drop(segment(1, 1000), 1, "bad luck")))
-    with pytest.raises(InputError, match="is the run complete"):
+    with pytest.raises(InputError, match="check that the run is complete"):
         read_drops(tmp_path / "nothing.pcapng")

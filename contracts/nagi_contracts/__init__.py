@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The formats in which nagi's components exchange data, with units and errors.
+"""The formats in which nagi's components exchange data (contracts), units, and errors.
 
-Every file has a `schema_version`.
+Every JSON file has a `schema_version`.
 """
 
 from typing import Any
 
 
 def __getattr__(name: str) -> Any:
-    """Read `__version__` at its first use, because that takes as long as the whole import."""
+    """Return `__version__`, read only when it is used, because reading is slow."""
     if name == "__version__":
         from importlib.metadata import version
 

@@ -18,24 +18,28 @@ from nagi_contracts.errors import refuse
 
 
 def read_run_file(path: Path) -> bytes:
-    """Read a file of a run directory.
+    """Return the content of a file of a run directory.
 
     Raises:
-        InputError: The file cannot be read, or is a pipe or a device, which may never end.
+        InputError: The file cannot be read, or is not a regular file (reading a pipe or a device
+            may never end).
     """
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise refuse(
-                "it is not a regular file", "restore it: is the run complete?", file=str(path)
+                "it is not a regular file",
+                "restore it, and check that the run is complete",
+                file=str(path),
             )
         return path.read_bytes()
     except OSError as error:
         raise refuse(
-            f"cannot read it: {error.strerror}", "is the run complete?", file=str(path)
+            f"cannot read it: {error.strerror}", "check that the run is complete", file=str(path)
         ) from None
 
 
-# Conditions for a field's `exclude_if`: fields added later are written only if they are in use.
+# Conditions for a field's `exclude_if`. Fields that were added after version 0.1 are written only
+# if they are in use.
 
 
 def is_none(value: Any) -> bool:
@@ -63,14 +67,14 @@ def is_default(default: str) -> Callable[[Any], bool]:
     return lambda value: bool(value == default)
 
 
-# A name that becomes part of paths and of identifiers in pages, and cannot contain a separator.
+# A name that becomes part of file paths and of HTML identifiers, so it cannot contain separators.
 PLAIN_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.+-]*$"
 PlainName = Annotated[str, Field(pattern=PLAIN_NAME, max_length=200)]
 PlainNameOrEmpty = Annotated[str, Field(pattern=f"{PLAIN_NAME}|^$", max_length=200)]
 # The cure for a damaged file of a run.
 RUN_CURE = "restore it, or remove its run's directory and run the campaign again"
-_MAX_DEPTH = 16  # nesting of directories in results
-# An instant of a run in seconds; runs take a day at most.
+_MAX_DEPTH = 16  # levels of subdirectories in a directory of results
+# Seconds from the start of a run. The limits are far beyond those of actual runs.
 Instant = Annotated[float, Field(ge=-1e6, le=1e6, allow_inf_nan=False)]
 # Seconds since the epoch, up to the year 9999, the last one that datetime supports.
 Date = Annotated[float, Field(ge=0, lt=253_402_300_800, allow_inf_nan=False)]
@@ -91,13 +95,14 @@ def write_atomically(path: Path, text: str) -> None:
 
 
 def refuse_links(directory: Path) -> None:
-    """Check that a directory of results has no symbolic links, pipes and devices in it.
+    """Check that a directory of results contains no symbolic links, pipes or devices.
 
-    Results may come from strangers, and a write through a link would change a file elsewhere. The
-    path of the directory itself may be a link.
+    Results may come from other people, and writing through a symbolic link would change a file
+    outside the directory. `directory` itself may be a symbolic link.
 
     Raises:
-        InputError: There is such an entry, or directories are nested deeper than results are.
+        InputError: The directory contains a symbolic link, a pipe or a device, or more than 16
+            levels of subdirectories.
     """
     pending = [(str(directory), 0)]
     while pending:
@@ -110,7 +115,7 @@ def refuse_links(directory: Path) -> None:
                 if entry.is_symlink():
                     raise refuse(
                         "it is a symbolic link, which results do not have",
-                        "replace it with the file that it refers to, or remove it",
+                        "replace the link with the file that it refers to, or remove the link",
                         file=entry.path,
                     )
                 if entry.is_dir(follow_symlinks=False):
@@ -119,7 +124,8 @@ def refuse_links(directory: Path) -> None:
                     raise refuse("it is a pipe or a device", "remove it", file=entry.path)
 
 
-# A quick search for numbers that may be too large; strings can match, too.
+# A fast search for numbers that may be too large. It also matches in strings, so after a match
+# _has_huge_number() decides.
 _MAYBE_HUGE = re.compile(rb"[:\[,]\s*-?(?:NaN|Infinity|[0-9]{21,}|[0-9.]+[eE]\+?[0-9]{2,})")
 _HUGE = 1e30  # far above every quantity, and far below the largest float
 
@@ -134,7 +140,7 @@ def _has_huge_number(value: Any) -> bool:
 
 
 def _is_pipe_or_device(entry: os.DirEntry[str]) -> bool:
-    """Return whether an entry is a pipe or a device, for which a reader may wait forever."""
+    """Return whether an entry is a pipe or a device; a removed entry is neither."""
     try:
         mode = entry.stat(follow_symlinks=False).st_mode
     except FileNotFoundError:
@@ -143,28 +149,34 @@ def _is_pipe_or_device(entry: os.DirEntry[str]) -> bool:
 
 
 class Strict(BaseModel):
-    """A part of a file that people write; unknown keys are errors."""
+    """The base class of the models of files that users write. Unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Contract(BaseModel):
-    """A part of a contract; unknown keys are errors, so that writers and readers agree."""
+    """The base class of the models of files and messages that nagi's components exchange.
 
-    damage_cure: ClassVar[str] = "restore it, or make it again"  # for messages about damaged files
+    Unknown keys are errors, so that a writer and a reader of different versions do not
+    misunderstand each other.
+    """
+
+    damage_cure: ClassVar[str] = "restore it, or make it again"  # cure in messages of read()
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Read a file.
+        """Read a JSON file of this contract.
 
         Raises:
-            InputError: The file is missing, or does not conform to the contract.
+            InputError: The file is missing, does not conform to the contract, or has a number that
+                is above 1e30 or not finite.
         """
         content = read_run_file(path)
         try:
-            read = cls.model_validate_json(content, strict=True)  # strict: "1" is not the number 1
+            # strict: "1" is not the number 1
+            contract = cls.model_validate_json(content, strict=True)
         except ValidationError as error:
             first = error.errors()[0]
             raise refuse(
@@ -179,8 +191,8 @@ class Contract(BaseModel):
                 f"it was damaged: {cls.damage_cure}",
                 file=str(path),
             )
-        return read
+        return contract
 
     def write(self, path: Path) -> None:
-        """Write a file completely or not at all."""
+        """Write the contract to a JSON file, completely or not at all."""
         write_atomically(path, self.model_dump_json(indent=1, by_alias=True) + "\n")

@@ -12,7 +12,9 @@ from nagi_contracts.plan import RunPlan
 
 
 class ScheduledRun(Contract):
-    offset_s: float = Field(description="time from the start of the batch to that of the run")
+    """A run of a batch, and the time of its start."""
+
+    offset_s: float = Field(description="start of the run, in seconds from the start of the batch")
     plan: RunPlan
 
 
@@ -22,7 +24,7 @@ class P4RuntimeAccess(Contract):
     address: str = Field(description="HOST:PORT of the P4Runtime server, or unix:PATH")
     device_id: int = 1
     ports: dict[str, int] = Field(
-        {}, description="link -> number of the switch's port; empty: as in the plans"
+        {}, description="link -> number of the switch's port; empty: use the numbers in the plans"
     )
     pipeline: Literal["set", "running"] = Field(
         "set",
@@ -30,20 +32,22 @@ class P4RuntimeAccess(Contract):
     )
     modules: str | None = Field(
         None,
-        description="directory of Python modules, with finsy; null: Python's own search path",
+        description="directory of Python modules that contains finsy; null: Python's search path",
     )
 
 
 class P4RuntimePrograms(Contract):
-    """The paths of programs that a host without a P4Runtime switch starts as one."""
+    """The paths of programs that a host can start as a P4Runtime switch if it has none."""
 
-    simple_switch_grpc: str | None = Field(None, description="bmv2's switch; it is preferred")
+    simple_switch_grpc: str | None = Field(
+        None, description="bmv2's switch; it is used if both programs are available"
+    )
     nagi_p4runtime: str | None = Field(None, description="P4Runtime server in front of nagi-switch")
-    modules: str | None = Field(None, description="as in P4RuntimeAccess")
+    modules: str | None = Field(None, description="see P4RuntimeAccess.modules")
 
 
 class SwitchPrograms(Contract):
-    """Batch.backends of the backend `switch`."""
+    """The entry of the backend `switch` in Batch.backends."""
 
     nagi_switch: str | None = Field(
         None, description="path of nagi-switch; null: the node is not a switch"
@@ -52,14 +56,15 @@ class SwitchPrograms(Contract):
         None, description="path of bmv2's program; null: search the host's PATH"
     )
     simple_switch_client: str | None = Field(
-        None, description="directory of bmv2's Python modules; null: Python's own search path"
+        None, description="directory of bmv2's Python modules; null: Python's search path"
     )
     p4runtime: P4RuntimeAccess | None = Field(
-        None, description="the P4Runtime switch of this node; null: the inventory names none"
+        None, description="the P4Runtime switch of this node; null: none in the inventory"
     )
     p4runtime_here: P4RuntimePrograms | None = Field(
         None,
-        description="in labs on one machine: programs to start as P4Runtime switch; null: none",
+        description="in labs on one machine: programs that the agent can start as P4Runtime "
+        "switch; null: the plans need none",
     )
 
 
@@ -70,17 +75,17 @@ class Batch(Contract):
     node: str
     is_emulator: bool
     interfaces: dict[str, str] | dict[str, tuple[str, ...]] = Field(
-        description="link or medium -> interface; on the emulator, the interfaces towards the two "
-        "ends of the link, or towards all stations of the medium"
+        description="link or medium -> interface of this node; on the emulator, its interfaces to "
+        "the two ends of the link, or to all stations of the medium"
     )
     macs: dict[str, tuple[str, ...]] = Field(
         {},
         exclude_if=is_empty,
-        description="on the emulator, medium -> MAC addresses of its stations, if they differ from "
-        "the plan's",
+        description="on the emulator, medium -> MAC addresses of the medium's stations, if they "
+        "differ from the addresses in the plan",
     )
-    spool: str = Field(description="directory on the agent's host for its records")
-    state: str = Field(description="directory on the agent's host for locks and journals")
+    spool: str = Field(description="directory on the host in which the agent writes records")
+    state: str = Field(description="directory on the host for the agent's locks and journals")
     user: str | None = Field(
         None,
         description="user that runs traffic programs and tcpdump; null: the service user `nagi` if "
@@ -95,18 +100,18 @@ class Batch(Contract):
     backends: dict[str, dict[str, Any]] = Field(
         {},
         exclude_if=is_empty,
-        description="backend -> programs and settings of its share in the agent, which only the "
-        "backend reads (nagi/backends); it is left out if this node does nothing for the backend",
+        description="backend -> programs and settings that only the backend's code in the agent "
+        "reads (nagi/backends); a backend is left out if this node does nothing for it",
     )
     virtual: bool = Field(
         False,
-        description="whether the host is a guest of the virtual lab: time stands still while "
-        "programs run, and the kernel has nagi's schemes as modules, by the plans' names",
+        description="whether the host is a guest of the virtual lab, in which time stands still "
+        "while programs run, and nagi's schemes are kernel modules with the names in the plans",
     )
     files: dict[str, str] = Field(
         {},
         exclude_if=is_empty,
-        description="files of commands on the agent's host: SHA-256/NAME -> path",
+        description="files of users' commands: SHA-256/NAME -> path on the agent's host",
     )
     runs: list[ScheduledRun]
     collected: list[str] = Field(

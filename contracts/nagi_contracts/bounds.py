@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ranges of a link's values, from link-emulator/model/bounds.json.
+"""The ranges of a link's settings, from link-emulator/model/bounds.json.
 
-nagi-link is compiled from the same file, so it accepts every value that an experiment may have.
+nagi-link is compiled with this file, so nagi-link and experiment files accept the same values.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from nagi_contracts import paths
 
 
 class Bound(BaseModel):
-    """The range of one key in `unit`; both ends are included."""
+    """The range of one setting, in `unit`. The minimum and the maximum are valid values."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -38,7 +38,7 @@ class Bound(BaseModel):
 
 @cache
 def load_bounds() -> dict[str, Bound]:
-    """Read every bound, by nagi-link's name of the value.
+    """Return the bounds of all settings, by the key in bounds.json.
 
     The file is part of nagi, and therefore assumed to be correct.
     """
@@ -46,13 +46,21 @@ def load_bounds() -> dict[str, Bound]:
 
 
 def get_integer_range(key: str) -> tuple[int, int]:
-    """Return the minimum and the maximum of an integer."""
+    """Return the minimum and the maximum of an integer setting.
+
+    Args:
+        key: The key in bounds.json.
+    """
     bound = load_bounds()[key]
     assert bound.type == "integer"
     return int(bound.minimum), int(bound.maximum)
 
 
 def get_number_range(key: str) -> tuple[float, float]:
-    """Return the minimum and the maximum of a number."""
+    """Return the minimum and the maximum of a setting that is a real number.
+
+    Args:
+        key: The key in bounds.json.
+    """
     bound = load_bounds()[key]
     return float(bound.minimum), float(bound.maximum)

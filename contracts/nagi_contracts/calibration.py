@@ -11,7 +11,8 @@ from pydantic import Field, model_validator
 from nagi_contracts.base import Contract
 from nagi_contracts.errors import BadValue
 
-# Share of packets received: a curve must begin below the first value and end above the last one.
+# At the smallest SNR of a curve, at most the first share of packets may be received; at the largest
+# SNR, at least the second share must be received.
 RECEIVED_AT_FIRST, RECEIVED_AT_LAST = 0.1, 0.95
 
 
@@ -26,6 +27,7 @@ class CalibrationCell(Contract):
 
     @property
     def lost(self) -> int:
+        """The number of packets lost, by any cause."""
         return self.not_detected + self.header_errors + self.payload_errors
 
     @model_validator(mode="after")
@@ -36,7 +38,7 @@ class CalibrationCell(Contract):
 
 
 class CalibrationCurve(Contract):
-    """The packet error rates of one packet length over SNR."""
+    """The packet error rate over SNR, for packets of one length."""
 
     packet_bytes: int = Field(ge=1, description="IP bytes")
     cells: list[CalibrationCell] = Field(min_length=2, description="by increasing SNR")
@@ -45,16 +47,17 @@ class CalibrationCurve(Contract):
     def _check_order(self) -> CalibrationCurve:
         snrs = [cell.snr_db for cell in self.cells]
         if any(later <= earlier for earlier, later in pairwise(snrs)):
-            raise ValueError("SNRs that do not increase")
+            raise ValueError("the SNRs do not increase")
         return self
 
     def packet_error_rates(self) -> list[float]:
-        """Return the packet error rate of each cell, made monotone in SNR.
+        """Return the packet error rate of each cell, adjusted so that no rate increases with SNR.
 
-        The method is that of pooled adjacent violators (Barlow et al., "Statistical inference under
-        order restrictions", 1972): cells in which a higher SNR lost more packets are pooled.
+        The method is pooling of adjacent violators (Barlow et al., "Statistical inference under
+        order restrictions", 1972): neighbouring cells get their common mean rate if the cell with
+        the higher SNR lost a larger share of its packets.
         """
-        pooled: list[tuple[int, int, int]] = []  # lost, packets, cells
+        pooled: list[tuple[int, int, int]] = []  # packets lost, packets sent, number of cells
         for cell in self.cells:
             lost, packets, count = cell.lost, cell.packets, 1
             while pooled and pooled[-1][0] * packets < lost * pooled[-1][1]:
@@ -65,7 +68,7 @@ class CalibrationCurve(Contract):
 
 
 class CalibratedMode(Contract):
-    """A modem with its settings, and the curves measured with them."""
+    """A modem with its settings, and the curves that were measured with these settings."""
 
     modem: str
     modulation: str
@@ -86,24 +89,25 @@ class CalibratedMode(Contract):
     def _check_order(self) -> CalibratedMode:
         lengths = [curve.packet_bytes for curve in self.curves]
         if any(later <= earlier for earlier, later in pairwise(lengths)):
-            raise ValueError("lengths that do not increase")
+            raise ValueError("the packet lengths do not increase")
         return self
 
     def check_range(self) -> None:
-        """Check that each curve ranges from few received packets to nearly all.
+        """Check that each curve ranges from SNRs with few packets received to SNRs with nearly all.
 
-        Beyond its ends a curve is constant, so a curve without these ends would be wrong there.
+        Below its smallest SNR and above its largest SNR, a curve is taken as constant, which is
+        only correct if nearly all or nearly no packets are lost there.
 
         Raises:
-            BadValue: A curve does not cover this range.
+            BadValue: A curve covers only part of this range.
         """
         for curve in self.curves:
             rates = curve.packet_error_rates()
             if rates[0] < 1 - RECEIVED_AT_FIRST or rates[-1] > 1 - RECEIVED_AT_LAST:
                 raise BadValue(
-                    f"{self.name}: packets of {curve.packet_bytes} bytes were lost at rates from"
-                    f" {rates[0]:.3g} to {rates[-1]:.3g} only: not the whole curve",
-                    "run `nagi-sdr calibrate` with this file again: it resumes where it ended",
+                    f"{self.name}: the curve of {curve.packet_bytes}-byte packets is incomplete, it"
+                    f" has error rates from {rates[0]:.3g} to {rates[-1]:.3g} only",
+                    "run `nagi-sdr calibrate` with this file again, which continues it",
                 )
 
 
@@ -111,7 +115,7 @@ class CalibratedDevice(Contract):
     """The channel or device that the packets passed."""
 
     by: Literal["simulated", "uhd"] = Field(
-        description="simulated: gr-nagi's channel, noise alone; uhd: devices on a cable"
+        description="simulated: gr-nagi's channel with noise only; uhd: devices joined by a cable"
     )
     name: str
     firmware: str | None = Field(None, description="null: the device has none")
@@ -132,7 +136,7 @@ class CalibrationSettings(Contract):
 
 
 class Calibration(Contract):
-    """A table of `nagi-sdr calibrate`."""
+    """A calibration table, which `nagi-sdr calibrate` writes."""
 
     schema_version: Literal[1] = 1
     kind: Literal["calibration"] = "calibration"
@@ -147,10 +151,15 @@ class Calibration(Contract):
     def mode(
         self, modem: str | None, modulation: str | None, code_rate: str | None
     ) -> CalibratedMode:
-        """Return the only mode with these settings, of which None matches any.
+        """Return the only mode of the table with the given settings.
+
+        Args:
+            modem: The name of the modem; None matches every modem.
+            modulation: The modulation; None matches every modulation.
+            code_rate: The code rate; None matches every code rate.
 
         Raises:
-            BadValue: No mode matches, or several do.
+            BadValue: No mode of the table matches, or several modes match.
         """
         settings = {"modem": modem, "modulation": modulation, "code_rate": code_rate}
         chosen = {key: value for key, value in settings.items() if value is not None}
@@ -165,9 +174,9 @@ class Calibration(Contract):
         if not matches:
             request = ", ".join(f"{key} {value}" for key, value in chosen.items())
             raise BadValue(
-                f"a table of another modem: it has {names}",
+                f"a table of another modem, with these modes: {names}",
                 f"calibrate {request}" if request else "run `nagi-sdr calibrate` to its end",
             )
         raise BadValue(
-            f"the table has several modems: {names}", "give `modem`, `modulation` and `code_rate`"
+            f"the table has several modes: {names}", "give `modem`, `modulation` and `code_rate`"
         )

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The capacity of a flow's path during an interval, the denominator of AGI.
+"""The capacity of a flow's path during an interval, which is the denominator of AGI.
 
-For a constant rate, the capacity is the rate. For a trace of rates, it is what the trace offers to
-the packets that arrive at the receiver during the interval. These packets left the link earlier, by
-the delay of the rest of the path, which may follow a trace as well.
+The capacity of a link with a constant rate is this rate. The capacity of a link with a rate trace
+is the mean of the trace over the time in which the link sends those packets that arrive at the
+receiver during the interval. This time is earlier than the interval, by the delay from the link to
+the receiver, which may change as well.
 """
 
 from __future__ import annotations
@@ -18,42 +19,45 @@ from nagi_contracts.plan import DirectionPlan, FlowPlan, RunPlan
 def compute_bottleneck_bps(plan: RunPlan, flow: FlowPlan, start_s: float, end_s: float) -> int:
     """Return the smallest rate on a flow's path in bit/s.
 
-    A trace counts with its mean over the packets that can arrive at the receiver in the interval.
+    A rate trace counts with its mean over the time in which the link sends the packets that arrive
+    in the interval. If the interval is empty, or no direction of the path has a trace, return the
+    flow's `bottleneck_bps`.
 
     Args:
-        plan: The run.
+        plan: The plan of the run.
         flow: A flow of the run.
-        start_s: Start of the interval, in seconds since the run began.
-        end_s: End of the interval.
+        start_s: Start of the interval at the receiver, in seconds since the run began.
+        end_s: End of the interval, in seconds since the run began.
     """
     start_ns, end_ns = round(start_s * 1e9), round(end_s * 1e9)
     path = [plan.channel(direction) for direction in flow.path]
     is_steady = all(channel.rate_trace is None and channel.delay_trace is None for channel in path)
     if end_ns <= start_ns or is_steady:
         return flow.bottleneck_bps
-    offered = [count_offered_bits(path[index:], start_ns, end_ns) for index in range(len(path))]
-    return min(round(bits * 10**9 / (end_ns - start_ns)) for bits in offered if bits is not None)
+    bit_counts = [count_offered_bits(path[index:], start_ns, end_ns) for index in range(len(path))]
+    return min(round(bits * 10**9 / (end_ns - start_ns)) for bits in bit_counts if bits is not None)
 
 
 def count_offered_bits(
     path: Sequence[DirectionPlan], start_ns: int, end_ns: int
 ) -> Fraction | None:
-    """Return the bits that the first direction of a path can send for a given time of arrival.
+    """Return the bits that the first direction of a path can send to the receiver in an interval.
 
     Args:
-        path: The directions from the one in question to the receiver. Nothing waits behind the
-            first.
-        start_ns: Start of the interval of arrivals at the end of the path.
+        path: The directions from a link to the receiver. Packets are assumed not to wait in queues
+            after the first direction.
+        start_ns: Start of the interval, by arrival at the receiver.
         end_ns: End of the interval, excluded.
 
     Returns:
-        The bits, or None if the first direction has no rate.
+        The number of bits, or None if the rate of the first direction is unlimited.
     """
     first = path[0]
     if first.rate_trace is None and first.rate_bps is None:
         return None
     if first.rate_bps is not None and all(channel.delay_trace is None for channel in path):
         return Fraction(first.rate_bps * (end_ns - start_ns), 10**9)
+    # From the interval at the receiver back to the intervals in which the first direction sends.
     windows = [(start_ns, end_ns)]
     for channel in reversed(path):
         windows = [
@@ -66,14 +70,15 @@ def count_offered_bits(
 
 
 def max_payload(plan: RunPlan, flow: FlowPlan, start_ns: int, end_ns: int) -> int | None:
-    """Return the largest payload in bytes that a flow's path can deliver in [start, end).
+    """Return the largest payload in bytes that a flow's path can deliver in [start_ns, end_ns).
 
-    It consists of the bits that a direction offers in the interval, the packets that may wait
-    behind it at the start, the tokens that it may have saved, and the packet that it began earlier.
+    Each direction of the path is a limit: the bits that it can send for the interval, plus the
+    packets that may wait in later queues at the start of the interval, plus the direction's full
+    token bucket, plus the packet that is in transmission at the start. The smallest limit counts.
 
     Returns:
-        The payload, or None if there is no such limit: jitter, reordering or ARQ may release
-        several packets at once, or a queue is unlimited.
+        The payload, or None if there is no limit, because the path has a medium, because jitter,
+        reordering or ARQ may release several packets at once, or because a queue is unlimited.
     """
     path = [plan.channel(direction) for direction in flow.path]
     if any(
@@ -81,21 +86,22 @@ def max_payload(plan: RunPlan, flow: FlowPlan, start_ns: int, end_ns: int) -> in
         for direction, channel in zip(flow.path, path, strict=True)
     ):
         return None
-    payload = flow.full_payload(sends_datagrams=True)  # whether commands do is unknown
+    # A command may send datagrams, which hold more payload than segments.
+    payload = flow.full_payload(sends_datagrams=True)
     limits = []
-    waiting: float = 0  # bytes in the queues downstream
+    waiting_bytes: float = 0  # in the queues of the later directions of the path
     for index in range(len(path) - 1, -1, -1):
         bits = count_offered_bits(path[index:], start_ns, end_ns)
         if bits is None:
             continue
-        extra = waiting + (path[index].burst_bytes or 0) + flow.packet_bytes
-        limits.append(float(bits / 8) + extra)
+        extra_bytes = waiting_bytes + (path[index].burst_bytes or 0) + flow.packet_bytes
+        limits.append(float(bits / 8) + extra_bytes)
         queue = path[index].queue
         if queue is None:
-            waiting = math.inf
+            waiting_bytes = math.inf
         else:
-            waiting += queue.bytes or (queue.packets or 0) * flow.packet_bytes
-            waiting += flow.packet_bytes  # in transmission
+            waiting_bytes += queue.bytes or (queue.packets or 0) * flow.packet_bytes
+            waiting_bytes += flow.packet_bytes  # in transmission
     limit = min(limits, default=math.inf)
     return None if math.isinf(limit) else math.ceil(limit * payload / flow.packet_bytes)
 
@@ -103,10 +109,10 @@ def max_payload(plan: RunPlan, flow: FlowPlan, start_ns: int, end_ns: int) -> in
 def iterate_departures(
     channel: DirectionPlan, start_ns: int, end_ns: int
 ) -> Iterator[tuple[int, int]]:
-    """Yield the intervals in which packets enter a delay that leave it in [start, end).
+    """Yield the intervals in which a direction sends the packets that arrive in [start_ns, end_ns).
 
-    If the direction keeps the packets' order, a packet waits for earlier packets after the delay
-    has decreased.
+    If the direction keeps the order of packets, packets that are sent after a decrease of the delay
+    do not overtake earlier packets, but arrive together with them.
     """
     if channel.delay_trace is None:
         enter_ns = max(0, start_ns - channel.delay_ns)
@@ -114,9 +120,9 @@ def iterate_departures(
         if enter_ns < until_ns:
             yield enter_ns, until_ns
         return
-    latest_ns = 0  # arrival of the last packet sent so far
+    latest_ns = 0  # latest arrival of a packet sent so far
     for piece_ns, until_ns, delay_ns in channel.delay_trace.iterate_pieces(end_ns):
-        free_ns = piece_ns  # from this instant on, no packet waits for others
+        free_ns = piece_ns  # packets sent from this instant on do not wait for earlier packets
         if channel.keep_order:
             free_ns = min(max(piece_ns, latest_ns - delay_ns), until_ns)
             if piece_ns < free_ns and start_ns <= latest_ns < end_ns:

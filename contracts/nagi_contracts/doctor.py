@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The findings of `nagi doctor --json`, and its measurements besides the agents' inspections."""
+"""The output of `nagi doctor --json`, and the measurements that nagi makes for its findings.
+
+Agents report the other facts: nagi_contracts/inspection.py.
+"""
 
 from __future__ import annotations
 
@@ -14,19 +17,19 @@ Status = Literal["ok", "skipped", "warning", "failure"]
 
 
 class ClockReading(Contract):
-    """A reading of a host's clock: it is `offset_s` +- `halfwidth_s` ahead of the controller's."""
+    """A comparison of two clocks: a host's clock is `offset_s` +- `halfwidth_s` ahead of nagi's."""
 
     offset_s: float
     halfwidth_s: float
 
     @classmethod
     def from_exchange(cls, request_s: float, reply_s: float, host_s: float) -> Self:
-        """Return the reading of a request and its reply.
+        """Compute the offset from one request to the host and its reply.
 
         Args:
-            request_s: When the request was sent, by the controller's clock.
-            reply_s: When the reply was received, by the controller's clock.
-            host_s: The time of the host's clock in the reply.
+            request_s: The time of sending the request, by the clock of the machine that runs nagi.
+            reply_s: The time of receiving the reply, by the same clock.
+            host_s: The time of the host's clock, as the reply contains it.
         """
         return cls(
             offset_s=host_s - (request_s + reply_s) / 2,
@@ -35,21 +38,21 @@ class ClockReading(Contract):
 
 
 class PathReading(Contract):
-    """A measurement of one link of an idle testbed by pings from one of its ends."""
+    """The results of pings over one link of an idle testbed, from one end to the other end."""
 
     link: str
     from_node: str
     to_node: str
-    sent: int = Field(description="pings of each size")
-    answered: int = Field(description="small pings answered")
+    sent: int = Field(description="number of small pings sent, and of large pings sent")
+    answered: int = Field(description="number of small pings answered")
     rtt_min_ms: float | None = Field(description="null: no ping was answered")
     rtt_median_ms: float | None
     mtu: int = Field(description="MTU of the interface: size of the large pings in IP bytes")
-    full_size_answered: int
+    full_size_answered: int = Field(description="number of large pings answered")
 
 
 class PortReading(Contract):
-    """The packet counts of one interface of the emulator after the tests of the paths."""
+    """The packet counts of one interface of the emulator after the pings of PathReading."""
 
     link: str
     node: str = Field(description="node at the other end of the interface's cable")
@@ -59,15 +62,15 @@ class PortReading(Contract):
 
 
 class Finding(Contract):
-    """The result of one examination."""
+    """The result of one check of `nagi doctor`."""
 
     stage: str = Field(
-        description="what was examined, such as ssh, or a step of `nagi doctor NAME`"
+        description="group of checks, such as ssh; for `nagi doctor NAME`, the step of the check"
     )
     cell: str | None = Field(description="null: the finding is about hosts of several cells")
     hosts: list[str]
-    status: Status = Field(description="skipped: the examination was not possible")
-    what: str
+    status: Status = Field(description="skipped: the check was not possible")
+    what: str = Field(description="the result, in words")
     cure: str = Field(description="empty if, and only if, the status is ok")
 
     @model_validator(mode="after")
@@ -78,17 +81,17 @@ class Finding(Contract):
 
 
 class Doctor(Contract):
-    """All findings, stage by stage."""
+    """The output of `nagi doctor --json`: all findings, ordered by stage."""
 
     schema_version: Literal[1] = 1
     status: Literal["ok", "warning", "failure"] = Field(
-        description="the worst status of all findings; skipped ones do not count"
+        description="the worst status of all findings; skipped checks do not count"
     )
     findings: list[Finding]
 
     @classmethod
     def from_findings(cls, findings: Iterable[Finding]) -> Self:
-        """Collect findings, and derive the status of all."""
+        """Return the output for these findings, with the worst of their statuses."""
         collected = list(findings)
         statuses = {finding.status for finding in collected}
         if "failure" in statuses:
@@ -97,7 +100,7 @@ class Doctor(Contract):
 
     @property
     def exit_status(self) -> int:
-        """The exit status: 2 if a failure would prevent runs, else 0."""
+        """The exit status of `nagi doctor`: 2 if any finding is a failure, otherwise 0."""
         return 2 if self.status == "failure" else 0
 
     def count(self, status: Status) -> int:

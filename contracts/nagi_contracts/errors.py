@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors for the person who ran a command: what is wrong, where, and what would be right."""
+"""Errors for the person who ran a command. They say what is wrong, where, and how to correct it."""
 
 from __future__ import annotations
 
@@ -8,21 +8,24 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 MAX_SHOWN = 60  # characters of a value in a message
-_MAX_LISTED = 30  # names in a message
+_MAX_LISTED = 30  # number of names in a message
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One error in the input."""
+    """One error in the user's input."""
 
-    what: str
-    cure: str
-    file: str = ""
-    line: int = 0
+    what: str  # what is wrong
+    cure: str  # how to correct it
+    file: str = ""  # empty if the error is in no file
+    line: int = 0  # 0 if the line is unknown
     key: str = ""
 
     def __str__(self) -> str:
-        """Write the problem in one line; line ends and control characters are escaped."""
+        """Return `FILE:LINE: KEY: WHAT; CURE` in one line, without what is unknown.
+
+        Line ends and control characters are escaped.
+        """
         position = ""
         if self.file:
             position = f"{self.file}:{self.line}: " if self.line else f"{self.file}: "
@@ -31,7 +34,7 @@ class Problem:
 
 
 class InputError(Exception):
-    """The refusal of an input, before anything was changed. The exit status is 2."""
+    """Errors in the user's input, found before anything was changed. nagi exits with status 2."""
 
     def __init__(self, *problems: Problem) -> None:
         super().__init__("\n".join(str(problem) for problem in problems))
@@ -39,12 +42,13 @@ class InputError(Exception):
 
 
 class BadValue(ValueError):
-    """The refusal of a value, to be completed by the caller that knows its file and line.
+    """An error in a value. A caller that knows the value's file and line makes it an InputError.
 
     Args:
         what: What is wrong.
-        cure: What would be right.
-        key: For a mapping, the key in it that needs a change; `a.b` for a key of a nested mapping.
+        cure: How to correct it.
+        key: If the value is a mapping: the key with the error, or `a.b` in a nested mapping. Empty
+            if the error is in the value itself.
     """
 
     def __init__(self, what: str, cure: str, key: str = "") -> None:
@@ -55,7 +59,10 @@ class BadValue(ValueError):
 
 
 def split_message(error: ValueError) -> tuple[str, str]:
-    """Split the message of a ValueError, `WHAT; CURE`, into what is wrong and the cure."""
+    """Split the message `WHAT; CURE` of a ValueError into (what is wrong, cure).
+
+    The cure is empty if the message has none.
+    """
     if isinstance(error, BadValue):
         return error.what, error.cure
     what, _, cure = str(error).partition("; ")
@@ -63,12 +70,12 @@ def split_message(error: ValueError) -> tuple[str, str]:
 
 
 def refuse(what: str, cure: str, *, file: str = "", line: int = 0, key: str = "") -> InputError:
-    """Return an InputError with a single problem, to be raised by the caller."""
+    """Return an InputError with one problem. The caller raises it."""
     return InputError(Problem(what, cure, file, line, key))
 
 
 def escape_unprintable(text: str) -> str:
-    """Escape line ends, control characters and other characters without a glyph in a text."""
+    """Return a text in which line ends, control and other unprintable characters are escaped."""
     return "".join(c if c.isprintable() else _escape(c) for c in text)
 
 
@@ -77,14 +84,17 @@ def _escape(character: str) -> str:
 
 
 def excerpt(text: str) -> str:
-    """Shorten a text to MAX_SHOWN characters, and make it printable."""
+    """Return the first MAX_SHOWN characters of a text, printable, with `...` if it is longer."""
     start = escape_unprintable(text[:MAX_SHOWN])
     is_whole = len(text) <= MAX_SHOWN and len(start) <= MAX_SHOWN
     return start if is_whole else f"{start[:MAX_SHOWN]}..."
 
 
 def format_value(value: object) -> str:
-    """Format a value of the input for a message: as written in the file, short and printable."""
+    """Format a value of an input file for a message, as YAML has it, but short and printable.
+
+    A mapping or a list is only named: "a mapping", "a list".
+    """
     if value is None:
         return "nothing"
     if isinstance(value, bool):
@@ -98,9 +108,9 @@ def format_value(value: object) -> str:
     return excerpt(str(value))
 
 
-def find_nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that a misspelled name probably means, or None if none is similar."""
-    by_folded = {candidate.casefold(): candidate for candidate in known}
+def find_nearest(name: str, valid_names: Iterable[str]) -> str | None:
+    """Return the valid name that a misspelled name probably means, or None if none is similar."""
+    by_folded = {candidate.casefold(): candidate for candidate in valid_names}
     folded = name[:MAX_SHOWN].casefold()
     matches = difflib.get_close_matches(folded, by_folded, n=3, cutoff=0.7)
     # Swapped letters are the most frequent mistake, so names with equal letters come first.
@@ -111,15 +121,21 @@ def find_nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def join_names(names: Iterable[str]) -> str:
-    """Join names in one line; if there are more than 30, count the rest."""
+    """Join names in one line; after 30 names, only the number of further names follows."""
     excerpts = [excerpt(name) for name in names]
     rest = len(excerpts) - _MAX_LISTED
     return ", ".join(excerpts[:_MAX_LISTED]) + (f" and {rest:,} more" if rest > 0 else "")
 
 
-def suggest(name: str, known: Iterable[str], label: str = "one of") -> str:
-    """Return the cure for an unknown name: the nearest known name, and all known names."""
-    names = list(known)
-    near = find_nearest(name, names)
+def suggest(name: str, valid_names: Iterable[str], label: str = "one of") -> str:
+    """Return the cure for an unknown name: the nearest valid name, and a list of all valid names.
+
+    Args:
+        name: The unknown name.
+        valid_names: The names to choose from.
+        label: The words before the list.
+    """
+    names = list(valid_names)
+    nearest = find_nearest(name, names)
     all_names = f"{label}: {join_names(names) or 'none'}"
-    return f"did you mean `{excerpt(near)}`? {all_names}" if near is not None else all_names
+    return f"did you mean `{excerpt(nearest)}`? {all_names}" if nearest is not None else all_names

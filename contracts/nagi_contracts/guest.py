@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The requests of the virtual lab to a guest, and the guest's answers."""
+"""The files by which the virtual lab starts a guest (virtual machine) and gets its answer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Action = Literal["check", "run"]
 
 
 class Veth(Contract):
-    """A pair of virtual interfaces: one belongs to a node, its `peer` to the emulator."""
+    """A pair of virtual interfaces: `name` belongs to a node, `peer` to the emulator."""
 
     node: str
     name: str
@@ -23,6 +23,8 @@ class Veth(Contract):
 
 
 class GuestInterface(Contract):
+    """The settings of one interface of a node in a guest."""
+
     name: str
     address: str | None = Field(None, description="with prefix length; null on the emulator")
     neighbours: dict[str, str] = Field(
@@ -39,22 +41,26 @@ class GuestModule(Contract):
 
 
 class GuestNode(Contract):
+    """A node that a guest contains, or the emulator, and the batch of its agent."""
+
     interfaces: list[GuestInterface]
     batch: Batch
 
 
 class GuestJob(Contract):
-    """guest.json: the job of the first process of a guest."""
+    """guest.json: what the first process of a guest must set up and run."""
 
     schema_version: Literal[1] = 1
     action: Action
     veths: list[Veth]
     modules: list[GuestModule]
     nodes: dict[str, GuestNode] = Field(
-        description="the nodes in their order; one of them is the emulator"
+        description="node -> its interfaces and its batch; one of the nodes is the emulator"
     )
-    start_at: float = Field(description="start of the batch by the guest's clock")
-    answer: str = Field(description="file for the answer, which the guest writes last")
+    start_at: float = Field(
+        description="start of the batch, in seconds since the epoch by the guest's clock"
+    )
+    answer: str = Field(description="path of the guest's answer, the last file that it writes")
 
 
 class GuestAnswer(Contract):

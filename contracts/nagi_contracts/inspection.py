@@ -29,12 +29,12 @@ class InterfaceFacts(Contract):
 
 
 class ClockFacts(Contract):
-    """The state of the kernel's clock: adjtimex(2)."""
+    """The state of the kernel's clock, as adjtimex(2) reports it."""
 
     synchronised: bool
     max_error_s: float
     keeper: str | None = Field(
-        description="the program that synchronises the clock: chronyd, ptp4l, ..."
+        description="program that synchronises the clock (chronyd, ptp4l, ...); null: none found"
     )
 
 
@@ -45,24 +45,25 @@ class Holder(Contract):
     owner: str = Field(description="holder of the host: user@machine")
     campaign: str = Field(description="the experiment's name, or another purpose")
     token: str = Field(
-        description="token in the campaign's directory; who presents it may use the host"
+        description="secret token, also in the campaign's directory, which permits use of the host"
     )
     since_s: float = Field(description="start of the reservation: seconds since the epoch")
     expires_s: float = Field(
-        description="end of the reservation unless it is renewed: seconds since the epoch. The "
-        "host is then restored and released"
+        description="end of the reservation unless it is renewed: seconds since the epoch. At its "
+        "end, the settings of the host are restored"
     )
     guard: int = Field(
-        description="id of the process on the host that restores and releases it at the end"
+        description="id of the process on the host that restores the host's settings at the end of "
+        "the reservation"
     )
 
 
 class SwitchFacts(Contract):
-    """A program on a host that can make the host a switch."""
+    """A program on a host by which the host can work as a P4 switch."""
 
     version: str = Field(description="version that the program reports")
     problem: str | None = Field(
-        description="the reason why it cannot be used, with the cure; null: it is usable"
+        description="reason why the program cannot be used, with the cure; null: it is usable"
     )
 
 
@@ -70,12 +71,12 @@ _SWITCHES = TypeAdapter(dict[SwitchTarget, SwitchFacts])
 
 
 class ProgramFacts(Contract):
-    """Inspection.backends of a backend with one program, on the emulator."""
+    """The entry in Inspection.backends of a backend that needs one program on the emulator."""
 
     version: str | None = Field(
         None, description="version of the program; null: it is missing or fails"
     )
-    error: str | None = Field(None, description="the reason why an installed program fails")
+    error: str | None = Field(None, description="reason why the installed program fails")
 
 
 class Inspection(Contract):
@@ -104,31 +105,32 @@ class Inspection(Contract):
     nagi_link_error: str | None
     backends: dict[str, dict[str, Any]] = Field(
         {},
-        description="backend -> its facts about this host, which only the backend reads "
-        "(nagi/backends); it is left out if the host does nothing for the backend",
+        description="backend -> facts about this host that only the backend reads "
+        "(nagi/backends); a backend is left out if this host does nothing for it",
     )
     io: str | None = Field(
-        description="on the emulator: af_xdp, or af_packet with the reason why not af_xdp"
+        description="on the emulator, sockets that nagi-link would use: af_xdp, or af_packet with "
+        "the reason why af_xdp is impossible"
     )
     capture_error: str | None = Field(
-        description="the reason why tcpdump cannot capture; null: it can"
+        description="reason why tcpdump cannot capture; null: it can capture"
     )
     missing_programs: list[str]
     processors_busy: float = Field(
-        description="share of processor time that others used or a hypervisor took, over half a "
-        "second; without programs at nice 1 to 19, which give way to a run"
+        description="share of processor time that other programs used or a hypervisor took, over "
+        "half a second. Programs at nice 1 to 19 do not count, because runs have priority over them"
     )
-    free_bytes: int = Field(description="free space for records")
+    free_bytes: int = Field(description="free disk space for records")
     cgroup2: bool
     btf: bool
     holder: Holder | None
     to_restore: bool = Field(description="whether an agent that died earlier left changed settings")
-    problems: list[str] = Field(description="problems that would prevent the batch")
+    problems: list[str] = Field(description="problems that would prevent the runs")
 
     def read_program(self, backend: str) -> ProgramFacts:
-        """Return the facts about the program of a backend that has one."""
+        """Return the facts about the program of a backend, all null if the agent reported none."""
         return ProgramFacts.model_validate(self.backends.get(backend, {}))
 
     def list_switches(self) -> dict[SwitchTarget, SwitchFacts]:
-        """Return the installed programs for switches, on hosts that are nodes."""
+        """Return the facts about the installed switch programs, by the target they implement."""
         return _SWITCHES.validate_python(self.backends.get("switch", {}))

@@ -12,24 +12,24 @@ from nagi_contracts.plan import DirectionName, DirectionPlan
 
 
 class PacketCounts(Contract):
-    """Packets by fate.
+    """The numbers of packets of one direction of a link, by fate.
 
     offered = delivered + queue_overflows + aqm_drops + channel_losses + held
     """
 
-    offered: int
+    offered: int = Field(description="packets that arrived at the link")
     delivered: int = Field(description="packets delivered, without copies")
     queue_overflows: int
     aqm_drops: int = Field(
         description="packets that active queue management dropped before the queue was full"
     )
     channel_losses: int
-    held: int = Field(description="packets that still waited or propagated")
+    held: int = Field(description="packets still in the queue or in propagation at the end")
     marked: int = Field(description="packets that the queue marked CE (ECN)")
     corrupted: int = Field(description="packets delivered with a wrong checksum")
     duplicated: int = Field(description="copies delivered in addition to the packets")
     reordered: int = Field(
-        description="packets delivered after being held back, so that others overtook them"
+        description="packets delivered with an extra delay, so that later packets overtook them"
     )
 
     @property
@@ -39,17 +39,19 @@ class PacketCounts(Contract):
 
     @property
     def accounted(self) -> int:
-        """The sum of packets by fate; equal to `offered` unless the emulator lost some."""
+        """The sum over all fates; less than `offered` if the emulator lost packets unnoticed."""
         return self.delivered + self.dropped_by_queue + self.channel_losses + self.held
 
 
 class ByteCounts(Contract):
+    """The bytes of packets offered to a link or medium, and of packets delivered."""
+
     offered: int
     delivered: int
 
 
 class ServerCounts(Contract):
-    """The packets and bytes (with overhead) that the rate server sent, and its busy time."""
+    """The packets and bytes (with overhead) that the link transmitted, and its busy time."""
 
     packets: int
     bytes: int
@@ -57,7 +59,7 @@ class ServerCounts(Contract):
 
 
 class Lateness(Contract):
-    """The distribution of a time in nanoseconds over packets, by the emulator's own clock."""
+    """The distribution over packets of a time in nanoseconds, by the clock of the emulator."""
 
     count: int
     median: int
@@ -69,16 +71,16 @@ class Lateness(Contract):
 
 
 class Change(Contract):
-    """A change of a direction while it ran."""
+    """A change of a direction's settings during the run."""
 
     at_ns: int = Field(description="instant in ns since the epoch")
     config: DirectionPlan
 
 
 class TransmissionCounts(Contract):
-    """Transmissions by outcome.
+    """The numbers of transmissions by outcome.
 
-    `sent` is the sum of all outcomes plus the transmissions whose outcome the radio has not
+    `sent` is the sum of all outcomes and of the transmissions whose outcome the radio has not
     reported.
     """
 
@@ -92,12 +94,12 @@ class TransmissionCounts(Contract):
         0, description="the device got the burst too late, or ran out of its samples"
     )
     not_received: int = Field(0, description="the device lost samples of the burst")
-    lost: int = Field(description="lost by a loss model, on a link that is no radio")
+    lost: int = Field(description="lost by a loss model, on a link without a radio")
     undetected_errors: int = Field(description="received with other bytes than sent")
 
 
 class CoreCounts(Contract):
-    """Counts that only the core of an FPGA has."""
+    """The counts of an FPGA's core that other emulators do not have."""
 
     tick_ns: int = Field(
         description="length of a tick; packets arrive and are released at ticks only"
@@ -105,11 +107,13 @@ class CoreCounts(Contract):
     memory_overflows: int = Field(
         description="packets dropped because memory was full; queue_overflows includes them"
     )
-    late_releases: int = Field(description="packets released after the first tick that was due")
+    late_releases: int = Field(description="packets released later than at their due tick")
     max_late_ns: int = Field(description="longest time from a packet's due instant to its release")
 
 
 class DirectionAccount(Contract):
+    """The counts of one direction of a link."""
+
     config: DirectionPlan = Field(description="the direction's settings at the end")
     changes: list[Change]
     packets: PacketCounts
@@ -117,38 +121,46 @@ class DirectionAccount(Contract):
     server: ServerCounts
     max_waiting_packets: int
     arrival_lateness_ns: Lateness = Field(
-        description="time by which the model was past a packet's arrival when it saw the packet"
+        description="time by which the model had advanced beyond a packet's arrival when it read "
+        "the packet"
     )
     transit_error_ns: Lateness = Field(
         description="time from a packet's due instant until it was handed to the kernel"
     )
     transmissions: TransmissionCounts | None = Field(
-        None, exclude_if=is_none, description="for a radio, or with ARQ"
+        None, exclude_if=is_none, description="null if the link has neither a radio nor ARQ"
     )
-    core: CoreCounts | None = Field(None, exclude_if=is_none, description="for an FPGA")
+    core: CoreCounts | None = Field(
+        None, exclude_if=is_none, description="null if no FPGA emulates the link"
+    )
     late_events: int = Field(
         description="packets handed to the kernel more than 1 ms after their due instant"
     )
 
 
 class PortAccount(Contract):
+    """The counts of one interface of the emulator."""
+
     interface: str
     io: str = Field(description="af_xdp with its mode, or af_packet")
     received: int
     sent: int
     socket_drops: int = Field(description="packets lost before the emulator saw them")
     oversized: int = Field(
-        description="packets discarded because they exceed the MTU; an offload merges segments"
+        description="packets discarded because they exceed the MTU, usually because an offload "
+        "merges segments"
     )
     checksum_missing: int = Field(
         description="packets whose sender left the checksum of TCP or UDP to hardware; the "
-        "emulator completed it"
+        "emulator computed the checksum"
     )
     send_failures: int
     offloads_switched_off: list[str]
 
 
 class LinkAccount(Contract):
+    """The counts of one link, whose ends are `a` and `b`."""
+
     name: str
     id: int
     a: PortAccount
@@ -161,13 +173,13 @@ class LinkAccount(Contract):
 
 
 class StationPackets(Contract):
-    """Packets by fate.
+    """The numbers of packets at one station of a medium, by fate.
 
     offered = delivered + queue_overflows + aqm_drops + given_up + held
     """
 
-    offered: int
-    delivered: int = Field(description="packets delivered to their receiver; broadcasts sent")
+    offered: int = Field(description="packets that arrived at the station")
+    delivered: int = Field(description="packets delivered to their receiver, and broadcasts sent")
     queue_overflows: int
     aqm_drops: int
     given_up: int = Field(description="packets given up at the retry limit")
@@ -181,12 +193,12 @@ class StationPackets(Contract):
 
     @property
     def accounted(self) -> int:
-        """The sum of packets by fate; equal to `offered` unless the emulator lost some."""
+        """The sum over all fates; less than `offered` if the emulator lost packets unnoticed."""
         return self.delivered + self.dropped_by_queue + self.given_up + self.held
 
 
 class FrameCounts(Contract):
-    """Frames of one kind by outcome; `sent` is the sum of all outcomes. See FrameRow."""
+    """The numbers of frames of one kind by outcome (see FrameRow); `sent` is their sum."""
 
     sent: int
     received: int
@@ -199,14 +211,14 @@ class FrameCounts(Contract):
 
 
 class StationAccount(Contract):
-    """A station of a medium."""
+    """The counts of one station of a medium."""
 
     name: str = Field(description="the node")
     port: PortAccount
     packets: StationPackets
     bytes: ByteCounts
     max_waiting_packets: int
-    on_air_ns: int = Field(description="time for which it was sending")
+    on_air_ns: int = Field(description="time for which the station was sending")
     frames: dict[Literal["rts", "cts", "data", "ack"], FrameCounts]
     arrival_lateness_ns: Lateness
     transit_error_ns: Lateness
@@ -214,16 +226,21 @@ class StationAccount(Contract):
 
 
 class MediumAccount(Contract):
+    """The counts of one medium."""
+
     name: str
     id: int
     config: dict[str, Any] = Field(description="the medium's settings as nagi-link read them")
     stations: list[StationAccount]
 
     def station(self, node: str) -> StationAccount:
+        """Return the counts of a node's station, which must be on this medium."""
         return next(station for station in self.stations if station.name == node)
 
 
 class Cpu(Contract):
+    """The resources that nagi-link used."""
+
     user_s: float
     system_s: float
     max_resident_bytes: int
@@ -238,17 +255,17 @@ class Links(Contract):
     scheduling: str = Field(description="SCHED_FIFO, or SCHED_OTHER if SCHED_FIFO was refused")
     memory_locked: bool
     cpu_pinned: int | None = Field(
-        description="the processor that the emulator was pinned to; null: none"
+        description="processor to which the emulator was pinned; null: to none"
     )
     virtual_time: bool = Field(
         False,
         exclude_if=is_false,
-        description="whether time stood still while the emulator ran. Frames are then handed to "
-        "the kernel early, and transit errors only count those handed over too late",
+        description="whether time stood still while the emulator ran. The emulator then hands "
+        "frames to the kernel early, and transit_error_ns counts only frames handed over too late",
     )
-    spin_ns: int = Field(description="longest busy wait for a packet's instant")
+    spin_ns: int = Field(description="longest busy wait for the due instant of a packet")
     complete: bool = Field(
-        description="false: a preliminary account; the emulator did not end properly"
+        description="false: the counts are preliminary, because the emulator did not end properly"
     )
     seed: int
     epoch_realtime_ns: int
@@ -263,4 +280,5 @@ class Links(Contract):
     media: list[MediumAccount] = Field([], exclude_if=is_empty)
 
     def medium(self, name: str) -> MediumAccount:
+        """Return the counts of the medium with a name, which must exist."""
         return next(medium for medium in self.media if medium.name == name)

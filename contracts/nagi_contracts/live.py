@@ -16,14 +16,14 @@ class LiveNode(Contract):
     node: str
     host: str = Field(description="the host's name in Ansible")
     addresses: dict[str, str] = Field(
-        description="link -> the node's address on it, with prefix length"
+        description="link -> the node's IP address on this link, with prefix length"
     )
     spool: str = Field(description="on the emulator: directory of nagi-link's control socket")
     nagi_link: str = Field(description="on the emulator: path of nagi-link")
 
 
 class Live(Contract):
-    """One live topology."""
+    """live.json: a topology that keeps running, with its nodes, files and processes."""
 
     schema_version: Literal[1] = 1
     lab: Literal["netns", "physical"]
@@ -36,7 +36,7 @@ class Live(Contract):
     )
     keeper_started: int | None = Field(
         None,
-        description="start of that process (proc(5), field 22), because process ids are reused",
+        description="start time of process `keeper` (proc(5), field 22), because ids are reused",
     )
     cell: str
     inventory: str | None = Field(None, description="lab physical: path of the inventory")

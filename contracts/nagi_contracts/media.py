@@ -25,7 +25,7 @@ RTS_BYTES, CTS_BYTES, ACK_BYTES = 20, 14, 14
 
 
 class Phy(BaseModel):
-    """The times in ns and the rates of a PHY."""
+    """The durations, contention windows and rates of a PHY (physical layer of IEEE 802.11)."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -48,32 +48,37 @@ class Phy(BaseModel):
 
 @cache
 def load_phys() -> dict[str, Phy]:
-    """Read every PHY from link-emulator/model/medium/phys.json, by name.
+    """Return the PHYs in link-emulator/model/medium/phys.json, by name.
 
-    nagi-link is compiled from the same file. It is part of nagi, and therefore assumed to be
+    nagi-link is compiled with this file. The file is part of nagi, and therefore assumed to be
     correct.
     """
     return TypeAdapter(dict[str, Phy]).validate_json(paths.PHYS.read_bytes())
 
 
 def make_mac_address(number: int, index: int) -> str:
-    """Make a locally administered MAC address from a link's id and the index of an end.
+    """Make a locally administered MAC address for an end of a link or a station of a medium.
 
-    For a medium, use its id and the index of a station.
+    Args:
+        number: The id of the link or medium.
+        index: The index of the link's end, or of the medium's station.
     """
     return f"02:6e:67:{number >> 8:02x}:{number & 0xFF:02x}:{index + 1:02x}"
 
 
-Position = tuple[float, float]
+Position = tuple[float, float]  # x and y in m
 
 
 def distance_squared(one: Position, other: Position) -> float:
-    """Return the square of a distance in m^2, by which nagi-link compares distances."""
+    """Return the square of the distance between two positions, in m^2.
+
+    nagi-link also compares squares, so both programs get the same results.
+    """
     return (one[0] - other[0]) ** 2 + (one[1] - other[1]) ** 2
 
 
 class RangeReach(Contract):
-    """Reach by distance, as in ns-2."""
+    """Limits of distance that decide which stations receive or sense each other, as in ns-2."""
 
     by: Literal["ranges"] = "ranges"
     transmission_m: float = Field(description="distance up to which frames are decoded")
@@ -90,12 +95,12 @@ class RangeReach(Contract):
         return squared <= self.transmission_m**2
 
     def senses(self, squared: float) -> bool:
-        """Return whether the medium is sensed busy at such a distance."""
+        """Return whether the medium is sensed busy at a distance with square `squared`, in m^2."""
         return squared <= self.carrier_sense_m**2
 
 
 class SinrReach(Contract):
-    """Reach by received power: log-distance path loss, noise, and a threshold of SINR."""
+    """A model of received power (log-distance path loss) and SINR that decides about reception."""
 
     by: Literal["sinr"] = "sinr"
     tx_power_dbm: float
@@ -110,7 +115,7 @@ class SinrReach(Contract):
     @model_validator(mode="before")
     @classmethod
     def _read_earlier_plans(cls, values: Any) -> Any:
-        """Complete the plans of earlier versions, which have one threshold for both."""
+        """Complete plans of earlier versions, in which `capture_db` also applies to preambles."""
         if isinstance(values, dict) and "capture_db" in values:
             return {"preamble_db": values["capture_db"], **values}
         return values
@@ -126,12 +131,15 @@ class SinrReach(Contract):
         return power >= self.sensitivity_dbm and power - self.noise_dbm >= self.capture_db
 
     def senses(self, squared: float) -> bool:
-        """Return whether the medium is sensed busy at such a distance."""
+        """Return whether the medium is sensed busy at a distance with square `squared`, in m^2."""
         return self.power_dbm(squared) >= self.carrier_sense_dbm
 
 
 class MatrixReach(Contract):
-    """Reach given by matrices: [sender][receiver], in the order of the stations."""
+    """Matrices [sender][receiver] that say which stations receive or sense each other.
+
+    Rows and columns have the order of the medium's stations.
+    """
 
     by: Literal["matrix"] = "matrix"
     decodes: list[list[bool]] = Field(
@@ -195,9 +203,10 @@ class MediumTimes(Contract):
         return preamble + symbols * phy.symbol_ns + phy.extension_ns
 
     def exchange_ns(self, ip_bytes: int) -> int:
-        """Return the duration of an undisturbed exchange of an IP packet in ns.
+        """Return the duration in ns of an IP packet's exchange that nothing disturbs.
 
-        It consists of DIFS, RTS, CTS, the packet and its ACK, without backoff.
+        The exchange consists of DIFS, RTS and CTS if the threshold requires them, the packet and
+        its ACK. There is no backoff.
         """
         phy, mpdu = load_phys()[self.phy], ip_bytes + FRAMING_BYTES
         frames_ns = self.frame_ns(mpdu, self.data_rate_bps)
@@ -214,14 +223,15 @@ class MediumTimes(Contract):
 
 
 class MediumPlan(MediumTimes):
-    """A medium; nagi-link reads it as it stands, without the null values.
+    """A medium, in the format of nagi-link's configuration.
 
-    For nagi-link, each station has `interface` and `name` in place of `node` and `address`.
+    The configuration differs in this: null values are left out, and each station has `interface`
+    and `name` in place of `node` and `address`.
     """
 
     name: PlainName
     id: int = Field(
-        description="identifies the medium in random draws; the ids of links come before"
+        description="identifies the medium in random draws; the ids of media follow those of links"
     )
     short_retry_limit: int
     long_retry_limit: int
@@ -247,38 +257,50 @@ class MediumPlan(MediumTimes):
     def mean_sending_ns(self, ip_bytes: int) -> float:
         """Return an upper estimate of the mean time to send an IP packet if no other station sends.
 
-        The time, in ns, consists of all attempts, and of the backoffs before all but the first one.
-        The contention window doubles with each attempt; the estimate ignores that a CTS resets the
-        window, which only makes the actual time shorter. If the loss model gives no probability for
-        a single frame, half of all attempts are assumed to fail.
+        The time, in ns, consists of all attempts and of the backoffs between them. The estimate
+        doubles the contention window with each attempt. In fact a CTS resets the window, so the
+        actual time is shorter. For loss models other than Bernoulli, half of all attempts are
+        assumed to fail.
         """
         exchange_ns = float(self.exchange_ns(ip_bytes))
         if isinstance(self.loss, NoLossPlan):
             return exchange_ns
-        has_rts, failing = self.has_rts(ip_bytes), 0.5
+        has_rts, failure_probability = self.has_rts(ip_bytes), 0.5
         if isinstance(self.loss, BernoulliLossPlan):
-            failing = 1 - (1 - self.loss.probability) ** (4 if has_rts else 2)
+            failure_probability = 1 - (1 - self.loss.probability) ** (4 if has_rts else 2)
         short, long = self.short_retry_limit, self.long_retry_limit
         attempts = short * long if has_rts else max(short, long)
-        mean_ns, probability, window = 0.0, 1.0, self.cw_min  # probability of this attempt
+        mean_ns, probability, window = 0.0, 1.0, self.cw_min  # probability that attempt is needed
         for number in range(attempts):
             backoff_ns = load_phys()[self.phy].slot_ns * window / 2 if number else 0.0
             mean_ns += probability * (exchange_ns + backoff_ns)
-            probability *= failing
+            probability *= failure_probability
             window = min(2 * window + 1, self.cw_max)
         return mean_ns
 
     def station(self, node: str) -> StationPlan:
+        """Return the station of a node, which must be on this medium."""
         return next(station for station in self.stations if station.node == node)
 
     def decodes(self, sender: str, receiver: str, at_ns: int = 0) -> bool:
-        """Return whether a station decodes another's frames if no other station sends."""
+        """Return whether `receiver` decodes the frames of `sender` while no other station sends.
+
+        Args:
+            sender: The node that sends.
+            receiver: The node that receives.
+            at_ns: The instant, in ns from the start of the run.
+        """
         if isinstance(self.reach, MatrixReach):
             return self.reach.decodes[self._index(sender)][self._index(receiver)]
-        return sender != receiver and self.reach.decodes(self._squared(sender, receiver, at_ns))
+        squared = self._distance_squared(sender, receiver, at_ns)
+        return sender != receiver and self.reach.decodes(squared)
 
     def in_reach(self, at_ns: int = 0) -> dict[str, list[str]]:
-        """Return for each station those that decode its frames and whose frames it decodes."""
+        """Return for each station its neighbours: both stations decode the frames of each other.
+
+        Args:
+            at_ns: The instant, in ns from the start of the run.
+        """
         if isinstance(self.reach, MatrixReach):
             decodes = self.reach.decodes
         else:
@@ -297,14 +319,21 @@ class MediumPlan(MediumTimes):
         }
 
     def senses(self, sender: str, receiver: str, at_ns: int = 0) -> bool:
-        """Return whether a station senses the medium busy while another sends."""
+        """Return whether `receiver` senses the medium busy while `sender` sends.
+
+        Args:
+            sender: The node that sends.
+            receiver: The node that senses the medium.
+            at_ns: The instant, in ns from the start of the run.
+        """
         if isinstance(self.reach, MatrixReach):
             return self.reach.senses[self._index(sender)][self._index(receiver)]
-        return sender != receiver and self.reach.senses(self._squared(sender, receiver, at_ns))
+        squared = self._distance_squared(sender, receiver, at_ns)
+        return sender != receiver and self.reach.senses(squared)
 
     def _index(self, node: str) -> int:
         return next(i for i, station in enumerate(self.stations) if station.node == node)
 
-    def _squared(self, one: str, other: str, at_ns: int) -> float:
+    def _distance_squared(self, one: str, other: str, at_ns: int) -> float:
         first, second = (self.station(node).position_at(at_ns) for node in (one, other))
         return distance_squared(first, second)

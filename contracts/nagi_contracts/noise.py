@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Explanations of late runs, as sentences for people.
+"""Explanations of late runs, which missed the timing limits of the certificate.
 
-Pure functions that read Noise, which agents record of their hosts (nagi_contracts/records/node.py).
+The explanations follow from Noise: the activity of other programs and of hypervisors that agents
+record of their hosts (nagi_contracts/records/node.py).
 """
 
 from __future__ import annotations
@@ -14,19 +15,19 @@ from nagi_contracts.units import format_count
 
 # Thresholds above which an activity counts as noise. A run on an idle machine stays below them.
 MIN_STOLEN = 0.02
-MIN_BUSY = 0.75  # share of the time that a hypervisor left
+MIN_BUSY = 0.75  # share of the processor time that a hypervisor did not take
 MIN_WAITING_CPU = 0.1
 MIN_WAITING_MEMORY = 0.02
 MIN_WAITING_IO = 0.2
-MAX_NICE = 0.1  # above this share, PSI has little meaning: programs at nice 1 to 19 wait by design
+MAX_NICE = 0.1  # above this share, PSI has little meaning, as programs at nice 1 to 19 always wait
 _VIRTUAL = "run it in virtual time (--lab virtual)"
 
 
 def explain(nodes: Iterable[NodeRecord]) -> list[Explanation]:
     """Explain a late run by the noise that its hosts recorded.
 
-    If there was no noise, the only explanation says so. If noise could not be recorded (in virtual
-    time), there is no explanation.
+    Nodes on the same machine count once. If no host had noise, the only explanation says that no
+    noise was recorded. If noise cannot be recorded (in virtual time), the list is empty.
     """
     hosts: dict[str, tuple[str, Noise]] = {}
     for node in nodes:
@@ -42,12 +43,12 @@ def explain(nodes: Iterable[NodeRecord]) -> list[Explanation]:
                 Explanation(cause=cause, description=prefix + description, cure=cure)
             )
     if hosts and not explanations:
-        explanations.append(_explain_silence([noise for _, noise in hosts.values()]))
+        explanations.append(_explain_without_noise([noise for _, noise in hosts.values()]))
     return explanations
 
 
 def _find_causes(noise: Noise) -> Iterator[tuple[NoiseCause, str, str]]:
-    """Yield (cause, sentence, cure) for each noise of one host above its threshold."""
+    """Yield (cause, sentence, cure) for each kind of noise above its threshold on one host."""
     end_others = "end other programs"
     stolen, busy, nice = noise.stolen or 0.0, noise.busy or 0.0, noise.nice or 0.0
     if stolen >= MIN_STOLEN:
@@ -102,7 +103,7 @@ def _percent(share: float | None) -> str:
     return f"{100 * (share or 0.0):.0f} %"
 
 
-def _explain_silence(noises: list[Noise]) -> Explanation:
+def _explain_without_noise(noises: list[Noise]) -> Explanation:
     """Explain a late run whose hosts recorded no noise."""
     nice = max((noise.nice or 0.0 for noise in noises), default=0.0)
     description, cure = "no noise was recorded during the traffic", ""
@@ -117,34 +118,34 @@ def _explain_silence(noises: list[Noise]) -> Explanation:
 
 
 def describe_explanations(verdict: Verdict) -> list[str]:
-    """Return one sentence per explanation of a verdict, with its cure."""
+    """Return one line per explanation of a verdict: the noise and the cure."""
     return [
         f"{explanation.description}; {explanation.cure}" for explanation in verdict.explanations
     ]
 
 
 def summarise(verdicts: Iterable[Verdict]) -> list[str]:
-    """Summarise late runs in lines: their number, the runs per cause, and the most useful cure.
+    """Summarise late runs in two lines: the number of late runs per cause, and one cause with cure.
 
-    A run may have several causes. If no run was late, there are no lines.
+    A run may have several causes. If no run was late, return an empty list.
     """
-    late = [verdict for verdict in verdicts if verdict.explanations]
-    if not late:
+    late_verdicts = [verdict for verdict in verdicts if verdict.explanations]
+    if not late_verdicts:
         return []
     counts = Counter(
         cause
-        for verdict in late
+        for verdict in late_verdicts
         for cause in {explanation.cause for explanation in verdict.explanations}
     )
     ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     causes = ", ".join(f"{cause} ({count})" for cause, count in ordered)
-    first = next(
+    example = next(
         explanation
-        for verdict in late
+        for verdict in late_verdicts
         for explanation in verdict.explanations
         if explanation.cause == ordered[0][0]
     )
     return [
-        f"{format_count(len(late), 'run')} missed the timing limits: {causes}",
-        f"for example, {first.description}; {first.cure}",
+        f"{format_count(len(late_verdicts), 'run')} missed the timing limits: {causes}",
+        f"for example, {example.description}; {example.cure}",
     ]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The paths of nagi's parts: in its checkout, installed in place (`make`), or in a wheel.
+"""The paths of nagi's files, in a checkout or in an installed wheel.
 
-A wheel has the files that nagi reads below nagi/data, at the same relative paths as the checkout
-(pyproject.toml). Native programs have the same prefix as the command nagi, or the prefix that the
-environment variable NAGI_PREFIX names.
+In a wheel, the data files are below nagi/data, with the same relative paths as in a checkout
+(pyproject.toml). Native programs are below the directory in the environment variable NAGI_PREFIX,
+or by default below the directory in which the command nagi was installed.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ SCHEMAS = EXPERIMENTS / "schemas"
 
 
 def prefix() -> Path:
-    """Return the directory of bin/ and lib/nagi/.
+    """Return the directory that has nagi's native programs in bin/ and lib/nagi/.
 
     It is NAGI_PREFIX, or the directory into which pip or `make` installed the programs.
     """
-    chosen = os.environ.get("NAGI_PREFIX")
-    return Path(chosen) if chosen else _installed()
+    configured = os.environ.get("NAGI_PREFIX")
+    return Path(configured) if configured else _find_installed_prefix()
 
 
 @cache
-def _installed() -> Path:
+def _find_installed_prefix() -> Path:
     for file in distribution("nagi").files or []:
         if file.name == "nagi-link":
             return Path(str(file.locate())).resolve().parents[1]
@@ -74,7 +74,7 @@ def fpga_images() -> Path:
 
 
 def load_module(source: Path) -> ModuleType:
-    """Load a Python file of nagi that is in none of its packages."""
+    """Load a Python file of nagi that belongs to no Python package."""
     spec = importlib.util.spec_from_file_location(f"nagi_{source.stem}", source)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -86,8 +86,8 @@ def load_module(source: Path) -> ModuleType:
 def find_experiment(path: Path) -> Path:
     """Return the path of an experiment file.
 
-    If `path` does not exist and is only a name, with or without .yaml, return the experiment of
-    that name that comes with nagi.
+    If `path` does not exist and is only a name, with or without .yaml, return the path of the
+    experiment with that name in nagi's folder `experiments`. If there is none, return `path`.
     """
     if path.exists() or path.parent != Path():
         return path

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""radios.json: the devices of radio links, and measurements with them.
-
-Written by nagi-sdr for radios on UHD devices.
-"""
+"""radios.json: the devices of radio links on UHD hardware, and nagi-sdr's measurements of them."""
 
 from __future__ import annotations
 
@@ -25,14 +22,15 @@ class DeviceFacts(Contract):
 class DeviceCounts(Contract):
     """Counts of bursts and errors of the devices in one direction.
 
-    The last three are outcomes of transmissions, see TransmissionCounts.
+    `not_sent`, `not_received` and `receiver_busy` are outcomes of transmissions, see
+    TransmissionCounts.
     """
 
     bursts: int = Field(description="bursts handed to the device")
     late: int = Field(description="bursts that the device got too late")
     underflows: int = Field(description="bursts during which the device ran out of samples")
     tx_sequence_errors: int = Field(
-        description="bursts of which a packet was lost on the way to the device"
+        description="bursts of which a packet was lost between the host and the device"
     )
     clipped_samples: int = Field(description="samples above full scale despite the back-off")
     overflows: int = Field(description="how often the host did not read received samples in time")
@@ -44,26 +42,30 @@ class DeviceCounts(Contract):
 
 
 class RadioDirection(Contract):
+    """Measurements and counts of one direction of a link on radio hardware."""
+
     delay_samples: float = Field(
-        description="samples from the instant of a burst to that of its reception, each by the "
-        "clock of its device; measured at the start"
+        description="delay in samples: instant of reception by the receiver's clock, minus instant "
+        "of sending by the sender's clock; measured at the start"
     )
     drift_ppm: float = Field(
-        description="rate error of the sender's clock against the receiver's; measured at the start"
+        description="rate error of the sender's clock relative to the receiver's clock; measured "
+        "at the start"
     )
     preamble_snr_db: float = Field(description="SNR of the preamble; measured at the start")
     counts: DeviceCounts | None = Field(None, exclude_if=is_none, description="counts at the end")
 
 
 class RadioAccount(Contract):
-    """A link on radio hardware."""
+    """Measurements and counts of one link on radio hardware."""
 
     name: str
     devices: list[DeviceFacts] = Field(
         description="devices of end a and of end b; one entry if they share a device"
     )
     lead_ns: int = Field(
-        description="time from a burst's instant until it is on the air; measured at the start"
+        description="time from the instant of a burst until the burst is on the air; measured at "
+        "the start"
     )
     forward: RadioDirection
     backward: RadioDirection
@@ -78,9 +80,11 @@ class Radios(Contract):
     schema_version: Literal[1] = 1
     version: str = Field(description="version of nagi-sdr")
     uhd: str = Field(description="version of UHD")
-    complete: bool = Field(description="false: written at the start; nagi-sdr did not end properly")
+    complete: bool = Field(
+        description="false: nagi-sdr wrote the file at the start, and did not end properly"
+    )
     links: list[RadioAccount]
 
     def link(self, name: str) -> RadioAccount | None:
-        """Return the account of a link, or None if radio hardware does not carry it."""
+        """Return the measurements of a link, or None if the link is not on radio hardware."""
         return next((link for link in self.links if link.name == name), None)

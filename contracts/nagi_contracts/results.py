@@ -18,24 +18,26 @@ class ResultRow(Contract):
     point_id: str = Field(description="id of the point, equal in all labs and builds")
     lab: str
     build: str = Field(description="id of the build that executed the run")
-    status: Status = Field(description="status of the run; only valid runs enter a mean")
+    status: Status = Field(description="status of the run; means are over valid runs only")
     repeat: int
     seed: int
     point: dict[str, str] = Field(
         description="axis -> value; the table has one column `point.AXIS` per axis"
     )
     flow: str
-    background: bool = Field(False, description="cross traffic, which means leave out")
+    background: bool = Field(
+        False, description="whether the flow is cross traffic, which is left out of mean values"
+    )
     scheme: str
     congestion_control: str
     bottleneck_bps: int = Field(
-        description="smallest configured rate on the path; a trace of rates counts with its mean "
-        "over what could reach the receiver in the measurement interval, bit/s"
+        description="smallest configured rate on the path, bit/s; a rate trace counts with its "
+        "mean over the time in which it sends what arrives in the measurement interval"
     )
     base_rtt_s: float = Field(description="propagation delay of both directions, s")
     measured_s: float = Field(
-        description="length of the measurement interval; for a transfer completed earlier, until "
-        "its last data arrived, s"
+        description="length of the measurement interval, s; for a transfer that was completed "
+        "earlier, the time until its last data arrived"
     )
     goodput_bps: float | None = Field(
         description="payload bytes delivered for the first time x 8 / interval, bit/s"
@@ -55,10 +57,12 @@ class ResultRow(Contract):
         None, description="IP bytes that reached the receiver x 8 / interval, bit/s (RFC 5166)"
     )
     tcp_efficiency: float | None = Field(
-        None, description="share of payload bytes sent for the first time (RFC 6349)"
+        None, description="payload bytes sent for the first time / all payload bytes (RFC 6349)"
     )
     rtt_min_s: float | None = Field(
-        None, description="smallest RTT at the sender, by timestamps or else sequence numbers, s"
+        None,
+        description="smallest RTT at the sender, s; by TCP timestamps, or by sequence numbers if "
+        "there are no timestamps",
     )
     rtt_mean_s: float | None = Field(None, description="mean RTT, s")
     rtt_median_s: float | None = Field(None, description="median RTT, s")
@@ -85,22 +89,24 @@ class ResultRow(Contract):
         None, description="99th percentile of the queueing delay, s"
     )
     loss_rate: float | None = Field(
-        None, description="share of data packets sent that never arrived (RFC 7680)"
+        None, description="data packets that never arrived / data packets sent (RFC 7680)"
     )
     loss_bursts: int | None = Field(
         None, description="number of bursts of losses, Gmin 16 (RFC 3611, section 4.7.2)"
     )
     loss_burst_packets: float | None = Field(
-        None, description="mean length of such a burst, in packets lost or not"
+        None, description="mean length of a burst of losses, in packets, lost or not"
     )
     loss_burst_density: float | None = Field(
-        None, description="share of packets lost within bursts"
+        None, description="packets lost / packets sent, within bursts of losses"
     )
-    loss_gap_density: float | None = Field(None, description="share of packets lost outside bursts")
+    loss_gap_density: float | None = Field(
+        None, description="packets lost / packets sent, outside bursts of losses"
+    )
     completed_share: float | None = Field(
         None,
-        description="share of transfers that were completed, of those begun; like all metrics of "
-        "applications, over the whole run",
+        description="completed transfers / begun transfers; like all metrics of applications, over "
+        "the whole run",
     )
     completion_time_s: float | None = Field(
         None,
@@ -109,8 +115,8 @@ class ResultRow(Contract):
     )
     transfer_goodput_bps: float | None = Field(
         None,
-        description="for a transfer of a given size: size / completion time, bit/s; if it was "
-        "given up, bytes received / time until then",
+        description="for a transfer of a given size: size / completion time, bit/s; for a transfer "
+        "that was given up: received size / time until it was given up",
     )
     fct_median_s: float | None = Field(
         None, description="median flow completion time of completed transfers or requests, s"
@@ -128,7 +134,7 @@ class ResultRow(Contract):
         None, description="mean number of tokens that arrive per RTT"
     )
     playback_success: float | None = Field(
-        None, description="share of a player's attempts that found the data to play"
+        None, description="share of a player's attempts to read that found enough data to play"
     )
     datagram_loss_rate: float | None = Field(
         None, description="share of an application's datagrams that did not arrive"
@@ -148,83 +154,88 @@ class ResultRow(Contract):
     mos: float | None = Field(None, description="mean opinion score of a voice call, 1 to 4.5")
     in_flight_mean_bytes: float | None = Field(
         None,
-        description="mean of the bytes sent but not acknowledged, over the sender's data packets",
+        description="bytes sent but not acknowledged: mean over the sender's data packets",
     )
     in_flight_max_bytes: float | None = Field(
-        None, description="maximum of the bytes sent but not acknowledged"
+        None, description="bytes sent but not acknowledged: maximum"
     )
     cwnd_mean_packets: float | None = Field(
         None, description="mean congestion window of the sender over the interval, packets"
     )
     receive_window_mean_bytes: float | None = Field(
-        None, description="mean window that the receiver advertised, over its packets, bytes"
+        None, description="window that the receiver advertised: mean over its packets, bytes"
     )
     jain_index: float | None = Field(
         None,
-        description="fairness of the goodputs of flows that share a bottleneck: "
-        "(sum x)^2 / (n sum x^2). As for all measures of fairness, all rows of these flows have "
-        "the same value, cross traffic is left out, and it is null if only one flow uses the "
+        description="fairness of the goodputs x of n flows that share a bottleneck: "
+        "(sum x)^2 / (n sum x^2). For all measures of fairness: the rows of these flows have the "
+        "same value, cross traffic is left out, and the value is null if only one flow uses the "
         "bottleneck",
     )
     max_min_ratio: float | None = Field(
-        None, description="smallest goodput / largest goodput of these flows"
+        None, description="smallest goodput / largest goodput of the flows at the bottleneck"
     )
     product_measure: float | None = Field(
-        None, description="product of the flows' goodputs, each in Mb/s (RFC 5166)"
+        None,
+        description="product of the goodputs, in Mb/s, of the flows at the bottleneck (RFC 5166)",
     )
     proportional_fairness: float | None = Field(
-        None, description="sum of ln of the flows' goodputs, each in Mb/s; null if one is 0"
+        None,
+        description="sum of ln(goodput in Mb/s) over the flows at the bottleneck; null if one "
+        "goodput is 0",
     )
     potential_delay_s: float | None = Field(
         None,
-        description="sum of 1 / goodput, the goodputs in Mb/s: time to send 1 Mb each, in s; null "
-        "if one is 0",
+        description="sum of 1 / (goodput in Mb/s) over the flows at the bottleneck: sum of the "
+        "times, in s, that the flows need for 1 Mb; null if a goodput is 0",
     )
     convergence_time_s: float | None = Field(
         None,
-        description="time from the last flow's start until the share of goodput of every flow, in "
+        description="time from the last flow's start until every flow's share of the goodput, in "
         "windows of 1 s or 10 RTTs, stays within 20 % of the equal share for 5 s, in s (RFC 5166); "
-        "null if it never does",
+        "null if that never happens",
     )
     reactions: Literal["told", "inferred"] | None = Field(
         None,
         description="source of the loss differentiation. told: events that the scheme reported; "
-        "inferred: TCP_INFO; null: unknown. The following counts cover the whole run, and include "
-        "retransmitted data segments of the flow",
+        "inferred: TCP_INFO; null: unknown. The counts channel_* and queue_* cover the whole run, "
+        "and include retransmitted data segments of the flow",
     )
     channel_taken_for_congestion: int | None = Field(
-        None, description="segments lost on channels that the sender classified as congestion"
+        None,
+        description="segments that a channel lost; the sender classified the loss as congestion",
     )
     channel_taken_for_channel: int | None = Field(
-        None, description="segments lost on channels that the sender classified as channel losses"
+        None,
+        description="segments that a channel lost; the sender classified the loss as channel loss",
     )
     channel_undecided: int | None = Field(
-        None, description="segments lost on channels that the sender did not classify"
+        None, description="segments that a channel lost; the sender did not classify the loss"
     )
     channel_not_noticed: int | None = Field(
-        None, description="segments lost on channels that the sender did not notice"
+        None, description="segments that a channel lost; the sender did not notice the loss"
     )
     channel_mistaken: float | None = Field(
         None,
-        description="share of the segments lost on channels that the sender classified as "
-        "congestion",
+        description="channel_taken_for_congestion / number of all segments that a channel lost",
     )
     queue_taken_for_congestion: int | None = Field(
-        None, description="segments dropped by queues that the sender classified as congestion"
+        None,
+        description="segments that a queue dropped; the sender classified the loss as congestion",
     )
     queue_taken_for_channel: int | None = Field(
-        None, description="segments dropped by queues that the sender classified as channel losses"
+        None,
+        description="segments that a queue dropped; the sender classified the loss as channel loss",
     )
     queue_undecided: int | None = Field(
-        None, description="segments dropped by queues that the sender did not classify"
+        None, description="segments that a queue dropped; the sender did not classify the loss"
     )
     queue_not_noticed: int | None = Field(
-        None, description="segments dropped by queues that the sender did not notice"
+        None, description="segments that a queue dropped; the sender did not notice the loss"
     )
     queue_mistaken: float | None = Field(
         None,
-        description="share of the segments dropped by queues that the sender classified as channel "
-        "losses",
+        description="queue_taken_for_channel / number of all segments that a queue dropped",
     )
     mark_reactions: int | None = Field(
         None,
@@ -255,14 +266,15 @@ class ResultRow(Contract):
     harm_goodput: float | None = Field(
         None,
         exclude_if=is_none,
-        description="harm that competitors do to the goodput: (alone - competing) / alone, where "
-        "alone is the run without competitors, summed over the flows in both runs (Ware et al., "
-        "HotNets 2019); in the table only, null without `report: competitor` and for other flows",
+        description="harm of competing flows to the goodput: (alone - competing) / alone, where "
+        "alone is the goodput in the run without competitors, summed over the flows that both runs "
+        "have (Ware et al., HotNets 2019). Only in the campaign's table, if the experiment has "
+        "`report: competitor`; null for other flows",
     )
     harm_rtt: float | None = Field(
         None,
         exclude_if=is_none,
-        description="harm that competitors do to the mean RTT: (competing - alone) / competing",
+        description="harm of competing flows to the mean RTT: (competing - alone) / competing",
     )
 
     link_drop_probability: float | None = Field(
@@ -270,12 +282,13 @@ class ResultRow(Contract):
         exclude_if=is_none,
         description="for media: share of the flow's packets, ACKs included, that stations tried to "
         "send during the interval and gave up at the retry limit; a packet counts once at each "
-        "station that tried to send it. Null, like the next two, for flows that cross no medium",
+        "station that tried to send it. For flows that cross no medium, link_drop_probability, "
+        "retries_per_hop and airtime_share are null",
     )
     retries_per_hop: float | None = Field(
         None,
         exclude_if=is_none,
-        description="mean number of retries of such a packet at a station",
+        description="for media: mean number of retries of a packet of the flow at a station",
     )
     airtime_share: float | None = Field(
         None,
@@ -289,7 +302,7 @@ OF_TWO_RUNS = ("harm_goodput", "harm_rtt")  # columns that compare two runs
 
 
 def list_metrics() -> dict[str, str]:
-    """Return the columns that are measured numbers and can have means: name -> description."""
+    """Return name -> description of the columns with measured numbers, which can have means."""
     kinds: tuple[Any, ...] = (int, float, int | None, float | None)
     return {
         name: field.description or ""
@@ -301,8 +314,8 @@ def list_metrics() -> dict[str, str]:
 class GoodputWindow(Contract):
     """A row of goodput.parquet: the goodput of a flow in a window of time.
 
-    The flow shares its bottleneck with others. The window is 1 s long, or 10 times the longest base
-    RTT of the run.
+    The file has the flows that share a bottleneck with other flows. A window is 1 s long, or 10
+    times the longest base RTT of the run if that is longer.
     """
 
     end_s: float = Field(description="end of the window, seconds since the traffic began")
@@ -313,7 +326,7 @@ class GoodputWindow(Contract):
 
 
 class Metrics(Contract):
-    """metrics.json: the rows of one run."""
+    """metrics.json: the rows of results.parquet of one run, one per flow."""
 
     damage_cure: ClassVar[str] = "remove it, and compute it again: `nagi analyze RESULTS`"
 
@@ -321,6 +334,6 @@ class Metrics(Contract):
     rows: list[ResultRow]
     files: dict[str, FileFate] = Field(
         {},
-        description="fate of captures and packets.parquet, which the experiment's `keep` decides",
+        description="what the experiment's `keep` did with captures and packets.parquet, by name",
     )
     notices: list[str] = Field(description="damage found in captures")

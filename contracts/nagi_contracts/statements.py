@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements about results, in words and in a form that nagi can check.
+"""Statements about results, such as claims of a paper, in words and in a form that nagi checks.
 
     - text: For the wireless link capacity smaller than 80 Mb/s, the AGI has more than 0.95
       source: section 3.2
@@ -92,7 +92,10 @@ _KINDS = (Bitrate, Duration, ByteCount, PacketCount, Share, Level)
 
 @lru_cache(maxsize=2**16)
 def parse_measure(text: str) -> tuple[str, float] | None:
-    """Parse a value of an axis into (kind, number), for comparison; None if it is no quantity."""
+    """Parse a value of an axis into (kind of quantity, number in base units), for comparisons.
+
+    Return None if the value is neither a quantity nor a finite number.
+    """
     for kind in _KINDS:
         try:
             return kind.__name__, float(kind.parse(text).value)
@@ -106,23 +109,23 @@ def parse_measure(text: str) -> tuple[str, float] | None:
 
 
 def _are_equal(one: str, other: str) -> bool:
-    """Return whether two texts are equal values, as `0.1 %` and `0.001`."""
+    """Return whether two texts are equal, or are the same quantity, such as `0.1 %` and `0.001`."""
     first = parse_measure(one)
     return one == other or (first is not None and first == parse_measure(other))
 
 
 @dataclass(frozen=True)
 class _Comparison:
-    """A comparison such as `< 80 Mb/s`, or equality with a value."""
+    """A comparison with a value, such as `< 80 Mb/s`, or equality with it."""
 
-    sign: str  # "" for equality
+    sign: str  # "" stands for equality
     value: str
 
     def holds(self, text: str) -> bool:
         """Return whether a value meets the comparison.
 
         Raises:
-            BadValue: The values have different units.
+            BadValue: The two values are not comparable, for example because their units differ.
         """
         if self.sign in ("", "!="):
             return _are_equal(text, self.value) == (self.sign == "")
@@ -137,18 +140,22 @@ class _Comparison:
 class Condition(Text):
     """A choice of values of an axis: one value, a list, or comparisons joined by `and`."""
 
-    given: str | tuple[str, ...]
+    written: str | tuple[str, ...]  # as in the experiment file: one text, or a list of values
 
     pattern: ClassVar[str] = r".+"
     example: ClassVar[str] = "< 80 Mb/s"
 
     @classmethod
     def parse(cls, text: object) -> Condition:
-        """Parse a value, a list of values, or comparisons. Raises BadValue."""
+        """Parse a value, a list of values, or comparisons.
+
+        Raises:
+            BadValue: The value is empty or of another type, or it compares with a text.
+        """
         if isinstance(text, list | tuple):
             if not text:
                 raise BadValue("an empty list chooses no values", "name values")
-            values = tuple(_scalar(value) for value in text)
+            values = tuple(_scalar_to_text(value) for value in text)
             for value in values:
                 if _COMPARISON.match(value):
                     raise BadValue(
@@ -156,7 +163,7 @@ class Condition(Text):
                         "join comparisons by `and`: '> 1 ms and < 5 ms'",
                     )
             return cls(values)
-        condition = cls(_scalar(text))
+        condition = cls(_scalar_to_text(text))
         for comparison in condition._comparisons():
             if comparison.sign not in ("", "!=") and parse_measure(comparison.value) is None:
                 message = f"{format_value(comparison.value)} has no order"
@@ -164,26 +171,26 @@ class Condition(Text):
         return condition
 
     def _comparisons(self) -> Iterator[_Comparison]:
-        if isinstance(self.given, tuple):
+        if isinstance(self.written, tuple):
             return
-        for comparison in re.split(r"\s+and\s+", self.given):
+        for comparison in re.split(r"\s+and\s+", self.written):
             match = _COMPARISON.fullmatch(comparison.strip())
             yield _Comparison(match[1], match[2].strip()) if match else _Comparison("", comparison)
 
     @property
     def named_values(self) -> tuple[str, ...]:
-        """The values that the condition names, to include or to exclude them."""
-        if isinstance(self.given, tuple):
-            return self.given
+        """The values that the condition includes or excludes by name; not limits such as `< 5`."""
+        if isinstance(self.written, tuple):
+            return self.written
         return tuple(
             comparison.value for comparison in self._comparisons() if comparison.sign in ("", "!=")
         )
 
     @property
     def required_values(self) -> tuple[str, ...]:
-        """The values that the condition includes by name."""
-        if isinstance(self.given, tuple):
-            return self.given
+        """The values that the condition includes by name; not limits such as `< 5`."""
+        if isinstance(self.written, tuple):
+            return self.written
         return tuple(
             comparison.value for comparison in self._comparisons() if comparison.sign == ""
         )
@@ -192,14 +199,14 @@ class Condition(Text):
         """Return whether the condition includes a value.
 
         Raises:
-            BadValue: The value cannot be compared with the condition's.
+            BadValue: The value cannot be compared with a value of the condition.
         """
-        if isinstance(self.given, tuple):
-            return any(_are_equal(text, value) for value in self.given)
+        if isinstance(self.written, tuple):
+            return any(_are_equal(text, value) for value in self.written)
         return all(comparison.holds(text) for comparison in self._comparisons())
 
     def __str__(self) -> str:
-        return ", ".join(self.given) if isinstance(self.given, tuple) else self.given
+        return ", ".join(self.written) if isinstance(self.written, tuple) else self.written
 
     @classmethod
     def __get_pydantic_core_schema__(
@@ -208,7 +215,7 @@ class Condition(Text):
         return core_schema.no_info_plain_validator_function(
             lambda value: value if isinstance(value, cls) else cls.parse(value),
             serialization=core_schema.plain_serializer_function_ser_schema(
-                lambda condition: condition.given
+                lambda condition: condition.written
             ),
         )
 
@@ -221,7 +228,8 @@ class Condition(Text):
         return {"anyOf": [*scalars, values], "examples": [cls.example]}
 
 
-def _scalar(value: object) -> str:
+def _scalar_to_text(value: object) -> str:
+    """Return a scalar of YAML as text; raise BadValue if it is another value, or too long."""
     if isinstance(value, bool):
         return str(value).lower()
     text = str(value).strip() if isinstance(value, str | int | float) else ""
@@ -236,7 +244,7 @@ class Claim(Text):
 
     minimum: float | None
     maximum: float | None
-    strict: bool  # whether the ends are excluded
+    strict: bool  # whether minimum and maximum are excluded
     unit: str  # "", "b/s" or "s"
     written: str
 
@@ -245,7 +253,11 @@ class Claim(Text):
 
     @classmethod
     def parse(cls, text: object) -> Claim:
-        """Parse a limit or a range. Raises BadValue."""
+        """Parse a limit or a range.
+
+        Raises:
+            BadValue: The text is neither a limit nor a range, or the range is empty.
+        """
         cure = "write it like '> 0.95', '<= 80 Mb/s' or '0.05 to 0.15'"
         if not isinstance(text, str) or len(text) > _MAX_TEXT:
             raise BadValue(f"not a claim: {format_value(text)}", cure)
@@ -291,7 +303,7 @@ class Claim(Text):
         return True if inside else False if outside else None
 
     def distance(self, value: float) -> float:
-        """Return the distance by which a value fails the claim; negative if the claim holds."""
+        """Return the distance by which a value violates the claim; negative if the claim holds."""
         ends = [end - value for end in (self.minimum,) if end is not None]
         ends += [value - end for end in (self.maximum,) if end is not None]
         return max(ends)
@@ -301,7 +313,10 @@ class Claim(Text):
 
 
 def _parse_number(text: str, cure: str) -> tuple[float, str]:
-    """Parse a number, a rate or a duration into (value, unit); the units are "", b/s and s."""
+    """Parse a number, a rate or a duration into (value, unit); the unit is "", "b/s" or "s".
+
+    `cure` is the cure in the BadValue for other texts.
+    """
     try:
         number = float(text)
         if math.isfinite(number):
@@ -316,11 +331,11 @@ def _parse_number(text: str, cure: str) -> tuple[float, str]:
         return Duration.parse(text).seconds, "s"
     except ValueError:
         raise BadValue(
-            f"{format_value(text)} is no number, no rate and no duration", cure
+            f"{format_value(text)} is neither a number nor a rate nor a duration", cure
         ) from None
 
 
-# Unit of a metric's claims -> noun for messages, and an example.
+# Unit of the claims about a metric -> noun for messages, and an example.
 _UNITS = {
     "b/s": ("a rate", "< 80 Mb/s"),
     "s": ("a duration", "< 30 s"),
@@ -329,13 +344,14 @@ _UNITS = {
 
 
 def _find_unit(metric: str) -> str:
+    """Return the unit of claims about a metric: a key of _UNITS."""
     if metric == "goodput" or metric.endswith("_bps"):
         return "b/s"
     return "s" if metric.endswith("_s") else ""
 
 
 class Statement(BaseModel):
-    """A statement about results."""
+    """A statement about results: its text, and the claim about a metric that nagi checks."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
@@ -346,11 +362,13 @@ class Statement(BaseModel):
     where: dict[str, Condition] = Field(
         {}, description="axis -> values that the statement is about"
     )
-    metric: Metric = Field(description="the metric to compare; limits of goodput are rates")
+    metric: Metric = Field(
+        description="the metric to compare; claims about goodput are rates, such as < 80 Mb/s"
+    )
     against: dict[str, Condition] = Field(
         {},
-        description="axis -> other value; compare the ratio of the metric to the metric at that "
-        "value",
+        description="axis -> other value. The claim is about a ratio: the metric at a point, "
+        "divided by the metric at the same point with this other value",
     )
     is_: Claim = Field(alias="is", description="the claim about the metric or the ratio")
     for_: Quantifier = Field(
@@ -366,33 +384,34 @@ class Statement(BaseModel):
     @field_validator("is_")
     @classmethod
     def _check_unit(cls, claim: Claim, info: ValidationInfo) -> Claim:
+        """Check that the claim has the unit of the metric, or no unit for a ratio (`against`)."""
         unit = "" if info.data.get("against") else _find_unit(info.data.get("metric", ""))
         if claim.unit == unit or "metric" not in info.data:
             return claim
         noun, example = _UNITS[unit]
         if not claim.unit:
             raise BadValue(
-                f"{format_value(claim.written)} without a unit, but {info.data['metric']} is "
-                f"{noun}",
+                f"{format_value(claim.written)} has no unit, but {info.data['metric']} is {noun}",
                 f"write it like '{example}'",
             )
-        message = f"{_UNITS[claim.unit][0]}, {format_value(claim.written)}, in place of {noun}"
+        message = f"{format_value(claim.written)} is {_UNITS[claim.unit][0]} and not {noun}"
         raise BadValue(message, f"write it like '{example}'")
 
     @field_validator("against")
     @classmethod
     def _check_values(cls, against: dict[str, Condition]) -> dict[str, Condition]:
+        """Check that every condition in `against` consists of values, without comparisons."""
         for axis, condition in against.items():
             required = condition.required_values
             if required != condition.named_values or not required:
-                message = f"comparison {format_value(str(condition))} in place of a value"
+                message = f"{format_value(str(condition))} is a comparison and not a value"
                 raise BadValue(message, "name values whose metric is compared", axis)
         return against
 
     @model_validator(mode="after")
     def _check_topologies(self) -> Statement:
         if self.topologies is not None and not self.metric.startswith("nagi"):
-            message = f"`topologies` does not go with `metric: {self.metric}`"
+            message = f"`topologies` has no meaning with `metric: {self.metric}`"
             cure = "remove it, or use metric nagi or nagi_of_ceiling"
             raise BadValue(message, cure, "topologies")
         return self
@@ -404,15 +423,15 @@ KeyPath = tuple[str | int, ...]
 def check_axes(
     statements: list[Statement], x: str, values: Mapping[str, list[str]]
 ) -> Iterator[tuple[KeyPath, str, str]]:
-    """Check the axes and values of statements against a matrix.
+    """Check that the axes and values in statements exist in the experiment's matrix.
 
     Args:
         statements: The statements of an experiment.
-        x: The axis that is the report's x.
-        values: Axis -> its values in any variant of the experiment file.
+        x: The axis of the matrix on the report's x axis.
+        values: Axis -> the values that the axis has in any variant of the experiment file.
 
     Yields:
-        (path in the list of statements, what is wrong, cure) of each error.
+        (path of a key in the list of statements, what is wrong, cure) for each error.
     """
     for index, statement in enumerate(statements):
         for key in ("where", "against"):

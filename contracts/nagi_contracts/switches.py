@@ -34,12 +34,12 @@ def drops_file(node: str) -> str:
 
 
 def program_file(node: str) -> str:
-    """Return the name of the JSON of a user's program on a switch."""
+    """Return the name of the file with the compiled program (JSON) of a user on a switch."""
     return f"{node}.pipeline.json"
 
 
 def digests_file(node: str) -> str:
-    """Return the name of the file with the digests of a user's program."""
+    """Return the name of the file with the digests that a user's program sent."""
     return f"{node}.digests.jsonl"
 
 
@@ -83,7 +83,7 @@ class ControllerP4Runtime(Contract):
 
 
 class ControllerFacts(Contract):
-    """controller.json: the switch's settings for a user's controller.
+    """controller.json: the facts about a switch that a user's controller needs.
 
     Paths are relative to the controller's directory.
     """
@@ -101,15 +101,15 @@ class ControllerFacts(Contract):
     p4runtime: ControllerP4Runtime | None = Field(description="null for other targets")
     program: str = Field(description="path of p4c's output")
     p4info: str | None = Field(
-        description="path of P4Info in protobuf's text format; null: not given"
+        description="path of P4Info in protobuf's text format; null: the experiment has none"
     )
-    cpu_port: int | None
+    cpu_port: int | None = Field(description="port of packet-in and packet-out; null: none")
     ports: list[ControllerPort]
     routes: list[ControllerRoute]
 
 
 class PortCounters(Contract):
-    """The packet counts of edge.p4 at a port."""
+    """The packet counts of the program edge.p4 at one port of a switch."""
 
     number: int
     received: int
@@ -119,6 +119,8 @@ class PortCounters(Contract):
 
 
 class Counters(Contract):
+    """The packet counts of the program edge.p4."""
+
     ports: list[PortCounters]
     drops: dict[str, int] = Field(description="cause -> packets dropped in ingress")
     told: dict[str, int] = Field(
@@ -128,7 +130,7 @@ class Counters(Contract):
 
 
 class SwitchRecord(Contract):
-    """switch.json: an agent's record of a switch."""
+    """switch.json: the counts of a switch that the agent on its host recorded."""
 
     schema_version: Literal[1] = 1
     node: str
@@ -147,7 +149,7 @@ class Backlogged(Contract):
 
     packets: int
     bytes: int = Field(description="IP bytes and overhead")
-    length_ns: int
+    length_ns: int = Field(description="total length of these intervals")
 
 
 class SwitchPortAccount(Contract):
@@ -171,32 +173,35 @@ class SwitchPortAccount(Contract):
         description="time from a packet's due instant until it was handed to the kernel"
     )
     arrival_lateness_ns: Lateness | None = Field(
-        description="time by which the switch was past a packet's arrival when it saw the packet"
+        description="time by which the switch had advanced beyond a packet's arrival when it read "
+        "the packet"
     )
     changes: int | None = Field(description="number of changes of rates or limits")
     interface: PortAccount | None
 
     @property
     def received(self) -> int | None:
-        """Packets received, by edge.p4's count or else by the interface's."""
+        """Packets received, as edge.p4 or else the interface counted them; None if neither did."""
         if self.counters is not None:
             return self.counters.received
         return None if self.interface is None else self.interface.received
 
     @property
     def sent(self) -> int | None:
-        """Packets sent, by edge.p4's count or else by the interface's."""
+        """Packets sent, as edge.p4 or else the interface counted them; None if neither did."""
         if self.counters is not None:
             return self.counters.sent
         return None if self.interface is None else self.interface.sent
 
     @property
     def lost(self) -> int | None:
-        """Packets that the program dropped after they left the queue."""
+        """Packets that the program dropped after they left the queue; None if not counted."""
         return self.dropped_by_program if self.counters is None else self.counters.lost
 
 
 class SwitchAccount(Contract):
+    """The counts of one switch."""
+
     node: str
     target: SwitchTarget
     version: str
@@ -208,8 +213,8 @@ class SwitchAccount(Contract):
         description="records of digests and drops lost because the disk or the reader was too slow"
     )
     drops: dict[str, int] = Field(
-        description="cause -> packets dropped other than by a link's settings; for nagi-switch all "
-        "causes, for other targets those that edge.p4 counts"
+        description="cause -> packets dropped for another reason than a link's settings. "
+        "nagi-switch counts all causes, other targets only those that edge.p4 counts"
     )
     told: dict[str, int] = Field(
         {}, description="cause -> packets that were not forwarded but answered by ICMP"
@@ -227,7 +232,7 @@ class Switches(Contract):
     switches: list[SwitchAccount]
 
     def port(self, link: str, direction: DirectionName) -> SwitchPortAccount | None:
-        """Return the port by which packets enter a direction, or None if no switch has it."""
+        """Return the port that sends packets into a direction, or None if it is not a switch's."""
         ports = [port for switch in self.switches for port in switch.ports]
         return next(
             (port for port in ports if (port.link, port.direction) == (link, direction)), None
@@ -235,11 +240,11 @@ class Switches(Contract):
 
 
 class QueueSample(Contract):
-    """A row of queue_samples.parquet: the queue of a switch's port when a packet left it."""
+    """A row of queue_samples.parquet: the queue of a switch's port when a packet left the queue."""
 
     t_s: float = Field(description="seconds since the run began, by the switch's clock")
     link: str
     direction: DirectionName
     depth_at_enqueue: int = Field(description="packets in the queue when this packet arrived")
-    depth_at_dequeue: int
-    in_queue_us: int
+    depth_at_dequeue: int = Field(description="packets in the queue when this packet left it")
+    in_queue_us: int = Field(description="time that this packet spent in the queue")

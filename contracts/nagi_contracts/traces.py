@@ -18,13 +18,18 @@ Number = TypeVar("Number", int, float)
 
 
 def spans(steps: Sequence[tuple[int, Number]], period_ns: int) -> list[tuple[int, int, Number]]:
-    """Return (start, end, value) of each step in one period, in ns."""
+    """Return (start in ns, end in ns, value) of each step of one period of a trace.
+
+    Args:
+        steps: (instant in ns, value from then on); the first instant is 0.
+        period_ns: The length of the period, at which the last step ends.
+    """
     ends = [start for start, _ in steps[1:]] + [period_ns]
     return [(start, end, value) for (start, value), end in zip(steps, ends, strict=True)]
 
 
 class StepTrace(Contract):
-    """A piecewise-constant value: a rate in bit/s (0: an outage) or a delay in nanoseconds."""
+    """A piecewise-constant value that repeats: a rate in bit/s (0: outage) or a delay in ns."""
 
     steps: list[tuple[int, int]] = Field(
         description="(instant in ns, value from then on); the first at 0, strictly increasing"
@@ -35,7 +40,7 @@ class StepTrace(Contract):
 
     @property
     def exact_mean(self) -> Fraction:
-        """The value's mean over time."""
+        """The mean of the value over time."""
         return Fraction(self._integrals[-1], self.period_ns)
 
     @property
@@ -44,11 +49,11 @@ class StepTrace(Contract):
         return round(self.exact_mean)
 
     def bits(self, start_ns: int, end_ns: int) -> Fraction:
-        """Return the bits that a rate with this trace carries from one instant to another."""
+        """Return the number of bits that a rate permits in [start_ns, end_ns)."""
         return Fraction(self._integrate(end_ns) - self._integrate(start_ns), 10**9)
 
     def iterate_pieces(self, end_ns: int) -> Iterator[tuple[int, int, int]]:
-        """Yield (start, end, value) of each piece, in ns, from the run's start until `end_ns`."""
+        """Yield (start_ns, end_ns, value) of each step from the run's start until `end_ns`."""
         steps = spans(self.steps, self.period_ns)
         for period_start in range(0, end_ns, self.period_ns):
             for start, end, value in steps:
@@ -57,7 +62,7 @@ class StepTrace(Contract):
                 yield period_start + start, min(period_start + end, end_ns), value
 
     def _integrate(self, until_ns: int) -> int:
-        """Return the integral of the value over time from the start of the run, in value x ns."""
+        """Return the integral of the value from the run's start until an instant, in value x ns."""
         periods, within_ns = divmod(until_ns, self.period_ns)
         step = bisect_right(self.steps, within_ns, key=lambda step: step[0]) - 1
         start, value = self.steps[step]
@@ -82,7 +87,7 @@ class OpportunityTrace(Contract):
 
     @property
     def exact_mean(self) -> Fraction:
-        """The rate's mean over time in bit/s."""
+        """The mean of the rate over time, in bit/s."""
         bits = self.bytes * 8 * len(self.opportunities_ns)
         return Fraction(bits * 10**9, self.period_ns)
 
@@ -92,18 +97,19 @@ class OpportunityTrace(Contract):
         return round(self.exact_mean)
 
     def bits(self, start_ns: int, end_ns: int) -> Fraction:
-        """Return the bits that may leave in [start, end)."""
+        """Return the number of bits that may be sent in [start_ns, end_ns)."""
         opportunities = self._count_until(end_ns) - self._count_until(start_ns)
         return Fraction(8 * self.bytes * opportunities)
 
     def _count_until(self, until_ns: int) -> int:
         """Return the number of opportunities before an instant.
 
-        An opportunity at the end of a period and one at 0 of the next period are two.
+        An opportunity at the end of a period and an opportunity at instant 0 of the next period
+        count as two, although they coincide.
         """
         periods, within_ns = divmod(until_ns, self.period_ns)
         per_period = len(self.opportunities_ns)
-        at_end = 0  # opportunities at the end of the previous period, which is this period's 0
+        at_end = 0  # opportunities at the end of the previous period, which is `until_ns` itself
         if periods and within_ns == 0:
             at_end = per_period - bisect_left(self.opportunities_ns, self.period_ns)
         return periods * per_period - at_end + bisect_left(self.opportunities_ns, within_ns)

@@ -68,7 +68,7 @@ def check(directory: Path, loss: float) -> None:
     All records of the run must agree on the lost packets.
     """
     plan = RunPlan.read(directory / "plan.json")
-    assert plan.switch_share(RADIO) is not None
+    assert plan.switch_settings(RADIO) is not None
     (row,) = Metrics.read(directory / "metrics.json").rows
     (switch,) = Switches.read(directory / "switches.json").switches
     port = switch.ports[1]

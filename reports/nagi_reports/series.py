@@ -141,7 +141,7 @@ def read_queue(
     Raises:
         InputError: A file is damaged.
     """
-    if plan.switch_share(direction) is None:
+    if plan.switch_settings(direction) is None:
         return _read_emulator_queue(run / "packets.parquet", plan, direction)
     return _read_switch_queue(run, plan, direction)
 

@@ -385,7 +385,7 @@ def test_a_directory_with_something_else_is_left_alone(campaign, tmp_path):
     [
         ("packets.parquet", "cannot read the table"),
         ("tcp_info.parquet", "cannot read the table"),
-        ("drops.pcapng", "no whole drop log"),
+        ("drops.pcapng", "damaged drop log"),
         ("plan.json", "Invalid JSON"),
         ("verdict.json", "Invalid JSON"),
         ("metrics.json", "Invalid JSON"),

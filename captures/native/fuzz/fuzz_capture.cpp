@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fuzzes the capture reader: any file is either refused by a CaptureError, or read to its end or to
-// the damage; the counts of its connections are consistent, and it matches itself.
+// Fuzzes the capture reader. Any file is either refused with a CaptureError, or read until its end
+// or until the damage. The counts of its connections are consistent, also if the file is compared
+// with itself.
 #include <cstdlib>
 #include <memory>
 #include <vector>
@@ -15,42 +16,42 @@ namespace {
 
 using namespace nagi::captures;
 
-void hold(bool condition) {
+void require(bool condition) {
   if (!condition) std::abort();
 }
 
 void scan(const std::uint8_t* data, std::size_t size) {
   CaptureFile file(data, size);
   std::int64_t packets = 0;
-  std::uint32_t left = 0;
-  const auto look = [&](const Connection& connection) {
-    ++left;
-    for (const auto& place : connection.directions) {
-      if (!place) continue;
-      const Direction& direction = *place;
+  std::uint32_t ended = 0;
+  const auto check = [&](const Connection& connection) {
+    ++ended;
+    for (const auto& pointer : connection.directions) {
+      if (!pointer) continue;
+      const Direction& direction = *pointer;
       packets += direction.counts.packets + direction.captured_twice;
       for (const Counts& counts : {direction.counts, direction.inside()}) {
-        hold(counts.first_time_bytes >= 0);
-        hold(counts.first_time_bytes <= counts.payload_bytes);
-        hold(counts.retransmitted_packets + counts.out_of_order_packets <= counts.data_packets);
+        require(counts.first_time_bytes >= 0);
+        require(counts.first_time_bytes <= counts.payload_bytes);
+        require(counts.retransmitted_packets + counts.out_of_order_packets <= counts.data_packets);
       }
       std::int64_t in_series = 0;
       std::int64_t last = std::numeric_limits<std::int64_t>::min();
       for (const SeriesRow& row : direction.series) {
         in_series += row.payload_bytes;
-        hold(row.index > last);
+        require(row.index > last);
         last = row.index;
       }
-      hold(in_series == direction.counts.payload_bytes);
+      require(in_series == direction.counts.payload_bytes);
       if (const auto& rtt = direction.rtt_sequence) {
-        hold(rtt->min() <= rtt->quantile(0.5) && rtt->quantile(0.5) <= rtt->max());
+        require(rtt->min() <= rtt->quantile(0.5) && rtt->quantile(0.5) <= rtt->max());
       }
     }
   };
   FlowRows rows;
   Engine engine({.start_ns = 1'000'000'000, .end_ns = 2'000'000'000, .interval_ns = 1'000'000},
                 [&](const Connection& connection) {
-                  look(connection);
+                  check(connection);
                   rows.add(connection);
                 });
   Totals totals;
@@ -58,10 +59,10 @@ void scan(const std::uint8_t* data, std::size_t size) {
   while (scan_some(file, decoder, engine, totals, 1000)) {
   }
   engine.finish();
-  hold(totals.packets == static_cast<std::int64_t>(file.records()));
-  hold(left == engine.count() && rows.size() == left);
+  require(totals.packets == static_cast<std::int64_t>(file.records()));
+  require(ended == engine.count() && rows.size() == ended);
   for (const std::int64_t unused : totals.unused) packets += unused;
-  hold(packets == totals.packets);
+  require(packets == totals.packets);
 }
 
 void match(const std::uint8_t* data, std::size_t size, std::size_t second) {
@@ -75,9 +76,10 @@ void match(const std::uint8_t* data, std::size_t size, std::size_t second) {
   }
   for (const MatchedConnection& connection : matcher.connections()) {
     for (const MatchedDirection& direction : connection.directions) {
-      hold(direction.lost <= direction.sent);
-      hold(direction.pattern.bursts().lost + direction.pattern.gaps().lost == direction.lost);
-      hold(direction.pattern.bursts().packets + direction.pattern.gaps().packets == direction.sent);
+      require(direction.lost <= direction.sent);
+      require(direction.pattern.bursts().lost + direction.pattern.gaps().lost == direction.lost);
+      require(direction.pattern.bursts().packets + direction.pattern.gaps().packets ==
+              direction.sent);
     }
   }
 }
@@ -92,7 +94,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   try {
-    match(data, size, size / 2);  // if there is another capture in its middle
+    match(data, size, size / 2);  // compare with the second half, if that is a capture
   } catch (const CaptureError&) {
   }
   return 0;

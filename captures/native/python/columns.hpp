@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Tables as NumPy arrays. An array takes the memory of the C++ vector: nothing is copied.
+// Converts tables to NumPy arrays. An array takes over the memory of a C++ vector without a copy.
 #pragma once
 
 #include <arpa/inet.h>
@@ -32,7 +32,7 @@ nb::object array(std::vector<T>&& values) {
   return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {size}, owner));
 }
 
-/// A column of truth values: std::vector<bool> has no array that NumPy could own.
+/// A column of truth values. NumPy cannot take over the memory of a std::vector<bool>.
 class Flags {
  public:
   explicit Flags(std::size_t max_size) : values_(std::make_unique<bool[]>(max_size)) {}
@@ -48,12 +48,13 @@ class Flags {
   std::size_t size_ = 0;
 };
 
-/// Builds the columns of a table: add() computes a column from each row.
+/// Builds the columns of a table from its rows.
 template <typename Row>
 class Table {
  public:
   explicit Table(std::vector<Row> rows) : rows_(std::move(rows)) {}
 
+  /// Add a column; `value` is a function that computes its value from a row.
   template <typename Value>
   void add(const char* name, Value value) {
     using T = std::decay_t<decltype(value(rows_[0]))>;
@@ -79,8 +80,10 @@ class Table {
   nb::dict columns_;
 };
 
+/// Return an IP address as text.
 std::string address_text(const std::array<std::uint64_t, 2>& address, std::uint8_t version);
 
+/// Add the columns of protocol, addresses and ports; `endpoints` returns the endpoints of a row.
 template <typename Row, typename Get>
 void add_endpoints(Table<Row>& table, Get endpoints) {
   table.add("protocol", [=](const Row& row) {

@@ -50,7 +50,7 @@ nb::dict match_columns(const std::vector<MatchRow>& rows) {
   table.add("data_lost", [](const Row& row) { return row.flow().data_lost; });
   table.add("unseen", [](const Row& row) { return row.flow().unseen; });
   table.add("uncovered", [](const Row& row) { return row.flow().uncovered; });
-  // A delay is the smallest one plus the time spent in queues.
+  // A delay is the smallest delay of the direction plus the queueing delay.
   const auto smallest = [](const Row& row) {
     return static_cast<double>(row.flow().smallest_delay());
   };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Defines the module nagi_captures_native, whose columns captures/nagi_captures/capture.py
-// assembles to tables. Columns are NumPy arrays that own the reader's memory: nothing is copied.
-// While a file is read, the interpreter is free for other threads; signals are checked every some
-// hundred thousand packets.
+// Defines the module nagi_captures_native. captures/nagi_captures/capture.py makes tables of the
+// columns that it returns. Columns are NumPy arrays that take over the reader's memory without a
+// copy. While a file is read, other threads can use the interpreter. Signals are checked after
+// every 200,000 packets.
 #include "native/python/module.hpp"
 
 #include "native/capture_file.hpp"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// nanobind with the casters of this module. Every file that converts values includes this header:
-// without <nanobind/stl/string.h>, for example, a conversion of std::string compiles and fails when
-// it is called.
+// nanobind with the type casters of this module. Every file that converts values must include this
+// header. Without <nanobind/stl/string.h>, for example, a conversion of std::string compiles, but
+// fails at run time.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -23,7 +23,7 @@ class PacketReader {
   PacketReader(const nb::bytes& path, std::size_t rows)
       : rows_(rows), file_(std::string(path.c_str(), path.size())) {}
 
-  /// Return the columns of the next block, or nothing after the last.
+  /// Return the columns of the next block, or nullopt after the last block.
   std::optional<nb::dict> next() {
     Columns columns(rows_);
     std::size_t count = 0;

@@ -20,10 +20,10 @@ namespace nagi::captures::python {
 
 namespace {
 
-/// Return one direction as a dict; unknown values are None.
+/// Return the row of one direction as a dict, name of the column -> value; None if it is unknown.
 nb::dict row_to_dict(const FlowRows::Rows& rows, std::size_t connection, unsigned direction) {
   constexpr std::array capture_points = {"", "source", "between", "destination"};
-  const Endpoints ends = direction == 0 ? rows.endpoints : rows.endpoints.turned();
+  const Endpoints ends = direction == 0 ? rows.endpoints : rows.endpoints.reversed();
   nb::dict row;
   row["connection"] = connection;
   row["direction"] = direction;

@@ -41,8 +41,8 @@ class Addresses {
   std::vector<std::string> texts_;
 };
 
-/// Builds the requested columns (all if none is requested) and "addresses", the texts to which the
-/// columns `source` and `destination` refer by index.
+/// Builds the requested columns (all columns if `names` is empty), and "addresses": the texts to
+/// which the columns `source` and `destination` refer by index.
 class FlowArrays {
  public:
   FlowArrays(const FlowRows& rows, const std::vector<std::string>& names) : rows_(rows) {
@@ -99,7 +99,7 @@ class FlowArrays {
     for (std::size_t connection = 0; connection < rows_.size(); ++connection) {
       rows_.read(connection, rows);
       for (unsigned direction = 0; direction < 2; ++direction) {
-        const Endpoints ends = direction == 0 ? rows.endpoints : rows.endpoints.turned();
+        const Endpoints ends = direction == 0 ? rows.endpoints : rows.endpoints.reversed();
         connection_.push_back(static_cast<std::int64_t>(connection));
         direction_.push_back(direction);
         protocol_.push_back(ends.protocol());

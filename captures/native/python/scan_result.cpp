@@ -13,12 +13,12 @@ namespace nagi::captures::python {
 
 namespace {
 
-/// Return the number of packets by protocol, in descending order.
+/// Return name of the protocol -> number of packets, with the most frequent protocol first.
 nb::dict count_by_protocol(const Totals& totals) {
   std::map<std::string, std::int64_t> counts;  // several protocol numbers may have one name
   if (totals.tcp != 0) counts["TCP"] = totals.tcp;
   if (totals.udp != 0) counts["UDP"] = totals.udp;
-  for (const auto& [header, count] : totals.other_protocols) counts[name_of(header)] += count;
+  for (const auto& [header, count] : totals.other_protocols) counts[protocol_name(header)] += count;
   std::vector<std::pair<std::string, std::int64_t>> ordered(counts.begin(), counts.end());
   std::stable_sort(ordered.begin(), ordered.end(),
                    [](const auto& a, const auto& b) { return a.second > b.second; });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One pass over a capture, for scan.cpp and rows.cpp.
+// Reads a capture in one pass, for scan.cpp and rows.cpp.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace nagi::captures::python {
 /// The rows and series of connections that have ended.
 struct EndedConnections {
   struct Interval {
-    std::int64_t flow;
+    std::int64_t flow;  // row in the table of flows: 2 x connection + direction
     SeriesRow row;
   };
   FlowRows rows;
@@ -47,15 +47,16 @@ ScanRequest make_request(std::optional<std::int64_t> start_ns, std::optional<std
 struct ScanResult {
   EndedConnections connections;
   Totals totals;
-  Options measured;
-  std::int64_t origin_ns = 0;
+  Options measured;            // the options, with the measured interval since the epoch
+  std::int64_t origin_ns = 0;  // begin of the first interval of the series
   std::string damage;
   std::int64_t frames_of_several = 0;
 };
 
-/// Scan a file. The caller must have released the interpreter.
+/// Scan a file. The caller must have released the interpreter lock.
 void scan_file(const std::string& name, const ScanRequest& request, ScanResult& scanned);
 
+/// Return the fields of reading.Totals.
 nb::dict totals_to_dict(const ScanResult& scanned);
 
 }  // namespace nagi::captures::python

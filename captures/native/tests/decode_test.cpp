@@ -25,7 +25,7 @@ Decoded decoded(const Bytes& bytes, std::uint32_t link_type = 1, std::uint32_t l
   record.link_type = link_type;
   Decoded result;
   result.unused = decoder.decode(record, result.packet);
-  result.what = name_of(decoder.last_header());
+  result.what = protocol_name(decoder.last_header());
   return result;
 }
 

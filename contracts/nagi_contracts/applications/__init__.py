@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All applications: their settings, their plans, and the records of their ends.
+"""All applications: their settings, their plans, and the records of their clients and servers.
 
 Each application is a module. To add one, add it to SETTINGS, AnyPlan, Traffic and AnyEnd here.
 """
@@ -109,7 +109,7 @@ AnyEnd = Annotated[
 
 
 class ApplicationEnds(Contract):
-    """The records of both ends of a flow."""
+    """The records of client and server of a flow."""
 
     flow: str
     client: AnyEnd
@@ -117,7 +117,7 @@ class ApplicationEnds(Contract):
 
 
 class Applications(Contract):
-    """applications.json: the flows of nagi-traffic in a run."""
+    """applications.json: the records of all flows of a run that nagi-traffic generates."""
 
     schema_version: Literal[1] = 1
     flows: list[ApplicationEnds]

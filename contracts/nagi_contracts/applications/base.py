@@ -17,8 +17,9 @@ UDP_HEADER = 8  # bytes
 TCP_IS_LARGER = 12  # bytes: TCP header minus UDP header
 Ended = Literal["complete", "stopped", "maximum duration", "given up", "connection broken"]
 ENDED = (
-    "how it ended: complete; stopped by SIGTERM when the traffic phase ended; at its maximum "
-    "duration; given up by the kernel while it connected; by a broken connection"
+    "how the program ended. complete: all data was transferred; stopped: by SIGTERM at the end of "
+    "the traffic phase; maximum duration: it was reached; given up: the kernel could not connect; "
+    "connection broken: by an error"
 )
 Count = Annotated[int, Field(ge=0)]
 
@@ -26,7 +27,7 @@ Count = Annotated[int, Field(ge=0)]
 class ApplicationPlan(Contract, ABC):
     """The settings of an application in a plan.
 
-    The options of nagi-traffic have the same names without their units (`_bytes`, `_ns`, `_bps`).
+    nagi-traffic has options of the same names, without the units (`_bytes`, `_ns`, `_bps`).
     """
 
     @property
@@ -38,8 +39,8 @@ class ApplicationPlan(Contract, ABC):
         """Return the mean payload in bytes that the application offers to the network.
 
         Args:
-            seconds: The time for which it runs.
-            header_bytes: Headers of an IP packet.
+            seconds: The time for which the application runs.
+            header_bytes: Length of all headers of an IP packet.
 
         Returns:
             The payload; infinite if the application sends as much as TCP accepts.
@@ -57,10 +58,10 @@ class ApplicationSettings(Strict, ABC):
     plan_type: ClassVar[type[ApplicationPlan]]
 
     def to_plan(self, payload_bytes: int, ip_header_bytes: int) -> Any:
-        """Return the application's plan.
+        """Return the application's plan, an object of `plan_type`.
 
         Args:
-            payload_bytes: Payload of a full-size segment of the flow.
+            payload_bytes: Payload of a full-size TCP segment of the flow.
             ip_header_bytes: Length of the IP header.
 
         Raises:
@@ -75,15 +76,17 @@ class ApplicationSettings(Strict, ABC):
 
 
 class End(Contract):
-    """The record of one end of an application. Times are in seconds."""
+    """The record that the client or the server of an application writes. Times are in seconds."""
 
     schema_version: Literal[1] = 1
-    began_realtime_s: float = Field(description="when it was started, by its host's clock")
+    began_realtime_s: float = Field(
+        description="start of the program, in seconds since the epoch by the clock of its host"
+    )
     ended: Ended = Field(description=ENDED)
 
 
 def format_exact_size(count: int) -> str:
-    """Write a number of bytes without rounding, with the largest unit that divides it."""
+    """Format a number of bytes exactly, in MiB, MB or kB if it is a multiple of one of them."""
     for unit, size in (("MiB", 2**20), ("MB", 10**6), ("kB", 10**3)):
         if count >= size and count % size == 0:
             return f"{count // size} {unit}"

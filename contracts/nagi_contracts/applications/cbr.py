@@ -24,10 +24,10 @@ from nagi_contracts.units import Bitrate, ByteCount, Duration, PositiveDuration
 # G.711: 160 bytes of voice and RTP's header, 50 times per second; 80 kb/s of IPv4 packets.
 VOICE_PAYLOAD, VOICE_PACKETS_PER_S = 172, 50
 PLAYOUT_NS = 60 * 10**6
-# A train of packets takes 1/26 of the time of a search: RateSearch (hosts/traffic) sends at most
-# 18 trains, and leaves 30 % of the time for the answers.
+# A train of packets takes 1/26 of the time of a search, because RateSearch (hosts/traffic) sends at
+# most 18 trains, and needs 30 % of the time for the answers.
 SEARCH_TRAINS = 26
-MIN_PAYLOAD = 20  # bytes: number and time of a datagram
+MIN_PAYLOAD = 20  # bytes of a datagram for its number and its time of sending
 
 
 class CbrPlan(ApplicationPlan):
@@ -39,8 +39,8 @@ class CbrPlan(ApplicationPlan):
     search_ns: int | None = Field(
         None,
         exclude_if=is_none,
-        description="maximum duration of the search, before sending, for the largest rate up to "
-        "`rate_bps` that the path carries; null: no search",
+        description="maximum duration of a search, before the flow's data is sent, for the largest "
+        "rate up to `rate_bps` that the path can carry; null: no search",
     )
     codec: Literal["g711"] | None = Field(
         None, exclude_if=is_none, description="for a voice call: its codec"
@@ -77,8 +77,8 @@ class Cbr(ApplicationSettings):
     )
     search: PositiveDuration | None = Field(
         None,
-        description="maximum duration of a search, before sending, for the largest rate up to "
-        "`rate` that the path carries; default: no search",
+        description="maximum duration of a search, before the flow's data is sent, for the largest "
+        "rate up to `rate` that the path can carry; default: no search",
     )
     codec: Literal["g711"] | None = Field(
         None,
@@ -87,8 +87,8 @@ class Cbr(ApplicationSettings):
     )
     playout: Duration | None = Field(
         None,
-        description="for a voice call: time from the smallest delay until a packet is played; "
-        "default: 60 ms",
+        description="for a voice call: length of the playout buffer, by which packets are played "
+        "later than packets with the smallest delay arrive; default: 60 ms",
     )
 
     @model_validator(mode="after")
@@ -97,14 +97,14 @@ class Cbr(ApplicationSettings):
             if self.rate is None:
                 raise BadValue("no rate", "add `rate: ...`, or `codec: g711` for a voice call")
             if self.playout is not None:
-                raise BadValue("playout without a codec", "remove it", "playout")
+                raise BadValue("playout needs a codec", "remove it", "playout")
             if self.payload is not None and self.payload.value < MIN_PAYLOAD:
                 message = f"a payload of {self.payload} is too small"
                 raise BadValue(message, f"give {MIN_PAYLOAD} bytes or more", "payload")
         else:
             for key in ("rate", "payload", "search"):
                 if getattr(self, key) is not None:
-                    raise BadValue(f"{key} with a codec, which has its own", "remove it", key)
+                    raise BadValue(f"the codec already defines {key}", "remove it", key)
         return self
 
     @property
@@ -112,7 +112,11 @@ class Cbr(ApplicationSettings):
         return True
 
     def to_plan(self, payload_bytes: int, ip_header_bytes: int) -> CbrPlan:
-        """Return the plan; a voice call gets the payload and the rate of its codec."""
+        """Return the plan; for a voice call, payload and rate are those of the codec.
+
+        Raises:
+            BadValue: The datagrams are larger than the flow's packets.
+        """
         payload = self.payload.value if self.payload is not None else payload_bytes
         if self.codec is not None:
             payload = VOICE_PAYLOAD
@@ -145,11 +149,11 @@ class CbrClient(End):
         exclude_if=is_none,
         description="for a search: (rate tried, rate received) in bit/s; null: no search",
     )
-    packets_sent: Count = Field(description="datagrams sent, without those of a search")
+    packets_sent: Count = Field(description="datagrams sent, without the datagrams of a search")
 
 
 class Delays(Contract):
-    """One-way delays by the clocks of both hosts, whose offset is not known to the receiver."""
+    """One-way delays by the clocks of both hosts. They include the offset between the clocks."""
 
     min_s: float
     mean_s: float
@@ -160,11 +164,11 @@ class Delays(Contract):
 
 
 class Voice(Contract):
-    """A voice call by the E-model (ITU-T G.107)."""
+    """The quality of a voice call, computed by the E-model (ITU-T G.107)."""
 
     codec: Literal["G.711"]
     mouth_to_ear_ms: float = Field(
-        description="smallest one-way delay + playout buffer + 20 ms of a packet"
+        description="smallest one-way delay + playout buffer + 20 ms of voice in a packet"
     )
     unplayed_share: float = Field(description="share of packets lost, or too late to be played")
     burst_ratio: float = Field(

@@ -20,7 +20,7 @@ from nagi_contracts.base import is_none
 from nagi_contracts.errors import BadValue
 from nagi_contracts.units import Bitrate, ByteCount, Duration, PositiveDuration
 
-SHAPE = 1.5
+SHAPE = 1.5  # default shape of the Pareto distribution
 
 
 class OnOffPlan(ApplicationPlan):
@@ -54,7 +54,7 @@ class OnOffPlan(ApplicationPlan):
 
 
 class OnOff(ApplicationSettings):
-    """A source that is alternately on and off; it begins on."""
+    """A source that is alternately on and off. It is on at the start."""
 
     plan_type = OnOffPlan
     application: Literal["onoff"] = Field(description=APPLICATION)
@@ -81,7 +81,7 @@ class OnOff(ApplicationSettings):
     @model_validator(mode="after")
     def _check_values(self) -> OnOff:
         if self.shape is not None and self.distribution != "pareto":
-            raise BadValue("shape without `distribution: pareto`", "remove it", "shape")
+            raise BadValue("shape needs `distribution: pareto`", "remove it", "shape")
         if self.payload is not None and self.payload.value < MIN_PAYLOAD:
             message = f"a payload of {self.payload} is too small"
             raise BadValue(message, f"give {MIN_PAYLOAD} bytes or more", "payload")
@@ -119,7 +119,7 @@ class OnOffClient(End):
 
 
 class OnOffServer(End):
-    """The receiver: for TCP with a transfer's fields, for UDP with those of `cbr`."""
+    """The receiver. For TCP it has the fields of TransferServer, for UDP those of CbrServer."""
 
     application: Literal["onoff"] = "onoff"
     role: Literal["server"] = "server"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stream that is played while it is received, which measures how often data came in time.
+"""A stream that is played while it is received. It measures how often data arrived in time.
 
 Source: Zhang, Tsaoussidis: TCP-Real, 2001, section 3.
 """
@@ -70,7 +70,7 @@ class Playback(ApplicationSettings):
     def _check_chunk(self) -> Playback:
         chunk = self.rate.value * self.interval.value / 8e9
         if not 1 <= chunk <= MAX_CHUNK:
-            message = f"{chunk:g} bytes are read at each attempt, rate x interval"
+            message = f"{chunk:g} bytes are read at each attempt (rate x interval)"
             raise BadValue(message, f"give 1 to {MAX_CHUNK} bytes", "interval")
         return self
 
@@ -82,7 +82,7 @@ class PlaybackClient(End):
     role: Literal["client"] = "client"
     size_bytes: Count | None
     connect_s: float | None
-    sent_bytes: Count = Field(description="payload that its kernel accepted")
+    sent_bytes: Count = Field(description="payload that the kernel accepted")
 
 
 class PlaybackServer(End):
@@ -93,7 +93,7 @@ class PlaybackServer(End):
     chunk_bytes: Count
     interval_s: float
     first_byte_s: float | None = Field(
-        description="time from its start to the first byte; null: no byte was received"
+        description="time from the player's start to the first byte; null: no byte was received"
     )
     attempts: Count
     successes: Count

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transfers that arrive as a Poisson process, which measure their completion times."""
+"""Transfers that begin at the events of a Poisson process. They measure their completion times."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nagi_contracts.units import Duration, PositiveDuration
 
 
 class PoissonPlan(SizesPlan, ApplicationPlan):
-    """Transfers that arrive as a Poisson process, each over its own connection."""
+    """Transfers that begin at the events of a Poisson process, each over its own connection."""
 
     application: Literal["poisson"] = "poisson"
     interval_ns: int
@@ -35,30 +35,30 @@ class PoissonPlan(SizesPlan, ApplicationPlan):
 
 
 class Poisson(SizesSettings, ApplicationSettings):
-    """Transfers that arrive as a Poisson process, each over its own connection."""
+    """Transfers that begin at the events of a Poisson process, each over its own connection."""
 
     plan_type = PoissonPlan
     application: Literal["poisson"] = Field(description=APPLICATION)
-    interval: PositiveDuration = Field(description="mean time between arrivals")
+    interval: PositiveDuration = Field(description="mean time between the starts of transfers")
 
     def to_plan(self, payload_bytes: int, ip_header_bytes: int) -> Any:
         return PoissonPlan(interval_ns=self.interval.value, **self.plan_sizes())
 
 
 class PoissonClient(End):
-    """The sender."""
+    """The sender of the transfers."""
 
     application: Literal["poisson"] = "poisson"
     role: Literal["client"] = "client"
     transfers: list[tuple[float, int, float | None]] = Field(
         description="(start, relative to the application's start; size in bytes; time from "
-        "connect() until the last byte was acknowledged, null if it was not)"
+        "connect() until the last byte was acknowledged, null if it was not acknowledged)"
     )
-    skipped: Count = Field(description="arrivals skipped because 900 connections were open")
+    skipped: Count = Field(description="transfers not begun because 900 connections were open")
 
 
 class PoissonServer(End):
-    """The receiver."""
+    """The receiver of the transfers."""
 
     application: Literal["poisson"] = "poisson"
     role: Literal["server"] = "server"

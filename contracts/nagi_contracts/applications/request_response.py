@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requests and responses over one connection, which measure the time of each response."""
+"""Requests and responses over one connection. They measure the time until each response arrived."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MIN_REQUEST = 8
 
 
 class RequestResponsePlan(SizesPlan, ApplicationPlan):
-    """Requests, each after the previous response; the flow's sender is the server."""
+    """Requests, each sent after the response to the one before. The flow's sender responds."""
 
     application: Literal["request_response"] = "request_response"
     request_bytes: int
@@ -32,7 +32,7 @@ class RequestResponsePlan(SizesPlan, ApplicationPlan):
     count: int | None = Field(None, exclude_if=is_none)
 
     def offered_bytes(self, seconds: float, header_bytes: int) -> float:
-        """Return the most payload that the responses can have, as if they took no time."""
+        """Return the mean payload of responses that arrive without delay, an upper limit."""
         count = math.inf if self.count is None else self.count
         if self.pause_ns is not None and self.pause_ns > 0:
             count = min(count, seconds * 1e9 / self.pause_ns)
@@ -44,7 +44,7 @@ class RequestResponsePlan(SizesPlan, ApplicationPlan):
 
 
 class RequestResponse(SizesSettings, ApplicationSettings):
-    """Requests, each after the previous response; the flow's sender is the server."""
+    """Requests, each sent after the response to the one before. The flow's sender responds."""
 
     plan_type = RequestResponsePlan
     application: Literal["request_response"] = Field(description=APPLICATION)
@@ -75,19 +75,19 @@ class RequestResponse(SizesSettings, ApplicationSettings):
 
 
 class RequestResponseClient(End):
-    """The end that sends requests."""
+    """The flow's receiver, which sends requests."""
 
     application: Literal["request_response"] = "request_response"
     role: Literal["client"] = "client"
     connect_s: float | None
     requests: list[tuple[float, int, float | None]] = Field(
         description="(instant of the request, relative to the start; size of the response in "
-        "bytes; time until the response was received, null if it was not)"
+        "bytes; time until the response was received, null if it was not received)"
     )
 
 
 class RequestResponseServer(End):
-    """The end that sends responses."""
+    """The flow's sender, which sends responses."""
 
     application: Literal["request_response"] = "request_response"
     role: Literal["server"] = "server"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The sizes of transfers: one size, or a distribution of sizes."""
+"""The sizes of transfers or responses: one size, or a distribution of sizes."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from nagi_contracts.base import is_none
 from nagi_contracts.errors import BadValue
 from nagi_contracts.units import ByteCount
 
-SHAPE = 1.2
+SHAPE = 1.2  # default shape of the Pareto distribution
 
 
 class SizesPlan(BaseModel):
-    """The part of an application's plan that describes sizes."""
+    """The fields of an application's plan that describe sizes of transfers or responses."""
 
     sizes: Literal["constant", "exponential", "pareto"]
     size_bytes: int | None = Field(
@@ -34,7 +34,7 @@ class SizesPlan(BaseModel):
         low, high, shape = self.min_bytes, self.max_bytes, self.shape
         if low is None or high is None or shape is None:
             return self.size_bytes or 0
-        ratio = math.pow(low / high, shape)  # probability beyond the upper bound
+        ratio = math.pow(low / high, shape)  # probability above `high` without the upper bound
         if shape == 1:
             return low * math.log(high / low) / (1 - ratio)
         return low * shape / (shape - 1) * (1 - ratio * high / low) / (1 - ratio)
@@ -49,7 +49,7 @@ class SizesPlan(BaseModel):
 
 
 class SizesSettings(BaseModel):
-    """The part of an application's settings that describes sizes."""
+    """The settings of an application that describe sizes of transfers or responses."""
 
     sizes: Literal["constant", "exponential", "pareto"] = Field(
         "constant", description="distribution of sizes; pareto is bounded"
@@ -68,25 +68,25 @@ class SizesSettings(BaseModel):
 
     @model_validator(mode="after")
     def _check_sizes(self) -> SizesSettings:
-        needed = ("min", "max") if self.sizes == "pareto" else ("size",)
-        others = {"size", "min", "max", "shape"} - {*needed, *self._list_optional_keys()}
-        for key in needed:
+        required = ("min", "max") if self.sizes == "pareto" else ("size",)
+        unused = {"size", "min", "max", "shape"} - {*required, *self._list_optional_keys()}
+        for key in required:
             if getattr(self, key) is None:
-                message = f"{self.sizes} sizes without `{key}`"
+                message = f"{self.sizes} sizes need `{key}`"
                 raise BadValue(message, f"add `{key}: ...`")
-        for key in sorted(others):
+        for key in sorted(unused):
             if getattr(self, key) is not None:
-                message = f"{key} does not go with `sizes: {self.sizes}`"
+                message = f"{key} has no meaning with `sizes: {self.sizes}`"
                 raise BadValue(message, "remove it", key)
         if self.min is not None and self.max is not None and self.max.value <= self.min.value:
-            raise BadValue("a largest size that is not above the smallest", "raise it", "max")
+            raise BadValue("the largest size is not above the smallest size", "raise it", "max")
         return self
 
     def _list_optional_keys(self) -> tuple[str, ...]:
         return ("shape",) if self.sizes == "pareto" else ()
 
     def plan_sizes(self) -> dict[str, Any]:
-        """Return the fields of SizesPlan by name."""
+        """Return name -> value of the fields of SizesPlan that are not null."""
         if self.sizes != "pareto":
             assert self.size is not None
             return {"sizes": self.sizes, "size_bytes": self.size.value}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A sender limited by a token bucket, which measures the tokens used per round-trip time.
+"""A sender limited by a token bucket. It measures how many tokens it uses per round-trip time.
 
 Source: Zhang, Tsaoussidis: TCP-Real, 2001, section 3.
 """
@@ -59,13 +59,13 @@ class TokenBucket(ApplicationSettings):
     @model_validator(mode="after")
     def _check_depth(self) -> TokenBucket:
         if self.depth.value < self.token.value:
-            message = f"a bucket of {self.depth} for tokens of {self.token}"
-            raise BadValue(message, "give it a depth of a token or more", "depth")
+            message = f"a bucket of {self.depth} cannot hold a token of {self.token}"
+            raise BadValue(message, "give a depth of one token or more", "depth")
         return self
 
 
 class TokenBucketClient(End):
-    """The sender."""
+    """The sender, which the token bucket limits."""
 
     application: Literal["token_bucket"] = "token_bucket"
     role: Literal["client"] = "client"
@@ -74,11 +74,11 @@ class TokenBucketClient(End):
     tokens_lost: Count = Field(description="tokens that arrived while the bucket was full")
     token_bytes: Count
     rtts: list[tuple[float, float, int]] = Field(
-        description="for each round-trip time in turn: (instant, relative to the connection's "
-        "start; smoothed RTT by TCP_INFO, at least 1 ms; tokens consumed)"
+        description="one entry per round-trip time: (instant, relative to the connection's start; "
+        "smoothed RTT by TCP_INFO, at least 1 ms; tokens consumed)"
     )
     tokens_per_rtt: float | None = Field(
-        description="mean number of tokens consumed per RTT; null: there is no RTT"
+        description="mean number of tokens consumed per RTT; null: no RTT was measured"
     )
     permitted_per_rtt: float | None = Field(
         description="mean number of tokens that arrived per RTT"
@@ -86,7 +86,7 @@ class TokenBucketClient(End):
 
 
 class TokenBucketServer(End):
-    """The receiver. Times are relative to its start."""
+    """The receiver. Times are relative to the start of the receiver."""
 
     application: Literal["token_bucket"] = "token_bucket"
     role: Literal["server"] = "server"

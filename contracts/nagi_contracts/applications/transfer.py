@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A transfer of a given size, which measures its completion time."""
+"""A transfer of a given size. It measures the completion time."""
 
 from __future__ import annotations
 
@@ -64,7 +64,8 @@ class TransferClient(End):
     )
     completed: bool
     completion_s: float | None = Field(
-        description="time from connect() until the last byte was acknowledged; null: it was not"
+        description="time from connect() until the last byte was acknowledged; null: it was not "
+        "acknowledged"
     )
     duration_s: float = Field(
         description="time from connect() until completion, or until the transfer was abandoned"
@@ -72,7 +73,7 @@ class TransferClient(End):
 
 
 class TransferServer(End):
-    """The receiver of a transfer. Times are relative to its start."""
+    """The receiver of a transfer. Times are relative to the start of the receiver."""
 
     application: Literal["transfer"] = "transfer"
     role: Literal["server"] = "server"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fading and shadowing of radio channels: for radios, and for losses by a calibration table."""
+"""Fading and shadowing of radio channels, for radios and for the loss model `sdr`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nagi_contracts.units import Decorrelation, DopplerSpread, Level, ShadowingD
 
 
 class FadingPlan(Contract):
-    """Flat fading: each transmission has the SNR of the instant at which it begins."""
+    """Flat fading. The SNR at the begin of a transmission applies to the whole transmission."""
 
     kind: Literal["rayleigh", "rician"]
     doppler_hz: float
@@ -28,30 +28,31 @@ class ShadowingPlan(Contract):
 
 
 class NoFading(Strict):
-    """The gain of the channel does not change."""
+    """A channel whose gain does not change."""
 
     kind: Literal["none"] = Field(description="kind of fading")
 
 
 class RayleighFading(Strict):
-    """No line of sight: the gain is complex Gaussian, with Clarke's Doppler spectrum."""
+    """Fading without line of sight: a complex Gaussian gain with Clarke's Doppler spectrum."""
 
     kind: Literal["rayleigh"] = Field(description="kind of fading")
     doppler: DopplerSpread = Field(description="the largest Doppler shift")
 
 
 class RicianFading(Strict):
-    """A line of sight in addition to Rayleigh fading."""
+    """Rayleigh fading plus a line of sight."""
 
     kind: Literal["rician"] = Field(description="kind of fading")
     doppler: DopplerSpread = Field(description="the largest Doppler shift")
-    k_factor: Level = Field(description="power of the line of sight over that of all other paths")
+    k_factor: Level = Field(description="power of the line of sight / power of all other paths")
 
 
 _FADINGS = Annotated[NoFading | RayleighFading | RicianFading, Field(discriminator="kind")]
 
 
 def _complete_fading(value: object) -> object:
+    """Replace `none` by its mapping, and refuse names of fadings that need settings."""
     if value == "none":
         return {"kind": "none"}
     examples = {"rayleigh": "", "rician": ", k_factor: 6 dB"}  # kind -> keys besides doppler

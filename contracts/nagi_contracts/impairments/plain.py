@@ -12,12 +12,12 @@ from nagi_contracts.errors import BadValue, format_value
 
 
 def accept_scalar(key: str, kind: Any, **fixed: str) -> BeforeValidator:
-    """Return a validator that completes a single value to settings.
+    """Return a validator that replaces a single value, such as `1 %`, by a mapping of settings.
 
     Args:
-        key: The key that gets the value.
-        kind: The type of the input, for the JSON Schema.
-        fixed: The other keys of the settings, with their values.
+        key: The key of the mapping that gets the value.
+        kind: The type of all accepted inputs, for the JSON Schema.
+        fixed: The other keys of the mapping, with their values.
     """
 
     def complete(value: Any) -> Any:
@@ -27,12 +27,12 @@ def accept_scalar(key: str, kind: Any, **fixed: str) -> BeforeValidator:
 
 
 def accept_names(key: str, models: Collection[type[BaseModel]], kind: Any) -> BeforeValidator:
-    """Return a validator that accepts the name of a model in place of `{key: name}`.
+    """Return a validator that replaces the name of a model by the mapping `{key: name}`.
 
     Args:
-        key: The key whose constant value names a model.
-        models: The models with that key.
-        kind: The type of all other inputs, for the JSON Schema.
+        key: The key by which models are distinguished; its only value is the name of the model.
+        models: The classes of the models.
+        kind: The type of all other accepted inputs, for the JSON Schema.
     """
     names = {name for model in models for name in get_args(model.model_fields[key].annotation)}
 
@@ -43,11 +43,11 @@ def accept_names(key: str, models: Collection[type[BaseModel]], kind: Any) -> Be
 
 
 def refuse_scalar(missing: str, cure: str) -> BeforeValidator:
-    """Return a validator that refuses a single value.
+    """Return a validator that refuses a single value and accepts mappings.
 
     Args:
-        missing: What the value does not specify, for the message.
-        cure: A complete form with {} in place of the value, for the message.
+        missing: The information that a single value lacks, for the message.
+        cure: The cure in the message; {} stands for the value.
     """
 
     def refuse(value: Any) -> Any:

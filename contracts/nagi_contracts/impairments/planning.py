@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The context that an impairment's settings need to become a plan."""
+"""The context in which the settings of an impairment are converted to a plan."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nagi_contracts.units import Measure, Quantity, QueueSize, Share
 
 @dataclass(frozen=True)
 class RecordedOutcomes:
-    """The recorded outcomes of the transmissions of a direction in a run."""
+    """The outcomes of the transmissions of one direction of a link, recorded in an earlier run."""
 
     lost: list[int]
     """Numbers of the lost transmissions, increasing."""
@@ -27,12 +27,13 @@ class RecordedOutcomes:
     end_ns: int
     """End of the last transmission."""
     traffic_ns: int | None
-    """Start of that run's traffic; None if its plan is unknown."""
+    """Start of the traffic in the earlier run; None if the plan of that run is unknown."""
 
     def shift_to(self, traffic_ns: int) -> RecordedOutcomes:
-        """Return these outcomes, shifted in time for traffic that begins at `traffic_ns`.
+        """Return these outcomes, shifted in time for a run whose traffic begins at `traffic_ns`.
 
-        Runs differ in the time that their programs need before traffic can begin.
+        Runs differ in the time that their programs need before the traffic can begin. If the start
+        of the traffic in the earlier run is unknown, the outcomes are not shifted.
         """
         if self.traffic_ns is None:
             return self
@@ -50,14 +51,14 @@ class RecordedOutcomes:
 
 
 class Planning(Protocol):
-    """The direction of a link that has the impairment, and the experiment file that describes it.
+    """The direction of a link with the impairment, and access to files of the experiment.
 
-    All methods raise InputError, with file and line of the impairment.
+    All methods raise InputError, with the file and the line of the impairment.
     """
 
     @property
     def constant_rate_bps(self) -> int | None:
-        """The rate in bit/s; None if it is unlimited or changes."""
+        """The rate of the direction in bit/s; None if it is unlimited or changes."""
 
     @property
     def changes_rate(self) -> str | None:
@@ -79,29 +80,38 @@ class Planning(Protocol):
     def read_outcomes(
         self, file: str, link: str | None, direction: str | None
     ) -> RecordedOutcomes | None:
-        """Read a record of the transmissions of a direction; None if the file is no such record."""
+        """Read transmissions.parquet of a run.
+
+        Return None if the file has another format.
+        """
 
     def read_calibrated_mode(
         self, table: str, modem: str | None, modulation: str | None, code_rate: str | None
     ) -> CalibratedMode:
-        """Read from a calibration table a mode whose modem this version of nagi has."""
+        """Return the mode of a calibration table that has these settings; None matches all values.
+
+        It is an error if the modem has changed since the calibration.
+        """
 
     def plan_snr_trace(self, trace: SnrTraceFile | SnrSteps) -> SnrTracePlan:
         """Return the plan of an SNR that changes, from a file or from steps."""
 
 
-# Reads the distribution table that the experiment names, in standard deviations. Raises InputError.
+# A function that reads a distribution table, given its path in the experiment file, and returns the
+# quantiles in standard deviations. It raises InputError.
 QuantileReader = Callable[[str], list[float]]
 
 DEFAULT_PACKET = 1500  # IP bytes of a full-size packet on a link without flows
 
 
 def plan_values(settings: Strict, *, without: Collection[str] = ()) -> dict[str, Any]:
-    """Return the values of settings by their names in a plan, which end with the unit: target_ns.
+    """Return name in the plan -> value, for all settings that are not null.
+
+    The name in the plan is the name of the setting plus the unit, such as target_ns.
 
     Args:
-        settings: The settings of an impairment or application.
-        without: The settings to leave out; null settings are always left out.
+        settings: The settings of an impairment or of an application.
+        without: The names of settings to leave out.
     """
     values = {}
     for name in type(settings).model_fields.keys() - set(without):
@@ -114,5 +124,5 @@ def plan_values(settings: Strict, *, without: Collection[str] = ()) -> dict[str,
 
 
 def get_full_size(planning: Planning) -> int:
-    """Return the IP bytes of a full-size packet on the link, or 1500 without flows."""
+    """Return the IP bytes of a full-size packet on the link, or 1500 if no flow uses the link."""
     return planning.packet_bytes or DEFAULT_PACKET

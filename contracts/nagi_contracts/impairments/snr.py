@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SNRs that change over time."""
+"""Traces of the signal-to-noise ratio (SNR), which changes over time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nagi_contracts.units import Duration, Level
 
 
 class SnrTracePlan(Contract):
-    """A piecewise-constant SNR. Instants count from the start of the run."""
+    """A piecewise-constant SNR that repeats. Instants count from the start of the run."""
 
     steps: list[tuple[int, float]] = Field(
         description="(instant in ns, SNR in dB from then on); the first at 0, strictly increasing"
@@ -25,20 +25,20 @@ class SnrTracePlan(Contract):
 
     @property
     def mean_db(self) -> float:
-        """The mean of the levels in dB over time."""
+        """The mean over time of the SNR in dB."""
         weighted = (level * (end - at) for at, end, level in spans(self.steps, self.period_ns))
         return sum(weighted) / self.period_ns
 
 
 class SnrTraceFile(Strict):
-    """An SNR from a file, see nagi/spec/traces.py."""
+    """An SNR trace in a file, whose format nagi/spec/traces.py describes."""
 
-    file: str = Field(min_length=1, description="path relative to this file")
+    file: str = Field(min_length=1, description="path relative to the experiment file")
     format: Literal["steps"] = Field("steps", description="format of the file")
 
 
 class SnrSteps(Steps):
-    """A piecewise-constant SNR, from the start of the run."""
+    """An SNR trace in the experiment file: a piecewise-constant SNR that repeats."""
 
     steps: dict[Duration, Level] = make_steps_field("SNR from then on")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values that change over time, written in the experiment file."""
+"""Traces in the experiment file: values that change over time in steps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,12 @@ LATEST = Duration(get_integer_range("period_ns")[1])
 
 
 def find_instant_problem(instant: Duration, previous: Duration | None) -> BadValue | None:
-    """Return the error of a step's instant, or None if it may follow the `previous` step's."""
+    """Return the error in the instant of a step, or None if the instant is valid.
+
+    Args:
+        instant: The instant of the step.
+        previous: The instant of the step before it; None for the first step.
+    """
     if previous is None and instant.value != 0:
         return BadValue(f"the first step is at {instant}", "give the value at 0 s first")
     if previous is not None and instant.value <= previous.value:
@@ -27,7 +32,11 @@ def find_instant_problem(instant: Duration, previous: Duration | None) -> BadVal
 
 
 def make_steps_field(values: str) -> Any:
-    """Return the pydantic field `steps`, a mapping of instants to what `values` describes."""
+    """Return the field `steps`, a mapping of instants to values, for subclasses of Steps.
+
+    Args:
+        values: The description of the values, for the JSON Schema.
+    """
     return Field(
         min_length=1,
         description=f"instant -> {values}",
@@ -36,7 +45,7 @@ def make_steps_field(values: str) -> Any:
 
 
 class Steps(Strict):
-    """A piecewise-constant value, from the start of the run."""
+    """A piecewise-constant value that repeats. Instants count from the start of the run."""
 
     steps: dict[Duration, Any]
     period: PositiveDuration = Field(description="time after which the trace repeats")
@@ -61,7 +70,7 @@ class Steps(Strict):
         last = max(self.steps)
         if self.period.value <= last.value:
             message = f"a period of {self.period} ends before the step at {last}"
-            raise BadValue(message, "give a longer one", "period")
+            raise BadValue(message, "give a longer period", "period")
         if self.period.value > LATEST.value:
             message = f"a period of {self.period} is too long"
             raise BadValue(message, f"give at most {LATEST}", "period")

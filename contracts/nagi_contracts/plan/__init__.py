@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The run plan: everything that one run needs, resolved.
+"""The run plan: all settings of one run, without references to other files and without defaults.
 
-The plan is the only contract between the experiment side and the labs: a lab adds nothing to a run
-that its plan does not say. Instants are seconds from the start of the run.
+A lab needs only the plan to execute the run, and adds no setting of its own. Instants are seconds
+from the start of the run.
 
 | module | contents |
 | --- | --- |
-| `direction` | what one direction of a link does to packets |
-| `radio`, `fpga` | emulators other than nagi-link |
-| `link` | links, and directions as references to them |
+| `direction` | one direction of a link: rate, delay, queue and impairments |
+| `radio`, `fpga` | links that nagi-sdr or an FPGA emulates |
+| `link` | links, and references to their directions |
 | `flow` | flows, their applications and schemes; captures |
 | `switch`, `node` | nodes, their routes, and switches with their ports |
 | `ids` | canonical JSON and the hashes made of it |

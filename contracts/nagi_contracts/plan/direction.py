@@ -19,7 +19,7 @@ from nagi_contracts.traces import OpportunityTrace, StepTrace
 DirectionName = Literal["forward", "backward"]
 DIRECTIONS: tuple[DirectionName, DirectionName] = get_args(DirectionName)
 OTHER_DIRECTION: dict[DirectionName, DirectionName] = {"forward": "backward", "backward": "forward"}
-ETHERNET_MTU = 1500  # largest IP packet in bytes where a link sets no MTU
+ETHERNET_MTU = 1500  # largest IP packet in bytes on a link without a setting of the MTU
 
 
 class ArqPlan(Contract):
@@ -27,7 +27,8 @@ class ArqPlan(Contract):
 
     retries: int = Field(description="maximum number of retransmissions of a packet")
     feedback_ns: int = Field(
-        description="time from the end of a transmission until its sender knows that it was lost"
+        description="time from the end of a transmission until the sender knows whether the "
+        "transmission was lost"
     )
 
 
@@ -53,10 +54,10 @@ class RateAdaptationPlan(Contract):
 
 
 class DirectionPlan(EffectPlans):
-    """One direction of a link; nagi-link reads it as it stands, without the null values.
+    """One direction of a link, in the format of nagi-link's configuration without null values.
 
-    Fields added after version 0.1 are written only if they are in use, so that plans without them
-    keep their ids and seeds.
+    Fields that were added after version 0.1 are written only if they are in use, so that plans
+    without these fields keep their ids and seeds.
     """
 
     rate_bps: int | None = None
@@ -77,7 +78,7 @@ class DirectionPlan(EffectPlans):
     keep_order: bool = Field(
         True,
         exclude_if=is_true,
-        description="whether packets leave in the order of their arrival although delays differ",
+        description="whether packets leave in the order of their arrival even if delays differ",
     )
     queue: QueuePlan | None = None
     mark: MarkingPlan | None = Field(None, exclude_if=is_none)
@@ -86,13 +87,13 @@ class DirectionPlan(EffectPlans):
     rate_adaptation: RateAdaptationPlan | None = Field(
         None,
         exclude_if=is_none,
-        description="if set, rate_bps and overhead_bytes are those of the fastest mode",
+        description="if not null, rate_bps and overhead_bytes are values of the fastest mode",
     )
 
     # Without a return type, the published schema stays that of the fields.
     @model_serializer(mode="wrap")
     def _write_one_delay(self, handler: SerializerFunctionWrapHandler):  # type: ignore[no-untyped-def]
-        """Leave out delay_ns if there is a trace: nagi-link refuses two delays, even of 0."""
+        """Leave out delay_ns if there is a delay trace, as nagi-link accepts only one of them."""
         written = handler(self)
         if self.delay_trace is not None:
             del written["delay_ns"]
@@ -100,24 +101,24 @@ class DirectionPlan(EffectPlans):
 
     @property
     def mean_rate_bps(self) -> int | None:
-        """The rate in bit/s, or the trace's mean over time, at least 1; None if unlimited."""
+        """The rate in bit/s, or the mean of the rate trace, at least 1; None if unlimited."""
         if self.rate_trace is not None:
             return max(1, self.rate_trace.mean)
         return self.rate_bps
 
     @property
     def has_steady_delay(self) -> bool:
-        """True if the delay after transmission is equal for all packets."""
+        """True if the delay after transmission is the same for all packets."""
         return self.delay_trace is None and self.jitter is None and self.reordering is None
 
     @property
     def min_delay_ns(self) -> int:
-        """The propagation delay without jitter; the smallest one of a trace."""
+        """The propagation delay in ns without jitter, or the smallest delay of the delay trace."""
         return min(self._delays_ns)
 
     @property
     def max_delay_ns(self) -> int:
-        """The propagation delay without jitter; the largest one of a trace."""
+        """The propagation delay in ns without jitter, or the largest delay of the delay trace."""
         return max(self._delays_ns)
 
     @property

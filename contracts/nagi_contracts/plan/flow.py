@@ -17,24 +17,27 @@ NUMBER_MARK = "."  # separates a flow's name from its number if `count` made sev
 
 
 class FromFile(Contract):
-    """A part of a plan that identifies a file by its content, and remembers the file's path."""
+    """The base class of plan objects that name a file by its content's hash.
+
+    The path of the file is not a field, so that it is not written and does not change ids.
+    """
 
     _source: Path | None = PrivateAttr(None)
 
     @property
     def source(self) -> Path:
-        """The file's path, on the machine that made the plan."""
+        """The path of the file on the machine that made the plan. It must have been set."""
         assert self._source is not None
         return self._source
 
     def set_source(self, source: Path) -> Self:
-        """Set the path of the file, and return this part."""
+        """Set the path of the file, and return this object."""
         self._source = source
         return self
 
 
 class CommandFile(FromFile):
-    """A file or directory of the user's, which both ends of a flow find in their directory."""
+    """A user's file or directory, which client and server find in their working directories."""
 
     name: str
     sha256: str = Field(
@@ -43,7 +46,7 @@ class CommandFile(FromFile):
 
     @property
     def key(self) -> str:
-        """The key of the file in a batch; files with equal content may have several names."""
+        """The key of the file in a batch: content and name, as one content can have two names."""
         return f"{self.sha256}/{self.name}"
 
 
@@ -51,21 +54,23 @@ class CommandPlan(Contract):
     """The user's own applications for a flow, as command lines that run without a shell."""
 
     client: list[str] = Field(
-        description="command started at the flow's start, at the end without the server"
+        description="command started at the flow's start, on the host that does not listen"
     )
     server: list[str] | None = Field(
-        None, description="command started in phase serve that listens on the flow's port"
+        None,
+        description="command started in phase serve, which listens on the flow's port; null: no "
+        "server",
     )
     listens: Literal["sender", "receiver"] = Field(
-        "receiver", description="end of the flow that owns the port"
+        "receiver", description="end of the flow that listens on the flow's port"
     )
     files: list[CommandFile] = Field([], exclude_if=is_empty)
 
 
 class SchemeObjectPlan(FromFile):
-    """A congestion control in an eBPF object, from nagi (hosts/tcp) or the user.
+    """A congestion control in an eBPF object, of nagi (hosts/tcp) or of the user.
 
-    Agents bring the object with them, and register it under a new name for each run.
+    The agent contains the object, and registers it under a new name for each run.
     """
 
     object: str = Field(description="name of the object among the agent's files")
@@ -75,10 +80,10 @@ class SchemeObjectPlan(FromFile):
 
 
 class FlowPlan(Contract):
-    """A flow of data from one host to another.
+    """A flow of data from one host to another host.
 
-    Traffic `bulk` is a single TCP connection. Otherwise the flow is all TCP and UDP that a command
-    or an application sends between the two hosts to and from the flow's port.
+    With traffic `bulk`, the flow is one TCP connection. With other traffic, the flow consists of
+    all TCP and UDP packets between the two hosts to or from the flow's port.
     """
 
     name: PlainName
@@ -96,10 +101,10 @@ class FlowPlan(Contract):
     receiver_control: str | None = Field(
         None,
         exclude_if=is_none,
-        description="congestion control of the receiver's end, if it matters to the scheme",
+        description="congestion control at the receiver; null: the scheme does not need one",
     )
     receiver_object: SchemeObjectPlan | None = Field(
-        None, exclude_if=is_none, description="scheme object of receiver_control"
+        None, exclude_if=is_none, description="scheme object with receiver_control"
     )
     traffic: Traffic = Field(description="bulk, command, or the application's name")
     program: Literal["nagi-traffic"] | None = Field(
@@ -114,7 +119,9 @@ class FlowPlan(Contract):
         None, exclude_if=is_none, description="for an application of nagi-traffic: its settings"
     )
     background: bool = Field(
-        False, exclude_if=is_false, description="cross traffic, which means leave out"
+        False,
+        exclude_if=is_false,
+        description="whether the flow is cross traffic, which is left out of mean values",
     )
     payload_bytes: int = Field(description="payload of a full-size segment (MSS)")
     packet_bytes: int = Field(description="IP bytes of a full-size segment")
@@ -127,17 +134,17 @@ class FlowPlan(Contract):
     back: list[LinkDirection] = Field(
         [],
         exclude_if=is_empty,
-        description="path from the receiver to the sender, if routes over media differ by "
-        "direction; empty: the path reversed",
+        description="path from the receiver to the sender, if it differs from the reversed `path` "
+        "(possible over media); otherwise empty",
     )
     bottleneck_bps: int = Field(
-        description="smallest configured rate on the path: of a trace its mean, of a medium its "
-        "data rate"
+        description="smallest configured rate on the path; a trace counts with its mean, a medium "
+        "with its data rate"
     )
     base_rtt_s: float = Field(
-        description="propagation delay of both directions: of a trace the smallest delay, of a hop "
-        "over a medium the time of an undisturbed exchange, of a full-size packet one way and of "
-        "an ACK without options the other way"
+        description="sum of the propagation delays of both directions. A delay trace counts with "
+        "its smallest delay. A hop over a medium counts with the duration of an undisturbed "
+        "exchange, of a full-size packet on the path, of an ACK without options on the way back"
     )
 
     @property
@@ -155,8 +162,8 @@ class FlowPlan(Contract):
         """Return the payload of a full-size packet in bytes.
 
         Args:
-            sends_datagrams: Whether a command sends datagrams. They hold more than its segments,
-                whose header is larger. Other traffic ignores it.
+            sends_datagrams: Whether the flow's command sends UDP datagrams, whose header is smaller
+                than that of TCP segments. It has no effect for other traffic.
         """
         is_datagram = self.traffic == "command" and sends_datagrams
         return self.max_datagram_bytes if is_datagram else self.payload_bytes
@@ -166,7 +173,7 @@ class FlowPlan(Contract):
         return self.back or [direction.reversed() for direction in reversed(self.path)]
 
     def objects(self) -> dict[str, SchemeObjectPlan]:
-        """Return the scheme objects of both ends by the name of their congestion control."""
+        """Return congestion control -> scheme object, for the ends of the flow that need one."""
         ends = {
             self.congestion_control: self.scheme_object,
             self.receiver_control or "": self.receiver_object,
@@ -175,23 +182,25 @@ class FlowPlan(Contract):
 
     @property
     def group(self) -> str:
-        """The entry of the experiment file that made the flow: its name without the number."""
+        """The name of the flow's entry in the experiment file: the flow's name without number."""
         return self.name.partition(NUMBER_MARK)[0]
 
     @property
     def listens(self) -> Literal["sender", "receiver"]:
-        """The end of the flow that owns `port`."""
+        """The end of the flow that listens on `port`."""
         if self.traffic == "request_response":
             return "sender"
         return "receiver" if self.command is None else self.command.listens
 
     @property
     def listener(self) -> str:
-        """The node that owns `port`."""
+        """The node that listens on `port`."""
         return self.sender if self.listens == "sender" else self.receiver
 
 
 class CapturePlan(Contract):
+    """A capture at a node's interface to a link or medium."""
+
     node: PlainName
     link: PlainName
     file: PlainName

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links whose emulator is the core in link-emulator/fpga."""
+"""Links that the FPGA core in link-emulator/fpga emulates."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nagi_contracts.base import Contract, is_none
 
 
 class FpgaPlan(Contract):
-    """The FPGA link emulator that carries a link (link-emulator/fpga)."""
+    """The settings of a link that an FPGA emulates (link-emulator/fpga)."""
 
     by: Literal["simulated", "board"] = Field(
         description="simulated: nagi-fpga simulates the core's Verilog and exchanges packets with "
@@ -29,5 +29,5 @@ class FpgaPlan(Contract):
     cable: str | None = Field(
         None,
         exclude_if=is_none,
-        description="for a board: the cable that loads it, by openFPGALoader's name",
+        description="for a board: openFPGALoader's name of the cable for loading the bitstream",
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Canonical JSON, whose bytes decide ids and seeds, and hashes of it."""
+"""Canonical JSON, and its hashes, which are the ids and the seeds of runs."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from nagi_contracts.base import Contract
 
 
 def to_canonical_json(value: object) -> str:
-    """Write a JSON value in its only canonical form: sorted keys, no spaces."""
+    """Return a JSON value as text in canonical form: sorted keys, no spaces."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
 
 def digest(value: object) -> str:
-    """Hash a JSON value to 16 hexadecimal digits."""
+    """Hash the canonical JSON of a value to 16 hexadecimal digits."""
     return hash_text(to_canonical_json(value))
 
 
@@ -25,10 +25,14 @@ def hash_text(text: str) -> str:
 
 
 def part_to_json(part: Contract) -> str:
-    """Write a part of a plan as canonical JSON."""
+    """Return a part of a plan, such as a node or a link, as canonical JSON."""
     return to_canonical_json(part.model_dump(mode="json"))
 
 
 def join_object(texts: dict[str, str]) -> str:
-    """Join the canonical JSON of values to the canonical JSON of an object with these values."""
+    """Return the canonical JSON of an object.
+
+    Args:
+        texts: Key -> canonical JSON of the key's value.
+    """
     return "{" + ",".join(f'"{key}":{texts[key]}' for key in sorted(texts)) + "}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links between two nodes, and directions of links and media as parts of a path."""
+"""Links between two nodes, and references to directions of links and media, as in paths."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ from nagi_contracts.plan.radio import RadioPlan
 
 
 class LinkEnd(Contract):
+    """One end of a link: a node's interface."""
+
     node: str
     address: str = Field(description="the node's IP address on this link, with prefix length")
 
 
 class LinkPlan(Contract):
-    """A link; direction forward goes from its first end to its second.
+    """A link. Direction forward goes from its first end to its second end.
 
-    The directions are those of the emulator. What a switch shapes stands at the switch's port.
+    `forward` and `backward` are the emulator's settings. Settings that a switch applies in place of
+    the emulator are at the switch's port (SwitchPortPlan).
     """
 
     name: PlainName
@@ -30,25 +33,25 @@ class LinkPlan(Contract):
     forward: DirectionPlan
     backward: DirectionPlan
     radio: RadioPlan | None = Field(
-        None, exclude_if=is_none, description="the radio if nagi-sdr carries the link; else null"
+        None, exclude_if=is_none, description="the radio, if nagi-sdr emulates the link"
     )
     fpga: FpgaPlan | None = Field(
-        None, exclude_if=is_none, description="the FPGA if its core carries the link; else null"
+        None, exclude_if=is_none, description="the FPGA, if an FPGA core emulates the link"
     )
     parts: dict[PlainName, dict[str, Any]] = Field(
         {},
         exclude_if=is_empty,
-        description="plan of a further backend that carries the link: name of the backend -> plan",
+        description="if a further backend emulates the link: name of the backend -> its plan",
     )
     mtu: int | None = Field(
         None,
         exclude_if=is_none,
-        description="MTU of the interfaces at both ends in IP bytes; null: unchanged, 1500",
+        description="MTU of the interfaces at both ends in IP bytes; null: 1500, not changed",
     )
 
     @property
     def backend(self) -> str:
-        """The name of the backend that carries the link."""
+        """The name of the backend that emulates the link; `link` stands for nagi-link."""
         if self.radio is not None:
             return "radio"
         if self.fpga is not None:
@@ -68,10 +71,14 @@ class LinkPlan(Contract):
 class LinkDirection(Contract):
     """A direction of a link, or a hop over a medium from one station to another."""
 
-    link: str = Field(description="for a hop: the medium")
-    direction: DirectionName = Field(description="for a hop: forward")
-    sender: str | None = Field(None, exclude_if=is_none, description="for a hop: its sender")
-    receiver: str | None = Field(None, exclude_if=is_none, description="for a hop: its receiver")
+    link: str = Field(description="name of the link; for a hop, name of the medium")
+    direction: DirectionName = Field(description="for a hop: always forward")
+    sender: str | None = Field(
+        None, exclude_if=is_none, description="for a hop: the node that sends; null for a link"
+    )
+    receiver: str | None = Field(
+        None, exclude_if=is_none, description="for a hop: the node that receives; null for a link"
+    )
 
     @property
     def is_hop(self) -> bool:
@@ -79,7 +86,7 @@ class LinkDirection(Contract):
         return self.sender is not None
 
     def reversed(self) -> LinkDirection:
-        """Return the opposite direction of the link, or the hop back."""
+        """Return the other direction of the link, or the hop from receiver to sender."""
         if self.is_hop:
             return self.model_copy(update={"sender": self.receiver, "receiver": self.sender})
         return self.model_copy(update={"direction": OTHER_DIRECTION[self.direction]})

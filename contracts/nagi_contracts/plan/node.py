@@ -29,6 +29,8 @@ class RoutePlan(Contract):
 
 
 class NodePlan(Contract):
+    """A node: its kind, its sysctls and its routes."""
+
     name: PlainName
     kind: Literal["host", "router", "switch"]
     sysctls: dict[str, str]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Links whose emulator is nagi-sdr: modems, channels and radio hardware."""
+"""Links that nagi-sdr emulates: modems, channels and radio hardware."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class SampleClockPlan(Contract):
 
 
 class InterfererPlan(Contract):
-    """A direction of another radio link whose transmissions interfere with this one."""
+    """A direction of another radio link, whose transmissions interfere with this direction."""
 
     link: str
     direction: DirectionName
     level_db: float = Field(
-        description="mean power of the interfering bursts at this receiver, over the mean power of "
-        "the bursts sent to it"
+        description="mean power of the interfering bursts at this direction's receiver, divided by "
+        "the mean power of this direction's own bursts there"
     )
 
 
@@ -44,8 +44,8 @@ class RadioChannelPlan(Contract):
     """The simulated channel of one direction of a radio link."""
 
     snr_db: float = Field(
-        description="mean power of a burst's body over the noise power, as nagi-sdr defines it; "
-        "with snr_trace, the mean"
+        description="mean power of a burst's body divided by the noise power, as nagi-sdr defines "
+        "it; if snr_trace is given, the mean of the trace"
     )
     snr_trace: SnrTracePlan | None = Field(
         None, exclude_if=is_none, description="an SNR that changes; replaces snr_db"
@@ -62,7 +62,7 @@ class RadioChannelPlan(Contract):
     shadowing: ShadowingPlan | None = Field(None, exclude_if=is_none)
     phase_noise_hz: float = Field(0.0, exclude_if=is_zero, description="linewidth")
     sample_clock: SampleClockPlan | None = Field(
-        None, exclude_if=is_none, description="null: both sample clocks run at the same rate"
+        None, exclude_if=is_none, description="null: both sample clocks have the same rate"
     )
     interference: list[InterfererPlan] | None = Field(
         None, exclude_if=is_none, description="null: no interference"
@@ -102,7 +102,7 @@ class CarriersPlan(Contract):
 
 
 class UhdPlan(Contract):
-    """The UHD devices that form a link; `a` is the link's first end."""
+    """The UHD devices at the two ends of a link; `a` is at the link's first end."""
 
     a: UhdEndPlan
     b: UhdEndPlan
@@ -125,16 +125,21 @@ class UhdPlan(Contract):
 
 
 class RadioPlan(Contract):
-    """The radio that carries a link; nagi-sdr reads it as it stands.
+    """The radio that emulates a link, in the format of nagi-sdr's configuration.
 
-    The channels have the names of their directions. The rates and overheads of the link's
-    directions follow from the radio's settings.
+    `forward` and `backward` are the channels of the two directions. nagi computes the rates and
+    overheads of the link's directions from the radio's settings.
     """
 
-    by: Literal["simulated", "virtual", "uhd"]
+    by: Literal["simulated", "virtual", "uhd"] = Field(
+        description="simulated: one process simulates both ends and the channel; virtual: separate "
+        "processes exchange samples; uhd: radio hardware"
+    )
     modem: Literal["ofdm", "single_carrier"]
     modulation: Modulation | None = Field(
-        None, exclude_if=is_none, description="null, as code_rate, if the radio has several modes"
+        None,
+        exclude_if=is_none,
+        description="modulation, if the radio has one mode; null (also code_rate): see modes",
     )
     sample_rate_hz: int
     code_rate: CodeRate | None = Field(None, exclude_if=is_none)
@@ -142,11 +147,11 @@ class RadioPlan(Contract):
         None, exclude_if=is_none, description="for rate adaptation: modes by increasing rate"
     )
     forward: RadioChannelPlan | None = Field(
-        None, exclude_if=is_none, description="null: a real channel, over the air or a cable"
+        None, exclude_if=is_none, description="simulated channel; null: air or a cable"
     )
     backward: RadioChannelPlan | None = Field(None, exclude_if=is_none)
     uhd: UhdPlan | None = Field(None, exclude_if=is_none)
 
     def channel(self, direction: DirectionName) -> RadioChannelPlan | None:
-        """Return the simulated channel of a direction, or None for radio hardware."""
+        """Return the simulated channel of a direction, or None if the radio is hardware."""
         return self.forward if direction == "forward" else self.backward

@@ -39,11 +39,15 @@ class Timeline(Contract):
 
 
 class Interval(Contract):
+    """The interval of a run over which results are computed."""
+
     start_s: Instant
     end_s: Instant
 
 
 class ExperimentRef(Contract):
+    """The experiment, and its variant if it has variants, to which a run belongs."""
+
     name: str
     variant: str | None
 
@@ -64,7 +68,7 @@ class RunPlan(Contract):
     )
     repeat: int
     seed: Annotated[int, Field(ge=0, lt=2**64)]
-    host_profile: str
+    host_profile: str = Field(description="entry of hosts/profiles.yaml with the hosts' sysctls")
     switch_target: SwitchTarget | None = Field(
         None,
         exclude_if=is_none,
@@ -78,14 +82,15 @@ class RunPlan(Contract):
     captures: list[CapturePlan]
     tcp_info_interval_s: float
     timeline: Timeline
-    measure: Interval
+    measure: Interval = Field(description="measurement interval")
 
     def with_ids(self, build: str, memo: Memo | None = None) -> RunPlan:
-        """Return this plan with the ids that it has if `build` runs it.
+        """Return this plan with its run id and its point id.
 
         Args:
-            build: The id of the build.
-            memo: Keeps the JSON of parts that several plans share, such as nodes and links.
+            build: The id of the build that executes the run.
+            memo: A cache for the JSON of objects that several plans have in common, such as nodes
+                and links. None means no cache.
         """
         texts = self._as_json(memo or Memo())
         left_out = ("repeat", "seed", "switch_target")
@@ -113,12 +118,15 @@ class RunPlan(Contract):
         return texts
 
     def node(self, name: str) -> NodePlan:
+        """Return the node with a name, which must exist."""
         return next(node for node in self.nodes if node.name == name)
 
     def link(self, name: str) -> LinkPlan:
+        """Return the link with a name, which must exist."""
         return next(link for link in self.links if link.name == name)
 
     def medium(self, name: str) -> MediumPlan:
+        """Return the medium with a name, which must exist."""
         return next(medium for medium in self.media if medium.name == name)
 
     def ip_version(self) -> Literal[4, 6]:
@@ -130,7 +138,7 @@ class RunPlan(Contract):
         return [file for flow in self.flows if flow.command for file in flow.command.files]
 
     def carried_by(self, backend: str) -> list[LinkPlan]:
-        """Return the links that a backend carries."""
+        """Return the links that a backend emulates."""
         return [link for link in self.links if link.backend == backend]
 
     def records_transmissions(self) -> bool:
@@ -152,22 +160,28 @@ class RunPlan(Contract):
         return self.sender_of(direction.reversed())
 
     def port(self, direction: LinkDirection) -> SwitchPortPlan | None:
-        """Return the switch port by which packets enter a direction, or None without a switch."""
+        """Return the switch port that sends packets into a direction.
+
+        Return None for a hop over a medium, and if the direction's sender is not a switch.
+        """
         switch = None if direction.is_hop else self.node(self.sender_of(direction)).switch
         if switch is None:
             return None
         return next(port for port in switch.ports if port.link == direction.link)
 
-    def switch_share(self, direction: LinkDirection) -> DirectionPlan | None:
-        """Return what a switch shapes of a direction, or None if the emulator does all of it."""
+    def switch_settings(self, direction: LinkDirection) -> DirectionPlan | None:
+        """Return the settings that a switch applies to a direction in place of the emulator.
+
+        Return None if no switch shapes the direction.
+        """
         port = self.port(direction)
         return None if port is None else port.imposes
 
     def channel(self, direction: LinkDirection) -> DirectionPlan:
-        """Return the effects of a direction on packets, by the emulator and a switch together.
+        """Return all settings of a direction, whether the emulator or a switch applies them.
 
-        For a hop over a medium, return what does not depend on other stations: data rate, framing,
-        queue and loss.
+        For a hop over a medium, return only the data rate, framing, queue and loss, which do not
+        depend on other stations.
         """
         if direction.is_hop:
             medium = self.medium(direction.link)
@@ -178,7 +192,7 @@ class RunPlan(Contract):
                 loss=medium.loss,
             )
         emulated = self.link(direction.link).direction(direction.direction)
-        shaped = self.switch_share(direction)
+        shaped = self.switch_settings(direction)
         if shaped is None:
             return emulated
         return emulated.model_copy(update={name: getattr(shaped, name) for name in SHAPED_FIELDS})

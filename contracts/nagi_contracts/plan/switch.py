@@ -24,13 +24,13 @@ class SwitchPortPlan(Contract):
     link: str
     imposes: DirectionPlan | None = Field(
         None,
-        description="rate, queue, marking and loss that the switch, not the emulator, applies to "
-        "packets that leave by this port; null: the switch forwards them at once",
+        description="rate, queue, marking and loss that the switch applies, in place of the "
+        "emulator, to packets that leave by this port; null: the switch applies none",
     )
     packet_bytes: int | None = Field(
         None,
-        description="IP bytes of a full-size packet; targets that only support rates in packets "
-        "convert rates by it",
+        description="IP bytes of a full-size packet, by which rates are converted for targets that "
+        "support only rates in packets per second",
     )
     sample_every: int | None = Field(
         None, description="report the queue for one in this many packets; null: no reports"
@@ -38,9 +38,9 @@ class SwitchPortPlan(Contract):
 
 
 class OwnPipelinePlan(Contract):
-    """A user's own P4 program with all its files, so that the plan alone repeats the run.
+    """A user's own P4 program with all its files, so that the plan is sufficient for a repetition.
 
-    Texts are the contents of files.
+    `program`, `p4info`, `entries` and the values of `files` are contents of files, not paths.
     """
 
     name: str = Field(description="name of the file in the experiment")
@@ -63,7 +63,7 @@ class OwnPipelinePlan(Contract):
 
 
 class SwitchPlan(Contract):
-    """The P4 pipeline by which a switch forwards, with the node's routes."""
+    """The P4 pipeline of a switch, and its ports."""
 
     pipeline: Literal["edge", "own"] = Field(
         "edge", description="edge: p4/edge.p4; own: the user's program"

@@ -14,12 +14,12 @@ from nagi_contracts.statements import Statement
 
 
 class Keep(Contract):
-    """The files of a run that are kept once its metrics have been computed."""
+    """The files of a run that remain after the run's metrics have been computed."""
 
     captures: Literal["both", "sender", "receiver", "none"] = Field(
         "both",
         description="captures (headers only) to keep: of senders, of receivers, both or none. "
-        "Without captures, the run keeps its metrics, but nagi cannot compute them again",
+        "The metrics remain without captures, but nagi cannot compute them again",
     )
     compress: Literal["zstd", "none"] = Field("zstd", description="compression of captures")
     packets: Literal["keep", "drop"] = Field(
@@ -30,14 +30,15 @@ class Keep(Contract):
 
 
 class Until(Contract):
-    """A rule that repeats each point until the interval of a metric's mean is narrow enough."""
+    """A rule by which each point is repeated until the mean of a metric is precise enough."""
 
     metric: str = Field(description="a column of results.parquet, such as agi or goodput_bps")
     halfwidth: float = Field(
         strict=True,
         allow_inf_nan=False,
         gt=0,
-        description="half the width of the 95 % interval over valid runs, in the metric's unit",
+        description="half the width of the mean's 95 % confidence interval over valid runs, in the "
+        "metric's unit",
     )
     at_most: int = Field(
         strict=True, ge=2, le=1000, description="maximum number of repeats of a point"
@@ -45,6 +46,8 @@ class Until(Contract):
 
 
 class CampaignRun(Contract):
+    """One run of a campaign: one repeat of one point of the matrix."""
+
     run_id: PlainName
     point_id: str
     point: dict[str, str]
@@ -65,26 +68,28 @@ class Campaign(Contract):
     only: dict[str, list[str]] = Field(
         {},
         exclude_if=is_empty,
-        description="axis, or `repeat` -> values that --only chose",
+        description="axis, or `repeat` -> values that the option --only selected",
     )
     switch: SwitchTarget = Field(
         "nagi", exclude_if=is_default("nagi"), description="target of all switches"
     )
     title: str
-    reference: str
+    reference: str = Field(description="source of the experiment, such as a paper")
     lab: str
     build: Build
-    x: str
-    series: str
-    panels: str | None
+    x: str = Field(description="axis of the matrix on the x axis of the report's figures")
+    series: str = Field(description="axis of the matrix with one curve per value")
+    panels: str | None = Field(description="axis of the matrix with one panel per value")
     competitor: str | None = Field(
         None, exclude_if=is_none, description="the axis of the competing flows' schemes"
     )
     runs: list[CampaignRun]
-    left_out: dict[str, str] = Field(description="scheme left out -> reason")
-    keep: Keep = Field(Keep(), description="files of each run that are kept")
+    left_out: dict[str, str] = Field(
+        description="scheme whose runs --skip-unavailable left out -> reason"
+    )
+    keep: Keep = Field(Keep(), description="files of each run that remain after the analysis")
     until: Until | None = Field(
-        None, description="rule by which points are repeated until their interval is narrow enough"
+        None, description="rule for the number of repeats; null: a fixed number"
     )
     statements: list[Statement] = Field(
         [], description="claims that the report checks against the results"
@@ -98,7 +103,10 @@ class Campaign(Contract):
 
     @property
     def chosen_repeats(self) -> list[str]:
-        """The repeats that --only chose, counted from 1; none if an axis is named `repeat`."""
+        """The repeats that --only selected, counted from 1.
+
+        The list is empty if --only selected no repeats, or if an axis has the name `repeat`.
+        """
         is_axis = any("repeat" in run.point for run in self.runs)
         return [] if is_axis else self.only.get("repeat", [])
 
@@ -110,7 +118,7 @@ class Campaign(Contract):
         return "--skip-unavailable" if self.left_out else ""
 
     def command(self, spec: str) -> list[str]:
-        """Return the command line that makes the same runs from the experiment file `spec`."""
+        """Return the command line that executes the same runs of the experiment file `spec`."""
         return [
             *("nagi", "run", spec),
             *(("--variant", self.variant) if self.variant else ()),

@@ -24,7 +24,7 @@ from nagi_contracts.records.node import NodeRecord
 
 
 class Build(Contract):
-    """The programs that executed a run; `id` is a hash of everything that can change a result."""
+    """The programs that executed a run. `id` is a hash of all programs that can change a result."""
 
     id: str
     version: str
@@ -36,7 +36,7 @@ class Build(Contract):
     nagi_fpga: str | None = Field(
         None,
         exclude_if=is_none,
-        description="SHA-256 of the program that simulates an FPGA's core; null: no such links",
+        description="SHA-256 of the program that simulates an FPGA core; null: no simulated core",
     )
     nagi_agent: str = Field(description="SHA-256 of its sources")
     nagi_tcp: str | None = Field(None, exclude_if=is_none, description="SHA-256 of the program")
@@ -47,8 +47,8 @@ class Build(Contract):
     simple_switch: str | None = Field(
         None,
         exclude_if=is_none,
-        description="SHA-256 of bmv2's program if switches run it; for real hosts, switches.json "
-        "has its version",
+        description="SHA-256 of bmv2's program, if it runs on this machine as a switch; for other "
+        "hosts, switches.json has the version",
     )
     nagi_p4runtime: str | None = Field(
         None,
@@ -59,7 +59,7 @@ class Build(Contract):
     parts: dict[str, str] = Field(
         {},
         exclude_if=is_empty,
-        description="SHA-256 of the programs of further backends, by the backend's name",
+        description="name of a further backend -> SHA-256 of its programs",
     )
     guest: str | None = Field(
         None,
@@ -75,12 +75,14 @@ def compute_sha256(path: Path) -> str:
 
 
 class FileSum(Contract):
+    """The size and the checksum of a file."""
+
     bytes: int
     sha256: str
 
     @classmethod
     def from_file(cls, path: Path) -> Self:
-        """Measure the size and the SHA-256 of a file."""
+        """Compute the size and the SHA-256 of a file."""
         return cls(bytes=path.stat().st_size, sha256=compute_sha256(path))
 
 
@@ -99,12 +101,15 @@ class Manifest(Contract):
     lab: str
     cell: str
     build: Build
-    began_realtime_s: Date = Field(description="by the emulator's clock; a guest's has no date")
+    began_realtime_s: Date = Field(
+        description="start of the run by the emulator's clock; in a guest, this clock does not "
+        "show the real date"
+    )
     collected_s: Date | None = Field(
         None,
         exclude_if=is_none,
-        description="when nagi collected the run's records: seconds since 1970 by the clock of the "
-        "machine that runs nagi; null: recorded by an earlier version",
+        description="instant at which nagi collected the run's records, in seconds since 1970 by "
+        "the clock of the machine that runs nagi; null: recorded by an earlier version",
     )
     nodes: dict[str, NodeRecord]
     files: dict[PlainName, FileSum]
@@ -117,7 +122,7 @@ class Manifest(Contract):
 
     @property
     def date_s(self) -> float:
-        """The date of the run in seconds since 1970, for people."""
+        """The date of the run in seconds since 1970; only for display."""
         return self.began_realtime_s if self.collected_s is None else self.collected_s
 
     def require_files(
@@ -127,8 +132,8 @@ class Manifest(Contract):
 
         Args:
             run: The run directory.
-            only_sizes: Compare sizes alone, which is quick.
-            allow_missing: Accept missing files, such as captures of runs that have metrics.
+            only_sizes: Whether to compare only the sizes of files, which is fast, not the SHA-256.
+            allow_missing: Whether files may be missing, such as captures of runs with metrics.
 
         Raises:
             InputError: A file is missing or has changed.
@@ -147,13 +152,13 @@ class Manifest(Contract):
             )
 
     def fate(self, file: str) -> FileFate:
-        """Return whether a file of the run was kept, compressed or removed."""
+        """Return whether a file of the run was kept, compressed or removed after the analysis."""
         if file in self.files:
             return "kept"
         return "compressed" if file + COMPRESSED in self.files else "removed"
 
     def fates(self, plan: RunPlan) -> dict[str, FileFate]:
-        """Return the fate of each file that the experiment's `keep` decides on, by name."""
+        """Return file name -> fate, for the files about which the experiment's `keep` decides."""
         names = [*(capture.file for capture in plan.captures), "packets.parquet"]
         if plan.records_transmissions():
             names.append("transmissions.parquet")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""node.json and flows.json: what one agent records of its part of a run."""
+"""node.json, which each agent writes about a run, and flows.json, the final states of all flows."""
 
 from __future__ import annotations
 
@@ -28,48 +28,59 @@ class CaptureCount(Contract):
 
 
 class ClientEnd(Contract):
-    """A client that ended before the traffic phase did; bulk traffic has none."""
+    """The end of a flow's client program before the end of the traffic phase.
+
+    Bulk traffic has no client in this sense.
+    """
 
     flow: str
     ended_s: float = Field(
-        description="when the next sample of TCP_INFO noticed the end; seconds since the run began"
+        description="instant of the first sample of TCP_INFO after the end, in seconds since the "
+        "run began"
     )
-    status: int = Field(description="its exit status; the run fails unless it is 0")
+    status: int = Field(description="exit status of the client; the run fails unless it is 0")
 
 
 class FlowRecord(Contract):
-    """The last state of a flow in its sender's kernel."""
+    """The final state of a flow in the kernel of its sender."""
 
     flow: str
     congestion_control: str | None = Field(description="null: no TCP connection was seen")
     tcp_info: dict[str, int] = Field(
-        description="struct tcp_info by field name; of several connections, the one with the most "
-        "bytes acknowledged"
+        description="field of struct tcp_info -> value; if the flow has several connections, of "
+        "the connection with most acknowledged bytes"
     )
     connections: int | None = Field(
         None, description="number of TCP connections in the samples; null for bulk traffic"
     )
     ended_s: float | None = Field(
         None,
-        description="when the client ended; null: with the traffic phase, or bulk traffic",
+        description="instant at which the client ended; null: it ended with the traffic phase, or "
+        "the flow is bulk traffic",
     )
-    status: int | None = Field(None, description="exit status of a client with ended_s")
+    status: int | None = Field(
+        None, description="exit status of the client; null if ended_s is null"
+    )
 
 
 class HostFacts(Contract):
+    """The hardware and software of a host."""
+
     kernel: str
     machine: str
     processors: int
     python: str
-    programs: dict[str, str]
-    boot_id: str | None = Field(None, description="hosts with equal ids share their clock")
+    programs: dict[str, str] = Field(description="program -> its version")
+    boot_id: str | None = Field(
+        None, description="nodes with the same id are on one machine, and have the same clock"
+    )
 
 
 class Noise(Contract):
     """Activity of a host that may have disturbed a run during its traffic.
 
-    For a run that failed earlier, it covers the time until then. Shares are 0 to 1; null values
-    are those that the host does not provide.
+    If the run failed before the end of the traffic, the measurement covers the time until the
+    failure. Shares are from 0 to 1. Values that the host does not provide are null.
     """
 
     interval_s: float = Field(description="length of the measurement")
@@ -102,11 +113,11 @@ class Noise(Contract):
         description="share of the time in which all runnable programs waited for input or output"
     )
     throttled: int | None = Field(
-        description="number of periods in which a limit of the agent's cgroup, or of one above it, "
-        "stopped its processes (nr_throttled in cgroup v2's cpu.stat)"
+        description="number of periods in which the CPU limit of the agent's cgroup or of a parent "
+        "cgroup stopped processes (nr_throttled in cgroup v2's cpu.stat)"
     )
     throttled_s: float | None = Field(
-        description="time for which the limit stopped processes, summed over all processors"
+        description="time for which the CPU limit stopped processes, summed over all processors"
     )
     frequency_throttled: int | None = Field(
         description="how often heat slowed processors down, summed over all processors"
@@ -114,7 +125,7 @@ class Noise(Contract):
 
 
 class NodeRecord(Contract):
-    """node.json: what one agent records of its part of a run."""
+    """node.json: the records that the agent of one node makes of a run."""
 
     damage_cure: ClassVar[str] = RUN_CURE
 
@@ -127,9 +138,9 @@ class NodeRecord(Contract):
     in_time: bool = Field(
         True,
         exclude_if=is_true,
-        description="whether the agent was ready when the run was to begin",
+        description="whether the agent was ready at the planned start of the run",
     )
-    late_s: float = Field(description="largest delay with which the agent began a phase")
+    late_s: float = Field(description="largest delay of the agent at the start of a phase")
     facts: HostFacts
     sysctls: dict[str, str]
     offloads: dict[str, list[str]] = Field(
@@ -144,14 +155,14 @@ class NodeRecord(Contract):
     captures: list[CaptureCount]
     flows: list[FlowRecord]
     ended: list[ClientEnd] = Field(
-        [], exclude_if=is_empty, description="clients that ended before the traffic did"
+        [], exclude_if=is_empty, description="clients that ended before the traffic phase"
     )
     processors_busy: float | None = Field(
-        description="at the emulator: share of all processors' time that was not idle, 0 to 1; for "
-        "information"
+        description="at the emulator: share of all processors' time that was not idle, 0 to 1; no "
+        "check uses it"
     )
     noise: Noise | None = Field(
-        None, exclude_if=is_none, description="null in virtual time, where it has no meaning"
+        None, exclude_if=is_none, description="null in virtual time, where noise has no meaning"
     )
     notices: list[str]
 

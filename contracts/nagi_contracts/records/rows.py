@@ -12,10 +12,10 @@ from nagi_contracts.plan import DirectionName
 
 
 class TcpInfoSample(Contract):
-    """A row of tcp_info.parquet: struct tcp_info of a sender at an instant.
+    """A row of tcp_info.parquet: struct tcp_info of a connection at its sender, at one instant.
 
-    Values are null if the kernel does not have the field. Times are in us, windows in packets,
-    sizes in bytes, rates in bytes/s.
+    Fields that the kernel does not have are null. Times are in us, windows in packets, sizes in
+    bytes, rates in bytes/s.
     """
 
     t_s: float = Field(description="seconds since the run began")
@@ -46,10 +46,10 @@ class TcpInfoSample(Contract):
 
 
 class SchemeEvent(Contract):
-    """A row of scheme_events.parquet: an event that one of nagi's schemes reported of a connection.
+    """A row of scheme_events.parquet: an event of a connection that one of nagi's schemes reported.
 
-    See hosts/tcp/glue/event.h. Windows and thresholds are in segments, sequence numbers as on the
-    wire.
+    hosts/tcp/glue/event.h explains the events. Windows and thresholds are in segments. Sequence
+    numbers are those in the packets.
     """
 
     t_s: float = Field(description="seconds since the run began, by the sender's clock")
@@ -67,7 +67,8 @@ class SchemeEvent(Contract):
         "sample",
     ]
     verdict: Literal["congestion", "channel", "undecided"] | None = Field(
-        description="how the scheme classified the loss; null: as in the verdict before, or no loss"
+        description="how the scheme classified the loss; null: the last verdict still holds, or "
+        "the event is no loss"
     )
     una: int = Field(description="first sequence number not acknowledged")
     next: int = Field(description="first sequence number not sent yet")
@@ -76,7 +77,9 @@ class SchemeEvent(Contract):
     cwnd: int
     ssthresh_before: int | None = Field(description="null: not set yet")
     ssthresh: int | None
-    rtt_us: int = Field(description="the scheme's own RTT, or else the kernel's smoothed RTT")
+    rtt_us: int = Field(
+        description="RTT as the scheme measured it; if it does not, the kernel's smoothed RTT"
+    )
     min_rtt_us: int = Field(description="0: the scheme does not measure it")
     bandwidth_bytes_per_second: int = Field(description="estimate; 0: the scheme has none")
     backlog_segments: float = Field(description="Vegas's estimate; 0: the scheme has none")
@@ -94,12 +97,15 @@ class PacketRow(Contract):
         None, description="on a medium: the station; the column exists only if there are media"
     )
     receiver: str | None = Field(
-        None, description="the station addressed; null: all that hear it, or no station"
+        None,
+        description="on a medium: the station to which the packet is addressed; null: a broadcast, "
+        "or no station has the address",
     )
     index: int = Field(description="number of the packet on this link and direction, modulo 2^32")
     arrived_ns: int
     left_ns: int = Field(
-        description="when the packet was due at the far end, or was dropped; 0 while held"
+        description="instant at which the packet was due at the receiving end, or was dropped; 0 "
+        "if its fate is held"
     )
     late_ns: int = Field(
         description="time from the due instant until the packet was handed to the kernel"
@@ -109,12 +115,12 @@ class PacketRow(Contract):
         description="IPv4 identification << 16 | checksum of the payload; for TCP over IPv6, the "
         "lower half of sequence + acknowledgement replaces the identification"
     )
-    flow: int = Field(description="hash of the flow if the queue distinguishes flows; else 0")
+    flow: int = Field(description="hash of the flow, if the queue distinguishes flows; otherwise 0")
     fate: Literal["delivered", "queue overflow", "channel loss", "held", "AQM drop", "given up"]
     ecn: int = Field(description="ECN field at arrival: 0 not ECT, 1 ECT(1), 2 ECT(0), 3 CE")
     marked: bool
     corrupted: bool = Field(description="whether bits were changed after transmission")
-    is_copy: bool = Field(description="whether this is a duplicate of the packet with this index")
+    is_copy: bool = Field(description="whether this is the duplicate of the packet with this index")
 
 
 Outcome = Literal[
@@ -142,16 +148,18 @@ class TransmissionRow(Contract):
         description="number of the transmission on this link and direction, modulo 2^32"
     )
     index: int = Field(description="the packet's index in packets.parquet")
-    attempt: int = Field(description="attempt at this packet, from 1; only ARQ makes several")
+    attempt: int = Field(
+        description="number of this transmission of the packet, from 1; above 1 only with ARQ"
+    )
     start_ns: int
-    end_ns: int = Field(description="when its air time ends; propagation follows")
+    end_ns: int = Field(description="end of the transmission; propagation follows")
     outcome: Outcome = Field(
-        description="lost: by a loss model, on a link that is no radio; receiver busy, not sent, "
+        description="lost: by a loss model, on a link without a radio; receiver busy, not sent, "
         "not received: radio hardware only"
     )
     snr_db: float | None = Field(description="measured by the receiver; null: not measured")
     mode: int = Field(
-        0, description="with rate adaptation: index of the radio's mode, from 0; else 0"
+        0, description="with rate adaptation: index of the radio's mode, from 0; otherwise 0"
     )
 
 
@@ -175,14 +183,17 @@ class FrameRow(Contract):
 
     medium: str
     sender: str
-    receiver: str | None = Field(description="station addressed; null: all that hear it, or none")
-    kind: FrameKind
-    number: int = Field(description="number of the frame of its sender, modulo 2^32")
-    index: int = Field(
-        description="the packet's index in packets.parquet; for CTS and ACK, the index of the "
-        "receiver's packet"
+    receiver: str | None = Field(
+        description="station to which the frame is addressed; null: a broadcast, or no station has "
+        "the address"
     )
-    attempt: int = Field(description="attempt at this packet, from 1")
+    kind: FrameKind
+    number: int = Field(description="number of the frame among its sender's frames, modulo 2^32")
+    index: int = Field(
+        description="index in packets.parquet of the packet for which the frame was sent; for CTS "
+        "and ACK, of the packet of the frame's receiver"
+    )
+    attempt: int = Field(description="number of the attempt to send the packet, from 1")
     start_ns: int
     end_ns: int
     outcome: FrameOutcome = Field(

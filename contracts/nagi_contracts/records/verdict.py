@@ -13,7 +13,7 @@ Status = Literal["valid", "invalid", "failed"]
 
 
 class Check(Contract):
-    """One line of the certificate."""
+    """One check of the certificate: a measured value, and the limit that it must not exceed."""
 
     name: str
     description: str
@@ -23,8 +23,8 @@ class Check(Contract):
     ok: bool
     subject: str = Field(
         "",
-        description="link, capture or node with the worst value; or the reason why some have no "
-        "value",
+        description="link, capture or node with the worst value; or the reason why the value of "
+        "some of them is unknown",
     )
 
 
@@ -39,9 +39,9 @@ class Information(Contract):
 
 
 class HostClock(Contract):
-    """The clock of a host that does not share the emulator's clock, during a run.
+    """The offset of a host's clock from the emulator's clock during a run.
 
-    The clock is a polyline through knots. See nagi_captures/clocks.py.
+    The offset is a polyline through knots. See nagi_captures/clocks.py.
     """
 
     knots: list[tuple[int, int]] = Field(
@@ -68,11 +68,14 @@ class Explanation(Contract):
 
     cause: NoiseCause
     description: str = Field(description="the recorded noise, as a sentence")
-    cure: str = Field(description="what would help")
+    cure: str = Field(description="what the user can do")
 
 
 class Verdict(Contract):
-    """verdict.json: valid if every check is ok; failed if the run did not complete."""
+    """verdict.json: the certificate of a run.
+
+    The status is `valid` if every check is ok, and `failed` if the run did not complete.
+    """
 
     damage_cure: ClassVar[str] = RUN_CURE
 
@@ -96,6 +99,6 @@ class Verdict(Contract):
     clocks: dict[str, HostClock | None] = Field(
         {},
         exclude_if=is_empty,
-        description="clocks of capturing hosts that do not share the emulator's clock; null: "
-        "unknown",
+        description="host with captures and with another clock than the emulator -> its clock; "
+        "null: unknown",
     )

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Quantities that parse and print themselves: `100 Mb/s`, `45 ms`, `1000 bytes`, `1 bdp`, `0.1 %`.
 
-Every quantity names its unit: a bare number is refused. Prefixes are decimal (1 Mb/s = 10^6 bit/s),
-those with an i are binary (1 MiB = 2^20 bytes). Each type is a pydantic field type whose JSON form
-is the text, and has a pattern in the JSON Schema.
+Every quantity needs a unit: a number alone is an error. Prefixes are decimal (1 Mb/s = 10^6 bit/s);
+prefixes with an i are binary (1 MiB = 2^20 bytes). Each type is a field type of pydantic. In JSON,
+its values are texts, for which the JSON Schema gives a pattern.
 
 | module | contents |
 | --- | --- |
@@ -11,7 +11,7 @@ is the text, and has a pattern in the JSON Schema.
 | `quantities` | rates and time spans |
 | `sizes` | bytes, packets, sample rates, sizes of queues |
 | `ratios` | shares, levels, positions, frequencies, clock errors |
-| `words` | numbers as people read them |
+| `words` | rounded numbers with units, for people |
 """
 
 from nagi_contracts.units.quantities import (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whole numbers of base units: rates and time spans."""
+"""Quantities that are whole numbers of a base unit: rates and time spans."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from nagi_contracts.units.text import NUMBER_PATTERN, Text, format_decimal, pars
 
 @dataclass(frozen=True, order=True)
 class Quantity(Text):
-    """A whole number of base units, 0 or more."""
+    """A quantity that is a whole number of base units, 0 or more."""
 
-    value: int
+    value: int  # in base units
 
-    noun: ClassVar[str]
-    units: ClassVar[dict[str, Decimal]]  # name -> base units; of equal sizes the first is printed
+    noun: ClassVar[str]  # for messages
+    # Name -> size in base units. Of several names for one size, the first is printed.
+    units: ClassVar[dict[str, Decimal]]
     minimum: ClassVar[int] = 0
     maximum: ClassVar[int | None] = None
 
     def __init_subclass__(cls, *, bounds: str | None = None) -> None:
-        """Set pattern and range of the subclass; `bounds` is the value's name in bounds.json."""
+        """Set the pattern and the range of the subclass; `bounds` is a key in bounds.json."""
         if bounds is not None:
             cls.minimum, cls.maximum = get_integer_range(bounds)
         names = "|".join(re.escape(name) for name in cls.units)
@@ -68,7 +69,7 @@ class Bitrate(Quantity, bounds="rate_bps"):
 
 
 class StepRate(Bitrate, bounds="step_rate_bps"):
-    """A rate in bit/s that may be 0: an outage."""
+    """A rate in bit/s in a trace. It may be 0, which is an outage."""
 
 
 class Duration(Quantity):
@@ -91,7 +92,7 @@ class Duration(Quantity):
         return self.value / 1e9
 
     def __str__(self) -> str:
-        # Minutes and hours are accepted but never printed: 0.75 min and 50 s are hard to compare.
+        # Minutes and hours are accepted but not printed, as 0.75 min and 50 s are hard to compare.
         if self.value >= 10**9:
             return f"{format_decimal(Decimal(self.value) / 10**9)} s"
         return super().__str__()
@@ -112,11 +113,11 @@ class JitterWidth(Duration, bounds="jitter_ns"):
 
 
 class Feedback(Duration, bounds="arq_feedback_ns"):
-    """The time until a sender knows of a loss, in nanoseconds, above 0."""
+    """The time until a sender with ARQ knows that a transmission was lost, in nanoseconds."""
 
 
 class Sojourn(Duration, bounds="sojourn_ns"):
-    """A mean time in a state, in nanoseconds; nagi-link does not model shorter ones."""
+    """The mean time in a state of a loss model, in nanoseconds."""
 
 
 class Decorrelation(Duration, bounds="decorrelation_ns"):
@@ -132,4 +133,4 @@ class AqmInterval(Duration, bounds="aqm_interval_ns"):
 
 
 class AqmUpdate(Duration, bounds="aqm_update_ns"):
-    """The time between updates of a controller, in nanoseconds."""
+    """The time between updates of active queue management, in nanoseconds."""

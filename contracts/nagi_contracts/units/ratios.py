@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Real numbers: shares, levels, positions, frequencies and clock errors."""
+"""Quantities that are real numbers: shares, levels, positions, frequencies and clock errors."""
 
 from __future__ import annotations
 
@@ -54,31 +54,32 @@ class Share(Text):
 
 
 class Correlation(Share):
-    """The correlation of a value with the one before it: from 0 to less than 1."""
+    """The correlation of a random value with the value before it: from 0 to less than 1."""
 
     @classmethod
     def parse(cls, text: object) -> Self:
         share = super().parse(text)
         maximum = get_number_range("correlation")[1]
         if share.value > maximum:
-            message = f"a correlation of {excerpt(str(text))} never changes"
+            message = f"with a correlation of {excerpt(str(text))}, the value never changes"
             raise BadValue(message, f"give at most {cls(maximum)}")
         return share
 
 
 @dataclass(frozen=True, order=True)
 class Measure(Text):
-    """A real number of base units, which may be negative."""
+    """A quantity that is a real number of base units, and may be negative."""
 
-    value: float
+    value: float  # in base units
 
-    noun: ClassVar[str]
-    units: ClassVar[dict[str, Decimal]]  # name -> base units; the first is 1 and is printed
+    noun: ClassVar[str]  # for messages
+    # Name -> size in base units. The first unit has size 1, and is printed.
+    units: ClassVar[dict[str, Decimal]]
     minimum: ClassVar[float]
     maximum: ClassVar[float]
 
     def __init_subclass__(cls, *, bounds: str | None = None) -> None:
-        """Set pattern and range of the subclass; `bounds` is the value's name in bounds.json."""
+        """Set the pattern and the range of the subclass; `bounds` is a key in bounds.json."""
         if bounds is not None:
             cls.minimum, cls.maximum = get_number_range(bounds)
         names = "|".join(re.escape(name) for name in cls.units)
@@ -115,7 +116,7 @@ class ShadowingDeviation(Level, bounds="shadowing_db"):
 
 
 class PowerRatio(Level, bounds="ratio_db"):
-    """A ratio of powers at stations of a medium, in decibels."""
+    """A ratio of received powers on a shared medium, in decibels."""
 
 
 class Power(Measure, bounds="power_dbm"):
@@ -143,7 +144,7 @@ class Range(Coordinate, bounds="range_m"):
 
 
 class Gain(Measure, bounds="aqm_gain_hz"):
-    """The gain of a controller that sets a probability, in Hz."""
+    """A gain of PIE or DualPI2, whose controller sets a drop or mark probability, in Hz."""
 
     noun = "gain"
     example = "0.125 Hz"
@@ -173,7 +174,7 @@ class Linewidth(FrequencyOffset):
 
 
 class ClockOffset(Measure):
-    """The relative rate error of a clock against another one, in ppm."""
+    """The rate error of a clock relative to another clock, in ppm."""
 
     noun = "clock offset"
     example = "20 ppm"

@@ -38,7 +38,7 @@ class ByteCount(Quantity):
 
 
 class Overhead(ByteCount, bounds="overhead_bytes"):
-    """The bytes that a link adds to each packet."""
+    """The bytes that a link adds to each packet for its framing."""
 
 
 class PacketSize(ByteCount, bounds="packet_bytes"):
@@ -46,19 +46,19 @@ class PacketSize(ByteCount, bounds="packet_bytes"):
 
 
 class RtsThreshold(ByteCount, bounds="rts_threshold_bytes"):
-    """The length in bytes above which RTS and CTS precede a frame; it may be 0."""
+    """The length of an MPDU in bytes above which RTS and CTS precede it. It may be 0."""
 
 
 class Burst(ByteCount, bounds="burst_bytes"):
-    """The burst of a token bucket, in bytes."""
+    """The depth of a token bucket, in bytes."""
 
 
 class QueueBytes(ByteCount, bounds="queue_bytes"):
-    """The size of a queue in bytes."""
+    """The capacity of a queue in bytes."""
 
 
 class ThresholdBytes(ByteCount, bounds="mark_threshold_bytes"):
-    """The threshold of a queue in bytes."""
+    """A queue length in bytes above which packets are marked."""
 
 
 class SampleRate(Quantity):
@@ -90,18 +90,18 @@ class PacketCount(Quantity):
 
 
 class QueuePackets(PacketCount, bounds="queue_packets"):
-    """The size of a queue in packets."""
+    """The capacity of a queue in packets."""
 
 
 class ThresholdPackets(PacketCount, bounds="mark_threshold_packets"):
-    """The threshold of a queue in packets."""
+    """A queue length in packets above which packets are marked."""
 
 
 @dataclass(frozen=True)
 class BdpCount(Text):
-    """A multiple of the bandwidth-delay product."""
+    """The capacity of a queue as a multiple of the bandwidth-delay product."""
 
-    millionths: int
+    millionths: int  # of the bandwidth-delay product
 
     pattern = rf"{NUMBER_PATTERN} ?bdp"
     example = "1 bdp"
@@ -121,9 +121,14 @@ class BdpCount(Text):
         return cls(int(millionths))
 
     def packets(self, rate: Bitrate, base_rtt: Duration, packet: ByteCount) -> int:
-        """Return the size in packets: n x rate x RTT / (8 x packet size), rounded up.
+        """Return the capacity in packets: multiple x rate x RTT / (8 x packet size), rounded up.
 
-        The link model rounds in the same way.
+        nagi-link also rounds up.
+
+        Args:
+            rate: The rate of the link.
+            base_rtt: The propagation delay of both directions.
+            packet: The size of a packet.
         """
         bit_nanoseconds = self.millionths * rate.value * base_rtt.value
         return -(-bit_nanoseconds // (packet.value * 8 * 10**9 * 10**6))
@@ -134,12 +139,12 @@ class BdpCount(Text):
 
 @dataclass(frozen=True)
 class QueueSize(Text):
-    """The size of a queue in packets, bytes or bandwidth-delay products."""
+    """The capacity of a queue in packets, bytes or bandwidth-delay products."""
 
     limit: PacketCount | ByteCount | BdpCount
 
-    packets: ClassVar[type[PacketCount]] = QueuePackets
-    bytes: ClassVar[type[ByteCount]] = QueueBytes
+    packets: ClassVar[type[PacketCount]] = QueuePackets  # type of `limit` for a number of packets
+    bytes: ClassVar[type[ByteCount]] = QueueBytes  # type of `limit` for a number of bytes
     pattern = f"({PacketCount.pattern}|{ByteCount.pattern}|{BdpCount.pattern})"
     example = "1 bdp"
 
@@ -162,7 +167,7 @@ class QueueSize(Text):
 
 
 class Threshold(QueueSize):
-    """The size of a queue above which packets are marked."""
+    """A queue length above which packets are marked, in packets, bytes or multiples of the BDP."""
 
     packets = ThresholdPackets
     bytes = ThresholdBytes

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Field types that are texts in JSON, and the parsing of a number with its unit."""
+"""The base class of field types that are texts in JSON, and parsing of a number with its unit."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from nagi_contracts.errors import BadValue, excerpt, format_value, suggest
 
 _TEXT = re.compile(r"\s*([-+]?[0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)\s*(.*?)\s*")
 _MAX_TEXT = 400  # characters
-_MAX_POWER = 24  # of ten, that a number may have
+_MAX_POWER = 24  # numbers must be below 10^25
 NUMBER_PATTERN = r"[0-9][0-9_]*(\.[0-9]+)?([eE][-+]?[0-9]+)?"
 
 
 def format_decimal(number: Decimal) -> str:
-    """Write a decimal without exponent and trailing zeros."""
+    """Format a decimal number without exponent and without trailing zeros."""
     text = format(number.normalize(), "f")
     return "0" if text in ("-0", "") else text
 
 
 class Text(ABC):
-    """A pydantic field type that is read from a text and written as one."""
+    """A field type of pydantic whose values are texts in YAML and JSON."""
 
-    pattern: ClassVar[str]
+    pattern: ClassVar[str]  # regular expression of valid texts, for the JSON Schema
     example: ClassVar[str]
-    suffix: ClassVar[str] = ""  # unit at the end of the names of such values in plans
+    suffix: ClassVar[str] = ""  # appended to the names of such values in plans, such as _ns
 
     @classmethod
     @abstractmethod
     def parse(cls, text: object) -> Self:
-        """Parse a text.
+        """Return the value of this type that a text from the input describes.
 
         Raises:
             BadValue: The text is not a value of this type.
@@ -60,15 +60,15 @@ class Text(ABC):
 
 
 def split_unit(text: object, noun: str, example: str) -> tuple[Decimal, str]:
-    """Split a text into its number and its unit, which may be empty.
+    """Split a text into (number, unit); the unit may be empty.
 
     Args:
-        text: The value as the input has it.
-        noun: What the value is, for messages.
+        text: The value from the input, a text or a number.
+        noun: The noun for such values in messages: "duration".
         example: A correct value, for messages.
 
     Raises:
-        BadValue: The text has no number, or too large a number.
+        BadValue: The text has no number, or the number is too large.
     """
     cure = f"write it like '{example}'"
     is_scalar = isinstance(text, str | int | float) and not isinstance(text, bool)
@@ -89,13 +89,14 @@ def parse_quantity(text: object, noun: str, example: str, units: dict[str, Decim
     """Parse a text with a unit into a number of base units.
 
     Args:
-        text: The value as the input has it.
-        noun: What the value is, for messages.
+        text: The value from the input.
+        noun: The noun for such values in messages: "duration".
         example: A correct value, for messages.
         units: Name of each unit -> its size in base units.
 
     Raises:
-        BadValue: The text has no number, or no unit, or one that is not in `units`.
+        BadValue: The text has no number or no unit, the number is too large, or the unit is not in
+            `units`.
     """
     number, unit = split_unit(text, noun, example)
     if not unit:

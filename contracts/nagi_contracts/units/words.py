@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers as people read them in reports and messages."""
+"""Formatting of numbers for people, in reports and messages."""
 
 from __future__ import annotations
 
 
 def format_bytes(count: float) -> str:
-    """Format a number of bytes with a decimal unit and at least two digits."""
+    """Format a number of bytes with a decimal unit (kB, MB, GB, TB) and at least two digits."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if count < 1000:
             return (
@@ -25,5 +25,5 @@ def format_time(seconds: float) -> str:
 
 
 def format_count(number: int, noun: str) -> str:
-    """Format a number of things: `noun` in the singular for 1, else in the plural with s."""
+    """Format a number with a noun, whose plural ends with s: `1 run`, `2 runs`."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")

@@ -262,7 +262,7 @@ class LinkPlan:
 
     @property
     def backend(self) -> str:
-        """The name of the backend that carries the link."""
+        """The name of the backend that emulates the link; `link` stands for nagi-link."""
         if self.radio is not None:
             return "radio"
         if self.fpga is not None:
@@ -437,14 +437,14 @@ class FlowPlan:
 
     @property
     def listens(self) -> Literal["sender", "receiver"]:
-        """The end of the flow that owns `port`."""
+        """The end of the flow that listens on `port`."""
         if self.traffic == "request_response":
             return "sender"
         return "receiver" if self.command is None else self.command.listens
 
     @property
     def listener(self) -> str:
-        """The node that owns `port`."""
+        """The node that listens on `port`."""
         return self.sender if self.listens == "sender" else self.receiver
 
     @classmethod
@@ -585,10 +585,11 @@ class RunPlan:
     measure: Interval
 
     def node(self, name: str) -> NodePlan:
+        """Return the node with a name, which must exist."""
         return next(node for node in self.nodes if node.name == name)
 
     def carried_by(self, backend: str) -> list[LinkPlan]:
-        """Return the links that a backend carries."""
+        """Return the links that a backend emulates."""
         return [link for link in self.links if link.backend == backend]
 
     def switches(self) -> list[NodePlan]:

@@ -69,7 +69,7 @@ class _SwitchChapter(Chapter):
             icmp_errors.update(account.told)
             for port in account.ports:
                 if (
-                    plan.switch_share(LinkDirection(link=port.link, direction=port.direction))
+                    plan.switch_settings(LinkDirection(link=port.link, direction=port.direction))
                     is not None
                 ):
                     ports.setdefault((account.node, port.link, port.direction), []).append(port)

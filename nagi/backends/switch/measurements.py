@@ -65,7 +65,7 @@ def measure_rate_errors(plan: RunPlan, passages: Iterable[Passage]) -> Iterator[
     Ports without a rate, and ports whose rate cannot be measured, are left out.
     """
     for passage in passages:
-        if plan.switch_share(passage.direction) is None:
+        if plan.switch_settings(passage.direction) is None:
             continue
         rate = plan.channel(passage.direction).rate_bps
         rate_error = None if rate is None else measure_passage_rate_error(passage, rate)
@@ -162,7 +162,7 @@ def _describe_port(
     plan: RunPlan, switch: SwitchAccount, port: SwitchPortAccount
 ) -> Iterator[Information]:
     """Yield the information on one port. See describe_switches()."""
-    settings = plan.switch_share(LinkDirection(link=port.link, direction=port.direction))
+    settings = plan.switch_settings(LinkDirection(link=port.link, direction=port.direction))
     if settings is None:
         return
     subject = f"switch {switch.node}, {port.link} {port.direction}"

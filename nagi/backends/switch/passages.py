@@ -111,21 +111,21 @@ def _find_passage(
     )
     identity = departures["identity"].astype(np.int64)
     entered = look_up(unique_identities, arrival_ns, identity)
-    switch_share, port = plan.switch_share(direction), plan.port(direction)
+    switch_settings, port = plan.switch_settings(direction), plan.port(direction)
     assert port is not None
-    overhead = switch_share.overhead_bytes if switch_share else 0
+    overhead = switch_settings.overhead_bytes if switch_settings else 0
     bits = (departures["bytes"].astype(np.int64) + overhead) * 8
     seen = departures["arrived_ns"].astype(np.int64)
     sends_at_begin = plan.switch_target == "bmv2"
-    if switch_share is None or switch_share.rate_bps is None:
+    if switch_settings is None or switch_settings.rate_bps is None:
         service_ns = np.zeros(len(departures), np.float64)
     elif sends_at_begin and port.packet_bytes:
         packet_time_ns = 1e9 / compute_packet_rate(
-            switch_share.rate_bps, port.packet_bytes, overhead
+            switch_settings.rate_bps, port.packet_bytes, overhead
         )
         service_ns = np.full(len(departures), packet_time_ns)
     else:
-        service_ns = bits * 1e9 / switch_share.rate_bps
+        service_ns = bits * 1e9 / switch_settings.rate_bps
     # Assume that a packet whose instant of arrival is not known did not wait.
     arrival = np.where(entered > 0, entered, seen if sends_at_begin else seen - service_ns)
     # Lindley's recursion, with the sum of the service times of all earlier packets.

@@ -123,8 +123,8 @@ def test_link_and_direction_are_named_where_there_are_several(tmp_path):
         ("file: none.parquet", "the record has no transmission"),
         ("file: other.parquet", "not a complete record of transmissions"),
         ("file: long.parquet", "a record of 4000 s, longer than 3600 s"),
-        ("file: x.loss, direction: forward", "`direction` of a loss trace of 0 and 1"),
-        ("file: x.loss, by: number", "`by` of a loss trace of 0 and 1"),
+        ("file: x.loss, direction: forward", "`direction` has no meaning for a loss trace"),
+        ("file: x.loss, by: number", "`by` has no meaning for a loss trace"),
     ],
 )
 def test_what_is_refused(tmp_path, loss, complaint):

@@ -15,7 +15,7 @@ def has_full_drop_log(flow: FlowPlan, recorded: RecordedRun) -> bool:
     plan = recorded.plan
     if plan.switch_target not in TARGETS_WITHOUT_DROP_LOG:
         return True
-    return all(plan.switch_share(direction) is None for direction in flow.path)
+    return all(plan.switch_settings(direction) is None for direction in flow.path)
 
 
 def count_drops(flow: FlowPlan, recorded: RecordedRun) -> tuple[int | None, int, int]:
@@ -37,7 +37,7 @@ def count_drops(flow: FlowPlan, recorded: RecordedRun) -> tuple[int | None, int,
         account = link.forward if direction.direction == "forward" else link.backward
         losses += account.packets.channel_losses
         port = None
-        if recorded.plan.switch_share(direction) is not None and recorded.switches is not None:
+        if recorded.plan.switch_settings(direction) is not None and recorded.switches is not None:
             port = recorded.switches.port(direction.link, direction.direction)
         if port is None:
             transmitted += account.server.packets

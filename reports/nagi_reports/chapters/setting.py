@@ -138,13 +138,15 @@ def _make_link_rows(material: Material) -> list[list[str]]:
         forward, backward = directions.values()
         is_symmetric = all(
             p.channel(forward) == p.channel(backward)
-            and p.switch_share(forward) is None
-            and p.switch_share(backward) is None
+            and p.switch_settings(forward) is None
+            and p.switch_settings(backward) is None
             for p in plans
         )
         for name in ("both ways",) if is_symmetric else DIRECTIONS:
             direction = directions.get(name, forward)
-            by_switch = "; shaped by the switch" if plan.switch_share(direction) is not None else ""
+            by_switch = (
+                "; shaped by the switch" if plan.switch_settings(direction) is not None else ""
+            )
             rate, *cells = describe_directions([p.channel(direction) for p in plans])
             rows.append(
                 [

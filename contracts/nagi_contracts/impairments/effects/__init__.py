@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All effects on packets that the channel does not lose.
+"""All effects on packets other than losses, delays and queues.
 
 Each effect is a module. To add one, add it to both classes here.
 """
@@ -36,13 +36,13 @@ class Effects(Strict):
         None, description="packets that arrive twice; none if not given"
     )
     reordering: _Reordering | None = Field(
-        None, description="packets that others overtake; none if not given"
+        None, description="packets that later packets overtake; none if not given"
     )
 
     def to_plans(self) -> dict[str, Contract | None]:
         """Return the plan of each effect by name; None for effects that do not occur."""
-        given = {name: getattr(self, name) for name in Effects.model_fields}
-        return {name: effect.to_plan() if effect else None for name, effect in given.items()}
+        settings = {name: getattr(self, name) for name in Effects.model_fields}
+        return {name: effect.to_plan() if effect else None for name, effect in settings.items()}
 
 
 class EffectPlans(Contract):

@@ -47,10 +47,20 @@ class JitterSettings(Strict, ABC):
     def make_plan(
         self, kind: type[Planned], width: JitterWidth, **extra: list[float]
     ) -> Planned | None:
-        """Return a plan of type `kind` with these settings and `extra`, or None if `width` is 0."""
+        """Return a plan of type `kind` with these settings, or None if the jitter is always 0.
+
+        Args:
+            kind: The class of the plan.
+            width: The setting that is 0 if the jitter is always 0.
+            extra: Further values of the plan.
+        """
         values = plan_values(self, without=["file"])
         return kind(**values, **extra) if width.value else None
 
     @abstractmethod
     def to_plan(self, read_quantiles: QuantileReader) -> JitterPlanBase | None:
-        """Return the plan, or None if the jitter is 0."""
+        """Return the plan, or None if the jitter is always 0.
+
+        Args:
+            read_quantiles: A function that reads a distribution table, given its path.
+        """

@@ -13,11 +13,11 @@ from nagi_contracts.units import JitterWidth
 
 
 class TableJitterPlan(JitterPlanBase):
-    """A distribution given by equally likely quantiles."""
+    """A distribution given by quantiles at equal steps of probability."""
 
     distribution: Literal["table"] = "table"
     deviation_ns: int
-    quantiles: list[float] = Field(description="in standard deviations, nondecreasing")
+    quantiles: list[float] = Field(description="quantiles in standard deviations, nondecreasing")
 
 
 class TableJitter(JitterSettings):
@@ -25,7 +25,8 @@ class TableJitter(JitterSettings):
 
     distribution: Literal["table"] = Field(description=DISTRIBUTION)
     file: str = Field(
-        min_length=1, description="path of a table in netem's format, relative to this file"
+        min_length=1,
+        description="path of a table in netem's format, relative to the experiment file",
     )
     deviation: JitterWidth = Field(description="standard deviation")
 

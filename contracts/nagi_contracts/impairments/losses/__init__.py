@@ -42,7 +42,7 @@ _Losses = Annotated[
     | SdrLoss,
     Field(discriminator="model"),
 ]
-# A single rate stands for Bernoulli losses, a single name for the model of that name.
+# In place of a mapping, a rate stands for Bernoulli losses, and a name for the model of that name.
 Loss = Annotated[
     _Losses,
     accept_scalar("rate", Share | _Losses, model="bernoulli"),

@@ -44,10 +44,11 @@ class LossPlanBase(Contract, ABC):
 
         Args:
             size: IP bytes of the packet.
-            overhead: Bytes that the link adds to it.
+            overhead: Bytes that the link adds to the packet.
 
         Returns:
-            The probability, or None if losses depend on each other or are not sampled.
+            The probability, or None if it differs from packet to packet of this size, or if losses
+            are not sampled.
         """
         return None
 
@@ -57,5 +58,5 @@ class LossPlanBase(Contract, ABC):
 
 
 def format_percent(share: float) -> str:
-    """Write a share as a percentage."""
+    """Format a share from 0 to 1 as a percentage."""
     return f"{share * 100:g} %"

@@ -14,7 +14,7 @@ from nagi_contracts.units import Duration, Share
 
 
 class BernoulliTraceLossPlan(LossPlanBase):
-    """Losses with the probability of the instant at which the packet's transmission begins."""
+    """Independent losses; their probability depends on when the packet's transmission begins."""
 
     model: Literal["bernoulli_trace"] = "bernoulli_trace"
     steps: list[tuple[int, float]] = Field(

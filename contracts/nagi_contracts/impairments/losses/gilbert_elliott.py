@@ -17,8 +17,12 @@ class GilbertElliottLossPlan(TwoStatesPlan):
     """A good and a bad state with different loss rates; the state may change after each packet."""
 
     model: Literal["gilbert_elliott"] = "gilbert_elliott"
-    good_to_bad: float = Field(description="probability, after each packet")
-    bad_to_good: float = Field(description="probability, after each packet")
+    good_to_bad: float = Field(
+        description="probability that the state changes to bad after a packet in the good state"
+    )
+    bad_to_good: float = Field(
+        description="probability that the state changes to good after a packet in the bad state"
+    )
     is_for_switches: ClassVar[bool] = True
 
     def describe(self) -> str:
@@ -29,8 +33,12 @@ class GilbertElliottLoss(TwoStatesSettings):
     """A good and a bad state with different loss rates; the state may change after each packet."""
 
     model: Literal["gilbert_elliott"] = Field(description=MODEL)
-    good_to_bad: Share = Field(description="the probability of leaving the good state")
-    bad_to_good: Share = Field(description="the probability of leaving the bad state")
+    good_to_bad: Share = Field(
+        description="probability that the state changes to bad after a packet in the good state"
+    )
+    bad_to_good: Share = Field(
+        description="probability that the state changes to good after a packet in the bad state"
+    )
 
     def to_plan(self, planning: Planning) -> GilbertElliottLossPlan:
         return GilbertElliottLossPlan(

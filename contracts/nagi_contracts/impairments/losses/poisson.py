@@ -39,7 +39,7 @@ class PoissonLoss(LossSettings):
     rate: Share = Field(description="the share of full-size packets that is lost, below 1")
     packet: PacketSize | None = Field(
         None,
-        description="IP bytes of a full-size packet; default: that of the flows on the link",
+        description="IP bytes of a full-size packet; default: the packet size of the link's flows",
     )
 
     @model_validator(mode="after")
@@ -51,7 +51,11 @@ class PoissonLoss(LossSettings):
         return self
 
     def to_plan(self, planning: Planning) -> PoissonLossPlan:
-        """Return the plan; refuse links without a constant rate or without a packet size."""
+        """Return the plan.
+
+        Raises:
+            InputError: The link has no constant rate, or the packet size is unknown.
+        """
         if planning.changes_rate:
             planning.refuse(
                 f"Poisson loss on a link with a {planning.changes_rate}",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Losses of a radio link, which follow from its receiver."""
+"""Losses of a radio link, which its receiver decides."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nagi_contracts.impairments.losses.base import LossPlanBase
 
 
 class RadioLossPlan(LossPlanBase):
-    """Transmissions that the link's radio does not receive; no losses are sampled."""
+    """Losses of the transmissions that the link's radio does not receive; none are sampled."""
 
     model: Literal["radio"] = "radio"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Losses of a radio's receiver, by a table that `nagi-sdr calibrate` measured."""
+"""Losses by a calibration table: the error rates of a radio's receiver (`nagi-sdr calibrate`)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from nagi_contracts.impairments.planning import Planning
 from nagi_contracts.impairments.snr import SnrTrace, SnrTracePlan
 from nagi_contracts.units import Level
 
-_CERTAIN = 60.0  # the exponent of a certain loss, as in loss_table.cpp
+_CERTAIN = 60.0  # the exponent E that stands for a certain loss, as in loss_table.cpp
 
 
 class SdrCurvePlan(Contract):
@@ -36,7 +36,7 @@ class SdrCurvePlan(Contract):
 
     @classmethod
     def from_calibration(cls, curve: CalibrationCurve) -> SdrCurvePlan:
-        """Return the curve of a calibration table with monotone error rates."""
+        """Return a curve of a calibration table, with error rates that do not increase with SNR."""
         return cls(
             packet_bytes=curve.packet_bytes,
             snr_db=[cell.snr_db for cell in curve.cells],
@@ -44,9 +44,9 @@ class SdrCurvePlan(Contract):
         )
 
     def exponent(self, snr_db: float) -> float:
-        """Return E at an SNR, where the probability of losing a packet is 1 - exp(-E).
+        """Interpolate the exponent E at an SNR; the probability of losing a packet is 1 - exp(-E).
 
-        The link model (loss_table.hpp) computes E at 128 nodes per octave.
+        nagi-link (loss_table.hpp) stores E at 128 nodes per octave of SNR.
         """
         if snr_db <= self.snr_db[0]:
             return _to_exponent(self.per[0])
@@ -66,7 +66,7 @@ def _to_exponent(per: float) -> float:
 
 
 class SdrLossPlan(LossPlanBase):
-    """Losses at the measured error rate of a radio's receiver at the transmission's SNR."""
+    """Losses with the measured error rate of a radio's receiver at the SNR of the transmission."""
 
     model: Literal["sdr"] = "sdr"
     snr_db: float | None = Field(None, exclude_if=is_none)
@@ -78,7 +78,7 @@ class SdrLossPlan(LossPlanBase):
     curves: list[SdrCurvePlan] = Field(description="one curve per packet length, increasing")
 
     def loss_probability(self, size: int, overhead: int) -> float | None:
-        """Interpolate the loss probability between the curves; None if the SNR varies."""
+        """Interpolate the loss probability by packet size; return None if the SNR varies."""
         if self.snr_db is None or self.fading is not None or self.shadowing is not None:
             return None
         exponents: list[float] = []
@@ -105,38 +105,48 @@ class SdrLossPlan(LossPlanBase):
 
 
 class SdrLoss(LossSettings):
-    """Losses at the measured error rate of a radio's receiver at the transmission's SNR."""
+    """Losses with the measured error rate of a radio's receiver at the SNR of the transmission."""
 
     model: Literal["sdr"] = Field(description=MODEL)
     table: str = Field(
-        min_length=1, description="path of a table by `nagi-sdr calibrate`, relative to this file"
+        min_length=1,
+        description="path of a table of `nagi-sdr calibrate`, relative to the experiment file",
     )
     modem: str | None = Field(
         None, description="the table's modem, required if the table has several modes"
     )
-    modulation: str | None = Field(None, description="the table's modulation, required as `modem`")
-    code_rate: str | None = Field(None, description="the table's code rate, required as `modem`")
+    modulation: str | None = Field(
+        None, description="the table's modulation, required if the table has several modes"
+    )
+    code_rate: str | None = Field(
+        None, description="the table's code rate, required if the table has several modes"
+    )
     snr: Level | None = Field(
-        None, description="mean power of the signal over that of the noise, without fading"
+        None, description="mean power of the signal / mean power of the noise, without fading"
     )
     snr_trace: SnrTrace | None = Field(None, description="an SNR that changes, in place of `snr`")
     fading: Fading | None = Field(
         None,
-        description="flat fading, equal to that of a radio with the same seed and link; default: "
-        "none",
+        description="flat fading, identical to the fading of a radio with the same seed and link; "
+        "default: none",
     )
     shadowing: Shadowing | None = Field(None, description="default: none")
 
     @model_validator(mode="after")
     def _check_snr(self) -> Self:
         if self.snr is None and self.snr_trace is None:
-            raise BadValue("no snr and no snr_trace", "give one, such as `snr: 12 dB`")
+            raise BadValue("no `snr` and no `snr_trace`", "give one of them, such as `snr: 12 dB`")
         if self.snr is not None and self.snr_trace is not None:
             raise BadValue("snr and snr_trace are both given", "remove one", "snr_trace")
         return self
 
     def to_plan(self, planning: Planning) -> SdrLossPlan:
-        """Return the plan with the table's curves; refuse packets longer than the table's."""
+        """Return the plan, with the curves of the table.
+
+        Raises:
+            InputError: The table has no such mode, or no curve for packets as long as those of the
+                link.
+        """
         mode = planning.read_calibrated_mode(
             self.table, self.modem, self.modulation, self.code_rate
         )

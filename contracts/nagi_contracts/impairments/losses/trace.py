@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recorded losses, by the number of the packet or the instant of its transmission."""
+"""Recorded losses, which are repeated by the packet's number or by the time of its transmission."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nagi_contracts.impairments.planning import Planning
 
 
 class TraceLossPlan(LossPlanBase):
-    """Losses of the packets whose indices are listed; the list repeats."""
+    """Losses of the packets with listed indices. After `length` packets, the list repeats."""
 
     model: Literal["trace"] = "trace"
     lost: list[int] = Field(description="indices of lost packets, strictly increasing")
@@ -30,20 +30,21 @@ class TraceLoss(LossSettings):
     model: Literal["trace"] = Field(description=MODEL)
     file: str = Field(
         min_length=1,
-        description="path of a file with 0 or 1 (lost) for each packet, or of "
-        "transmissions.parquet of a run, relative to this file",
+        description="path, relative to the experiment file, of a file with 0 or 1 (lost) for each "
+        "packet, or of transmissions.parquet of a run",
     )
     link: str | None = Field(
-        None, description="for transmissions.parquet: the link in that run, if it had several"
+        None,
+        description="for transmissions.parquet: the recorded link, required if there are several",
     )
     direction: Literal["forward", "backward"] | None = Field(
-        None, description="for transmissions.parquet: the link's direction in that run"
+        None, description="for transmissions.parquet: the recorded direction of the link"
     )
     by: Literal["instant", "number"] | None = Field(
         None,
-        description="for transmissions.parquet: the recorded transmission whose outcome a "
-        "transmission has. instant (default): the one that began nearest to the same instant; "
-        "number: the one with the same number",
+        description="for transmissions.parquet: which recorded outcome a transmission gets. "
+        "instant (default): the outcome of the recorded transmission that is nearest in time; "
+        "number: the outcome of the recorded transmission with the same number",
     )
 
     def to_plan(self, planning: Planning) -> TraceLossPlan | BernoulliTraceLossPlan:
@@ -53,15 +54,15 @@ class TraceLoss(LossSettings):
             for key in ("link", "direction", "by"):
                 if getattr(self, key) is not None:
                     planning.refuse(
-                        f"`{key}` of a loss trace of 0 and 1, which counts packets",
+                        f"`{key}` has no meaning for a loss trace of 0 and 1",
                         f"remove `{key}`, or give transmissions.parquet of a run",
                     )
             lost, length = planning.read_losses(self.file)
             return TraceLossPlan(lost=lost, length=length, at=self.at)
         if self.at == "ingress":
             planning.refuse(
-                "outcomes of transmissions on packets before the queue",
-                "write `at: egress`, or remove it",
+                "recorded outcomes of transmissions cannot apply before the queue (`at: ingress`)",
+                "write `at: egress`, or remove `at`",
             )
         if self.by == "number":
             return TraceLossPlan(lost=outcomes.lost, length=outcomes.length)

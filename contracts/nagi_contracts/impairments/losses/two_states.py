@@ -10,7 +10,7 @@ from nagi_contracts.units import Share
 
 
 class TwoStatesPlan(LossPlanBase):
-    """A loss model with a good and a bad state in a plan."""
+    """The base class of plans of loss models with a good and a bad state."""
 
     loss_in_good: float = Field(description="probability of losing a packet in the good state")
     loss_in_bad: float = Field(description="probability of losing a packet in the bad state")
@@ -22,7 +22,7 @@ class TwoStatesPlan(LossPlanBase):
 
 
 class TwoStatesSettings(LossSettings):
-    """A loss model with a good and a bad state in an experiment file."""
+    """The base class of settings of loss models with a good and a bad state."""
 
     loss_in_good: Share = Field(
         Share(0), description="the probability of losing a packet in the good state"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Marking by a threshold of the averaged queue (ECN, RFC 3168)."""
+"""Marking while the average queue length is above a threshold (ECN, RFC 3168)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from nagi_contracts.units import Share, Threshold
 
 
 class ThresholdMarkingPlan(Contract):
-    """A rule that marks packets CE while the queue's moving average is over a threshold.
+    """A rule that marks packets CE while the average queue length is above a threshold.
 
-    The threshold is in packets or in bytes; the other one is null.
+    The average is a moving average. The threshold is either in packets or in bytes.
     """
 
     rule: Literal["threshold"] = Field("threshold", exclude_if=is_default("threshold"))
@@ -34,10 +34,10 @@ class ThresholdMarkingPlan(Contract):
 
 
 class ThresholdMarking(Strict):
-    """A rule that marks packets CE while the queue's moving average is over a threshold."""
+    """A rule that marks packets CE while the average queue length is above a threshold."""
 
     rule: Literal["threshold"] = Field("threshold", description="rule that marks packets")
-    threshold: Threshold = Field(description="average queue above which packets are marked")
+    threshold: Threshold = Field(description="average queue length above which packets are marked")
     weight: Share = Field(
         Share(0.002), description="weight of a new value in the average, above 0; 1: no averaging"
     )

@@ -24,7 +24,7 @@ _Disciplines = Annotated[
 
 
 def _complete_queue(value: object) -> object:
-    """Complete a single size to the settings of a drop-tail queue."""
+    """Replace a single size by the settings of a drop-tail queue with this size."""
     if isinstance(value, dict | DropTail | CoDel | FqCoDel | Pie | DualPi2):
         return value
     size = value if isinstance(value, QueueSize) else QueueSize.parse(value)
@@ -53,6 +53,9 @@ QueuePlan = Annotated[
 
 
 def name_disciplines(queues: Iterable[QueuePlan | None]) -> str:
-    """Name disciplines for reports, to follow a size; return "" if all are drop-tail queues."""
+    """Return the names of queue disciplines, such as ", CoDel or PIE", to follow a size in reports.
+
+    Return "" if all queues are drop-tail queues. Each name occurs once.
+    """
     names = dict.fromkeys(queue.describe() for queue in queues if queue is not None)
     return "" if set(names) <= {"drop-tail"} else ", " + " or ".join(names)

@@ -38,7 +38,7 @@ class QueueSettings(Strict, ABC):
         return self.plan_type(packets=packets, bytes=size, **extra, **values)
 
     def get_extra_values(self, planning: Planning) -> dict[str, int]:
-        """Return the values of the plan that are not settings of the discipline, by name."""
+        """Return name -> value, for values of the plan that are not settings of the discipline."""
         return {}
 
 
@@ -70,7 +70,7 @@ class EcnSettings(AqmSettings, ABC):
 
 
 class QueuePlanBase(Contract, ABC):
-    """A queue discipline of a plan. Its limit is in packets or in bytes; the other one is null."""
+    """A queue discipline in a plan. Its limit is either `packets` or `bytes`."""
 
     packets: int | None = None
     bytes: int | None = None
@@ -82,9 +82,9 @@ class QueuePlanBase(Contract, ABC):
 
 
 class AqmPlanBase(QueuePlanBase, ABC):
-    """Active queue management of a plan."""
+    """Active queue management in a plan."""
 
-    style: Style = Field("rfc", description="not written by earlier versions")
+    style: Style = Field("rfc", description="absent in plans of earlier versions")
     full_packet_bytes: int
     title: ClassVar[str]
 
@@ -93,5 +93,5 @@ class AqmPlanBase(QueuePlanBase, ABC):
 
 
 def make_packet_limit(count: int) -> QueueSize:
-    """Return the size of a queue that holds `count` packets."""
+    """Return the capacity of a queue for `count` packets."""
     return QueueSize(PacketCount(count))

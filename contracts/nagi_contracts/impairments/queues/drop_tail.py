@@ -31,6 +31,5 @@ class DropTail(QueueSettings):
     limit: QueueSize = Field(description="size of the queue")
     counts_transmission: Flag = Field(
         False,
-        description="whether the packet in transmission counts as part of the queue, as in "
-        "mahimahi",
+        description="whether the limit includes the packet in transmission, as in mahimahi",
     )

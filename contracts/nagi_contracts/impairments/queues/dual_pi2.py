@@ -20,7 +20,7 @@ from nagi_contracts.impairments.queues.base import (
 )
 from nagi_contracts.units import AqmTarget, AqmUpdate, Gain, QueueSize, Share
 
-# The default thresholds of marking ECT(1) packets, by the style that has them.
+# Style -> the thresholds for marking ECT(1) packets that this style has, with their defaults.
 DEFAULTS_NS: dict[Style, dict[str, int]] = {
     "linux": {"step": 1_000_000},
     "rfc": {"min_threshold": 800_000, "range": 400_000},
@@ -84,7 +84,8 @@ class DualPi2(AqmSettings):
         "marked; default: 0.4 ms",
     )
     classic_weight: Share = Field(
-        Share(0.1), description="the classic queue's share of the rate while both have packets"
+        Share(0.1),
+        description="share of the rate for the classic queue while both queues have packets",
     )
 
     @model_validator(mode="after")
@@ -93,7 +94,7 @@ class DualPi2(AqmSettings):
         for key in DEFAULTS_NS[other]:
             if getattr(self, key) is not None:
                 raise BadValue(
-                    f"`{key}` with `style: {self.style}`",
+                    f"`{key}` has no meaning with `style: {self.style}`",
                     f"remove it, or write `style: {other}`",
                     key,
                 )

@@ -319,7 +319,7 @@ def test_paths_are_hops_from_station_to_station_and_on_over_links(tmp_path):
         "link": "air", "direction": "forward", "sender": "b", "receiver": "c",
     }  # fmt: skip
     assert flow.path[3].model_dump() == {"link": "cable", "direction": "forward"}
-    assert plan.port(flow.path[0]) is None and plan.switch_share(flow.path[0]) is None
+    assert plan.port(flow.path[0]) is None and plan.switch_settings(flow.path[0]) is None
     medium = plan.medium("air")
     assert plan.channel(flow.path[0]) == DirectionPlan(
         rate_bps=2_000_000, overhead_bytes=36, queue=medium.queue

@@ -61,7 +61,7 @@ def test_the_plan_says_which_part_is_whose(tmp_path):
     # A hundred samples a second of 20 Mb/s in packets of 1,052 bytes.
     assert port.sample_every == 24
     assert plan.port(BACKWARD) is None
-    assert plan.switch_share(LinkDirection(link="wired", direction="backward")) is None
+    assert plan.switch_settings(LinkDirection(link="wired", direction="backward")) is None
     assert plan.flows[0].bottleneck_bps == 20_000_000
     switch = plan.node("N").switch
     assert switch.sha256 == hashlib.sha256(EDGE.read_bytes()).hexdigest()
