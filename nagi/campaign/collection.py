@@ -1,12 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes run directories from the records of agents.
-
-Agents write `records/HOST/RUN_ID/`, and node.json as its last file. A run has ended when all its
-agents have written node.json, even if its batch failed. Its records become `runs/RUN_ID/`.
-
-A run that another machine executed arrives as a complete run directory,
-`records/whole/RUN_ID/`.
-"""
+"""Makes the run directory `runs/RUN_ID/` of a run that has ended, from the records of its hosts."""
 
 from __future__ import annotations
 
@@ -21,6 +14,7 @@ from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import Build, FileSum, Flows, Manifest, NodeRecord, Verdict
 
 from nagi.backends.registry import load_verifiers
+from nagi.campaign.host_records import NODE, WHOLE, find_records, remove_records
 from nagi.campaign.run_directory import (
     DROPS,
     FLOWS,
@@ -40,7 +34,6 @@ from nagi.campaign.run_files import (
     collect_transmissions,
     merge_flow_records,
 )
-from nagi.labs.guest import CONSOLE
 from nagi.labs.shape import EMULATOR
 from nagi.records.files import copy_file
 from nagi.records.packets import read_records, sort_records, to_table
@@ -48,54 +41,8 @@ from nagi.records.run import RunRecords
 from nagi.verdict.certificate import certify, make_failed_verdict
 from nagi.verdict.measure import measure_run
 
-_NODE, _RECORDS = "node.json", "packets.bin"
-WHOLE = "whole"  # the directory of complete run directories; it also stands for their cell
+_RECORDS = "packets.bin"
 _COMMAND_LOGS = "command-*.log"  # output of the user's programs, which is a result
-
-
-def find_finished_cell(records: Path, runs: Path, plan: RunPlan) -> str | None:
-    """Return the cell that completed `plan` and whose records are not yet collected, or None.
-
-    It is WHOLE if another machine executed the run and its run directory has arrived.
-
-    Args:
-        records: The directory of the records of all hosts.
-        runs: The directory of all run directories, which this function does not use.
-        plan: The plan of the run.
-    """
-    if (records / WHOLE / plan.run_id).exists():
-        return WHOLE
-    for emulator_records in records.glob(f"*_{EMULATOR}/{plan.run_id}"):
-        cell = emulator_records.parent.name.removesuffix(f"_{EMULATOR}")
-        sources = _find_records(records, plan, cell)
-        begins_s = {_read_begin_s(source / _NODE) for source in sources.values()}
-        # Records of an earlier attempt, which was interrupted, have another start time.
-        if None not in begins_s and len(begins_s) == 1:
-            return cell
-    return None
-
-
-def remove_collected(records: Path, runs: Path, plan: RunPlan) -> None:
-    """Remove records of a run that are already in its run directory.
-
-    Such records exist if an earlier process ended between collecting the run and removing them.
-    The node records are compared completely, because all runs in guests have the same start time.
-    """
-    try:
-        collected = Manifest.read(runs / plan.run_id / MANIFEST)
-    except InputError:
-        return
-    for emulator_records in records.glob(f"*_{EMULATOR}/{plan.run_id}"):
-        sources = _find_records(
-            records, plan, emulator_records.parent.name.removesuffix(f"_{EMULATOR}")
-        )
-        try:
-            nodes = {node: NodeRecord.read(source / _NODE) for node, source in sources.items()}
-        except InputError:
-            continue
-        began_s = nodes[EMULATOR].began_realtime_s
-        if (began_s, nodes) == (collected.began_realtime_s, collected.nodes):
-            _remove_records(sources)
 
 
 Certifier = Callable[[RunRecords], Verdict]
@@ -137,9 +84,9 @@ def collect(
     """
     if cell == WHOLE:
         return _move_whole(records / WHOLE / plan.run_id, runs / plan.run_id)
-    sources = _find_records(records, plan, cell)
+    sources = find_records(records, plan, cell)
     partial = make_partial(runs, plan)
-    nodes = {node: NodeRecord.read(source / _NODE) for node, source in sources.items()}
+    nodes = {node: NodeRecord.read(source / NODE) for node, source in sources.items()}
     samples, damage = collect_samples(plan, nodes, sources)
     damage += collect_events(plan, nodes, sources, partial)
     damage += collect_applications(plan, nodes, sources, partial)
@@ -167,7 +114,7 @@ def collect(
     ).write(partial / MANIFEST)
     verdict.write(partial / VERDICT)
     replace_run(partial, runs / plan.run_id)
-    _remove_records(sources)
+    remove_records(sources)
     return verdict
 
 
@@ -176,42 +123,6 @@ def _move_whole(whole: Path, target: Path) -> Verdict:
     verdict = Verdict.read(whole / VERDICT)
     replace_run(whole, target)
     return verdict
-
-
-def record_failure(runs: Path, plan: RunPlan, reason: str, console: Path | None = None) -> Verdict:
-    """Make the directory of a run that began but did not end, and return its verdict.
-
-    The directory has the plan and the verdict with `reason`. If `console` exists, which is the
-    output of the guest, the directory also has a copy of it.
-    """
-    partial = make_partial(runs, plan)
-    if console is not None and console.is_file():
-        (partial / "logs").mkdir()
-        shutil.copyfile(console, partial / "logs" / CONSOLE)
-        reason += f" (more of it: logs/{CONSOLE} of the run)"
-    verdict = make_failed_verdict(plan.run_id, [reason])
-    verdict.write(partial / VERDICT)
-    replace_run(partial, runs / plan.run_id)
-    return verdict
-
-
-def _find_records(records: Path, plan: RunPlan, cell: str) -> dict[str, Path]:
-    """Return the directory of each node's records of a run, by node."""
-    nodes = (*(node.name for node in plan.nodes), EMULATOR)
-    return {node: records / f"{cell}_{node}" / plan.run_id for node in nodes}
-
-
-def _read_begin_s(file: Path) -> float | None:
-    """Return when a run began, from a node's record; None if the record is missing or damaged."""
-    try:
-        return NodeRecord.read(file).began_realtime_s
-    except InputError:
-        return None
-
-
-def _remove_records(sources: dict[str, Path]) -> None:
-    for source in sources.values():
-        shutil.rmtree(source)
 
 
 def _collect_and_certify(

@@ -15,7 +15,8 @@ from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import Build, Keep
 from nagi_reports import analysis
 
-from nagi.campaign.collection import collect, find_finished_cell
+from nagi.campaign.collection import collect
+from nagi.campaign.host_records import find_finished_cell
 from nagi.campaign.retention import retain
 from nagi.labs.names import VIRTUAL
 from nagi.labs.shape import Shape
@@ -57,7 +58,7 @@ def run_one(
     runs.mkdir()
     lab = VirtualLab(Shape.from_plan(plan), 1, directory, records, interrupted, parts=parts)
     reasons = lab.run_batch({lab.cells[0]: [plan]})
-    cell = find_finished_cell(records, runs, plan)
+    cell = find_finished_cell(records, plan)
     if cell is None:
         return reasons.get(plan.run_id, "an agent left no record")
     verdict = collect(records, runs, plan, cell, VIRTUAL, build)

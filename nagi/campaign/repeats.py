@@ -9,6 +9,9 @@ Decisions depend only on the results, so a resumed campaign makes the same decis
 This rule stops when an interval happens to be narrow, so intervals contain the true value less
 often than in 95 % of cases. For normal values the coverage is 91 to 94 % with at least 3 repeats,
 93 to 95 % with 5, 94 to 95 % with 10 (Chow and Robbins, 1965, for the limit).
+
+Statistics are imported where they are used, because most campaigns have no `until`, and importing
+pandas takes long.
 """
 
 from __future__ import annotations
@@ -21,7 +24,6 @@ from nagi_contracts.errors import InputError
 from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import Until
 from nagi_contracts.results import Metrics
-from nagi_reports.statistics import count_runs_needed, halfwidth
 
 from nagi.campaign.run_directory import read_verdict
 from nagi.campaign.selection import Selection
@@ -68,6 +70,8 @@ def list_wide_points(selection: Selection, runs: Path) -> list[PointWidth]:
     until = selection.experiment.until
     if until is None:
         return []
+    from nagi_reports.statistics import halfwidth
+
     widths = []
     for point, point_plans in zip(selection.points, selection.group_by_point(), strict=True):
         if not selection.list_missing(point_plans[0]):
@@ -100,6 +104,8 @@ def choose_run_count(values: list[float], runs: int, until: Until) -> int:
         runs: The number of runs that the point has.
         until: The required half-width, and the maximum number of runs.
     """
+    from nagi_reports.statistics import count_runs_needed, halfwidth
+
     if runs >= until.at_most or halfwidth(values) <= until.halfwidth:
         return runs
     missing = 1

@@ -10,6 +10,9 @@ from nagi_contracts.errors import InputError
 from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import Verdict
 
+from nagi.labs.guest import CONSOLE
+from nagi.verdict.certificate import make_failed_verdict
+
 PLAN, MANIFEST, VERDICT = "plan.json", "manifest.json", "verdict.json"
 LINKS, FLOWS, TCP_INFO = "links.json", "flows.json", "tcp_info.parquet"
 APPLICATIONS = "applications.json"
@@ -59,3 +62,20 @@ def make_partial(runs: Path, plan: RunPlan) -> Path:
     partial.mkdir(parents=True)
     plan.write(partial / PLAN)
     return partial
+
+
+def record_failure(runs: Path, plan: RunPlan, reason: str, console: Path | None = None) -> Verdict:
+    """Make the directory of a run that began but did not end, and return its verdict.
+
+    The directory has the plan and the verdict with `reason`. If `console` exists, which is the
+    output of the guest, the directory also has a copy of it.
+    """
+    partial = make_partial(runs, plan)
+    if console is not None and console.is_file():
+        (partial / "logs").mkdir()
+        shutil.copyfile(console, partial / "logs" / CONSOLE)
+        reason += f" (more of it: logs/{CONSOLE} of the run)"
+    verdict = make_failed_verdict(plan.run_id, [reason])
+    verdict.write(partial / VERDICT)
+    replace_run(partial, runs / plan.run_id)
+    return verdict

@@ -15,10 +15,10 @@ from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import Build, Verdict
 
 from nagi.campaign.batches import BATCH_S, RUNS_PER_BATCH, choose_batch
-from nagi.campaign.collection import collect, find_finished_cell, record_failure, remove_collected
 from nagi.campaign.cost import Cost
 from nagi.campaign.directory import CampaignDirectory
-from nagi.campaign.run_directory import count_invalid_attempts, read_verdict
+from nagi.campaign.host_records import find_finished_cell, remove_collected
+from nagi.campaign.run_directory import count_invalid_attempts, read_verdict, record_failure
 from nagi.campaign.selection import Selection
 from nagi.labs.errors import Gone, LabError, Unfit
 from nagi.labs.lab import Lab, Labs
@@ -86,8 +86,8 @@ class Runner:
         analyse: Callable[[Path], None],
         grow: Callable[[Selection], Selection],
         observer: Observer,
-        find_finished_cell: Callable[[Path, Path, RunPlan], str | None] = find_finished_cell,
-        collect: Callable[[Path, Path, RunPlan, str, str, Build], Verdict] = collect,
+        collect: Callable[[Path, Path, RunPlan, str, str, Build], Verdict],
+        find_finished_cell: Callable[[Path, RunPlan], str | None] = find_finished_cell,
     ) -> None:
         """Make a runner.
 
@@ -104,8 +104,9 @@ class Runner:
             analyse: A function that computes the metrics of a run directory.
             grow: A function that returns the selection with the runs that `until` adds.
             observer: An object that receives the events of the campaign.
+            collect: A function that makes the run directory of a completed run, as
+                collection.collect() does.
             find_finished_cell: A function that returns the cell that completed a run, or None.
-            collect: A function that makes the run directory of a completed run.
         """
         self.selection = selection
         self._labs = labs
@@ -208,7 +209,7 @@ class Runner:
         directory = self._directory
         unfinished = []
         for plan in plans:
-            cell = self._find_finished_cell(directory.records, directory.runs, plan)
+            cell = self._find_finished_cell(directory.records, plan)
             if cell is None:
                 unfinished.append(plan)
                 continue

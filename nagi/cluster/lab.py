@@ -15,7 +15,7 @@ from pathlib import Path
 from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import Build, Keep
 
-from nagi.campaign.collection import WHOLE
+from nagi.campaign.host_records import WHOLE
 from nagi.cluster import tasks
 from nagi.cluster.content import hash_files, list_files, pack, unpack, unpack_into
 from nagi.cluster.pool import Cluster

@@ -30,7 +30,6 @@ from nagi.campaign.estimate import (
     read_free_disk,
     require_disk,
 )
-from nagi.campaign.one_run import analyse_and_retain
 from nagi.campaign.run_directory import count_invalid_attempts, read_verdict
 from nagi.campaign.runner import Runner, TooNoisy
 from nagi.campaign.selection import Selection
@@ -42,13 +41,13 @@ from nagi.labs.names import NETNS, VIRTUAL
 from nagi.labs.netns import require_root
 from nagi.terminal.campaigns import (
     give_to_user,
-    import_report_in_background,
     print_conclusion,
 )
 from nagi.terminal.clusters import open_cluster, require_virtual
 from nagi.terminal.console import complain, error_console, get_text_console, write_line
 from nagi.terminal.option_values import choose_switch
 from nagi.terminal.progress import InterruptFlag, Progress
+from nagi.terminal.run_processor import RunProcessor
 from nagi.terminal.selecting import (
     LabChoice,
     RequestedExperiment,
@@ -225,6 +224,7 @@ class _Launch:
         if self.cluster is not None:
             self.cluster.notify = progress.print_note
         with progress:
+            processor = RunProcessor(campaign.keep, in_background=self.labs.name == VIRTUAL)
             runner = Runner(
                 selection,
                 directory,
@@ -234,12 +234,11 @@ class _Launch:
                 stop_if_noisy=self.stop_if_noisy,
                 runs_per_batch=RUNS_PER_BATCH if self.cluster is None else _RUNS_PER_CLUSTER_BATCH,
                 one_shape=self.cluster is None,
-                analyse=lambda run: analyse_and_retain(run, campaign.keep),
+                analyse=processor.analyse,
                 grow=grow,
                 observer=progress,
+                collect=processor.collect,
             )
-            if self.labs.name == VIRTUAL:
-                import_report_in_background()
             share = pace.ProcessorShare()
             try:
                 verdicts = runner.run()

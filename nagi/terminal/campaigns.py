@@ -9,16 +9,12 @@ from __future__ import annotations
 
 import os
 import shlex
-from contextlib import suppress
-from importlib import import_module
 from pathlib import Path
-from threading import Thread
 
 from nagi_contracts import noise
 from nagi_contracts.errors import refuse
 from nagi_contracts.records import Campaign
 from nagi_contracts.units import format_count
-from nagi_reports import analysis, bundle, summary, text
 
 from nagi.backends.registry import load_chapters
 from nagi.campaign.directory import CampaignDirectory
@@ -39,6 +35,8 @@ def open_campaign(directory: Path, out: Path | None) -> tuple[CampaignDirectory,
         InputError: There is no campaign, or `out` was given without a bundle.
     """
     if directory.is_file():
+        from nagi_reports import bundle
+
         directory = bundle.read_bundle(directory, out)
         write_line(f"unpacked to {directory}", error_console)
     elif out is not None:
@@ -75,25 +73,12 @@ def find_campaign(directory: Path) -> CampaignDirectory:
     return campaign_directory
 
 
-def import_report_in_background() -> None:
-    """Import the modules that write reports, in a thread that runs while guests run.
-
-    Callers do this in virtual time only, because runs in real time would be disturbed.
-    """
-
-    def import_report() -> None:
-        with suppress(ImportError):  # raised again where the report is written
-            import_module("nagi_reports.report")
-
-    Thread(target=import_report).start()
-
-
 def print_conclusion(directory: CampaignDirectory, campaign: Campaign, json_: bool) -> None:
     """Write the report of a campaign if it has a valid run, and print its results.
 
     `json_` prints the JSON object of `nagi show --json`, with the path of the report or null.
     """
-    from nagi_reports import report
+    from nagi_reports import analysis, report, summary, text
 
     table = analysis.build_table(directory.out, campaign)
     results = summary.summarise(campaign, table)

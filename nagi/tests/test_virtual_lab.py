@@ -19,6 +19,7 @@ import pandas as pd
 import pytest
 from marks import in_virtual_time, needs_root
 from nagi.campaign import pace
+from nagi.campaign.collection import collect
 from nagi.campaign.directory import CampaignDirectory
 from nagi.campaign.runner import Observer, Runner
 from nagi.labs import guest
@@ -321,6 +322,7 @@ def test_a_run_whose_guest_hangs_has_failed(tmp_path):
             analyse=lambda run: None,
             grow=lambda selection: selection,
             observer=Mock(spec=Observer),
+            collect=collect,
         ).run()
     (verdict,) = verdicts.values()
     assert verdict.status == "failed"

@@ -8,13 +8,16 @@ limit is invalid. nagi keeps an invalid run and shows the reasons, but leaves it
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from nagi_contracts.noise import explain
 from nagi_contracts.records import Check, NodeRecord, Verdict
 
-from nagi.records.run import RunRecords
 from nagi.verdict.limits import Limit, get_limits, list_limits
 from nagi.verdict.values import Evidence, Value
+
+if TYPE_CHECKING:
+    from nagi.records.run import RunRecords
 
 
 def certify(run: RunRecords, evidence: Evidence) -> Verdict:

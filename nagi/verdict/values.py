@@ -5,12 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from nagi_captures.identities import Nanoseconds
 from nagi_contracts.plan import DirectionName
 from nagi_contracts.records import HostClock, Information
 
-from nagi.verdict.witnesses import Witnesses
+if TYPE_CHECKING:
+    from nagi_captures.identities import Nanoseconds
+
+    from nagi.verdict.witnesses import Witnesses
 
 Value = tuple[float, str]  # a measured value, and its subject, such as a link and direction
 

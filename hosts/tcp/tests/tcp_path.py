@@ -19,6 +19,7 @@ from unittest.mock import Mock
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from nagi.campaign.collection import collect
 from nagi.campaign.directory import CampaignDirectory
 from nagi.campaign.runner import Observer, Runner
 from nagi.labs.virtual import VirtualLabs
@@ -282,6 +283,7 @@ def run_scenario(scenario: Scenario, directory: Path) -> dict[str, Observed]:
             analyse=lambda run: None,
             grow=lambda selection: selection,
             observer=Mock(spec=Observer),
+            collect=collect,
         ).run()
     observed = {}
     for plan in selection.plans:

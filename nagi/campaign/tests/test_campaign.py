@@ -119,7 +119,7 @@ class Lab:
         self.ended |= set(ran)
         return {}
 
-    def find_finished_cell(self, records, runs, plan):
+    def find_finished_cell(self, records, plan):
         return "cell0" if plan.run_id in self.ended else None
 
     def collect(self, records, runs, plan, cell, lab, build):

@@ -17,15 +17,9 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from nagi.campaign.collection import (
-    Certifier,
-    certify_run,
-    collect,
-    find_finished_cell,
-    record_failure,
-    remove_collected,
-)
-from nagi.campaign.run_directory import read_verdict
+from nagi.campaign.collection import Certifier, certify_run, collect
+from nagi.campaign.host_records import find_finished_cell, remove_collected
+from nagi.campaign.run_directory import read_verdict, record_failure
 from nagi.records.packets import from_table, write_records
 from nagi.records.scheme_events import read_events
 from nagi_contracts.applications import Applications
@@ -74,7 +68,7 @@ def runs(tmp_path) -> Path:
 def collect_all(records: Path, runs: Path, certifier: Certifier = certify_run) -> Verdict | None:
     """Collect a run as a campaign does."""
     remove_collected(records, runs, PLAN)
-    cell = find_finished_cell(records, runs, PLAN)
+    cell = find_finished_cell(records, PLAN)
     if cell is not None:
         collect(records, runs, PLAN, cell, "netns", MANIFEST.build, certifier)
     return read_verdict(runs, RUN)
@@ -154,7 +148,7 @@ def test_what_applications_left_is_whole_or_the_run_has_failed(records, runs, da
 @pytest.mark.parametrize("damage", [b"", b'{"schema_version": 1, "run_id"'])
 def test_a_run_is_not_over_before_every_agent_has_said_so(records, runs, damage):
     (records / "cell0_server" / RUN / "node.json").write_bytes(damage)
-    assert find_finished_cell(records, runs, PLAN) is None
+    assert find_finished_cell(records, PLAN) is None
     assert (records / "cell0_server" / RUN / "server.core.pcap").exists()
 
 
@@ -164,7 +158,7 @@ def test_what_is_left_of_another_try_is_no_part_of_a_run(records, runs):
         update={"began_realtime_s": MANIFEST.began_realtime_s - 60}
     )
     earlier.write(path)
-    assert find_finished_cell(records, runs, PLAN) is None
+    assert find_finished_cell(records, PLAN) is None
 
 
 class Killed(BaseException):
@@ -248,7 +242,7 @@ def test_collecting_can_be_broken_off_at_any_step(records, runs, tmp_path, kille
         assert same_files(runs / RUN, [*captures, "links.json", "drops.pcapng"])
         earlier_tries = [f"{RUN}.invalid-1"] if before == "invalid" else []
         assert sorted(path.name for path in runs.iterdir()) == [RUN, *earlier_tries], step
-        assert find_finished_cell(records, runs, PLAN) is None
+        assert find_finished_cell(records, PLAN) is None
         step += 1
     assert step > 20
 

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from nagi.campaign.collection import WHOLE, collect, find_finished_cell
+from nagi.campaign.collection import collect
+from nagi.campaign.host_records import WHOLE, find_finished_cell
 from nagi.cli.main import main
 from nagi.cluster import content
 from nagi.cluster.content import ensure_files, hash_files, hash_sums, pack, unpack, unpack_into
@@ -177,13 +178,13 @@ def test_a_run_that_was_done_elsewhere_takes_its_place(tmp_path):
     plan = RunPlan.read(run / "plan.json")
     records, runs = tmp_path / "records", tmp_path / "runs"
     runs.mkdir()
-    assert find_finished_cell(records, runs, plan) is None
+    assert find_finished_cell(records, plan) is None
     unpack(pack(run, list(run.iterdir())), records / WHOLE / plan.run_id)
-    cell = find_finished_cell(records, runs, plan)
+    cell = find_finished_cell(records, plan)
     assert cell is not None
     build = Manifest.read(run / "manifest.json").build
     verdict = collect(records, runs, plan, cell, "virtual", build)
     assert verdict.status == json.loads((run / "verdict.json").read_text())["status"]
     for file in run.iterdir():
         assert (runs / plan.run_id / file.name).read_bytes() == file.read_bytes()
-    assert find_finished_cell(records, runs, plan) is None
+    assert find_finished_cell(records, plan) is None
