@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Formulas in three forms: for typst, as MathML for HTML, and in words for screen readers."""
+"""Formulas in three notations: typst, MathML for HTML, and words for screen readers."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ _SPOKEN_SIGNS = {"=": "is", "·": "times", "−": "minus", "±": "plus or minus"
 
 
 def operator(sign: str) -> Formula:
-    """Return an operator."""
-    written = {"·": "dot", "−": "-", "±": "plus.minus"}.get(sign, sign)
-    return Formula(written, f"<mo>{escape(sign)}</mo>", _SPOKEN_SIGNS.get(sign, sign))
+    """Return an operator, such as "=" or "·"."""
+    typst_sign = {"·": "dot", "−": "-", "±": "plus.minus"}.get(sign, sign)
+    return Formula(typst_sign, f"<mo>{escape(sign)}</mo>", _SPOKEN_SIGNS.get(sign, sign))
 
 
 def fraction(over: Formula, under: Formula) -> Formula:

@@ -125,7 +125,7 @@ def test_what_was_not_published_is_refused(again, tmp_path):
 
 def test_another_variant_is_refused(again):
     campaign = Campaign.read(again / "campaign.json").model_copy(update={"variant": "other"})
-    with pytest.raises(InputError, match=r"is of .*, not of .*-other"):
+    with pytest.raises(InputError, match=r"is a publication of .*, not of .*-other"):
         verify(again, campaign, again.parent / "published", again / "release")
 
 

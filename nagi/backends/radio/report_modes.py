@@ -34,7 +34,7 @@ def compose_blocks(material: Material) -> list[Figure]:
         " of bursts that were not detected, a transmission is left out, and so are SNRs of less"
         f" than {format_count(_MIN_TRANSMISSIONS, 'transmission')}."
     )
-    drawn = figures.modes_over_snr(panels)
+    drawn = figures.make_mode_figure(panels)
     return [Figure("modes", figures.render_svg(drawn), caption, _describe_figure(panels))]
 
 

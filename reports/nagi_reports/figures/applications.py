@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of what applications achieved over x."""
+"""Figures of application metrics over x."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from nagi_reports.summary import Axis, Mean
 
 @dataclass(frozen=True)
 class ApplicationCurves:
-    """One metric of a flow's application over x."""
+    """One metric of a flow's application over x, one curve per series."""
 
     title: str
     y_label: str
-    curves: list[tuple[str, list[Mean | None]]]  # series, a mean at each value of x
+    curves: list[tuple[str, list[Mean | None]]]  # series, and a mean for each value of x
 
 
-def application_metrics(x: Axis, drawn: Sequence[ApplicationCurves]) -> list[Figure]:
+def make_application_figures(x: Axis, drawn: Sequence[ApplicationCurves]) -> list[Figure]:
     """Return figures of application metrics over x, one pair of axes per flow."""
     return [
         _make_figure(x, drawn[first : first + MAX_PANELS])
