@@ -74,7 +74,8 @@ def test_a_scheme_uses_sack_in_both_or_in_neither(tmp_path, scheme):
          "no constant rate and delay"),
         (("links:\n  wired: {between: [S, N], rate: 100 Mb/s, delay: 45 ms, queue: 1 bdp}",
           "media:\n  air: {phy: 802.11b, data_rate: 11 Mb/s, stations: "
-          "{S: {at: [0 m, 0 m]}, N: {at: [9 m, 0 m]}}}\nlinks:"), "the flow crosses a shared medium"),
+          "{S: {at: [0 m, 0 m]}, N: {at: [9 m, 0 m]}}}\nlinks:"),
+         "the flow crosses a shared medium"),
     ],
 )  # fmt: skip
 def test_what_ns_3_cannot_do_is_refused(tmp_path, change, said):

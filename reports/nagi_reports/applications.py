@@ -271,9 +271,9 @@ def _compute_datagram_columns(
     """Return the columns of loss, delay and jitter of datagrams; empty if the traffic is TCP."""
     if client.packets_sent is None or server.packets_received is None:
         return {}  # the application used TCP
-    lost = client.packets_sent - server.packets_received
+    lost_packets = client.packets_sent - server.packets_received
     columns: dict[str, Any] = {
-        "datagram_loss_rate": loss_rate(lost, client.packets_sent),
+        "datagram_loss_rate": loss_rate(lost_packets, client.packets_sent),
         "datagram_jitter_s": server.jitter_s,
     }
     if has_one_clock and server.one_way_delay is not None:

@@ -143,9 +143,9 @@ def classify_by_tcp_info(
     is_noticed = np.isfinite(sent_s)
     codes = np.where(is_noticed, UNDECIDED, NOT_NOTICED).astype(np.int8)
     sample_s, window = samples["t_s"].to_numpy(np.float64), samples["snd_cwnd"].to_numpy(np.float64)
-    before = np.searchsorted(sample_s, sent_s, side="right") - 1
-    is_known = is_noticed & (before >= 0) & (before + 1 < len(sample_s))
-    sample_before = before[is_known]
+    index_before = np.searchsorted(sample_s, sent_s, side="right") - 1
+    is_known = is_noticed & (index_before >= 0) & (index_before + 1 < len(sample_s))
+    sample_before = index_before[is_known]
     if sets_threshold:
         is_open = samples["ca_state"].isin(_OPEN_STATES).to_numpy()
         changes = np.append(0, np.cumsum(np.diff(samples["snd_ssthresh"].to_numpy(np.int64)) != 0))
@@ -304,18 +304,20 @@ def _take_values(values: Ints, indices: Ints, missing: int) -> Ints:
 
 def _find_retransmission_s(losses: pd.DataFrame, retransmissions: pd.DataFrame) -> Floats:
     """Return when each lost segment was first retransmitted, in s; inf if it was not."""
-    lost = np.unique(losses["sequence"].to_numpy(np.int64))
+    lost_sequences = np.unique(losses["sequence"].to_numpy(np.int64))
     begin = retransmissions["sequence"].to_numpy(np.int64)
     # A retransmission may contain several segments, so it counts for each lost segment that begins
     # in it, unless the sequence number wraps at 2^32 before this segment.
-    low = np.searchsorted(lost, begin, side="left")
-    high = np.searchsorted(lost, begin + retransmissions["payload"].to_numpy(np.int64), side="left")
+    low = np.searchsorted(lost_sequences, begin, side="left")
+    high = np.searchsorted(
+        lost_sequences, begin + retransmissions["payload"].to_numpy(np.int64), side="left"
+    )
     count = high - low
     retransmission = np.repeat(np.arange(len(count)), count)
     offset = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
     segments = pd.DataFrame(
         {
-            "sequence": lost[np.repeat(low, count) + offset],
+            "sequence": lost_sequences[np.repeat(low, count) + offset],
             "t_s": retransmissions["t_s"].to_numpy(np.float64)[retransmission],
         }
     )

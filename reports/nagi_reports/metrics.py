@@ -221,8 +221,8 @@ def time_mean(time_ns: npt.NDArray[np.int64], value: Floats, start_ns: int, end_
 def jain_index(rates: Rates) -> float:
     """Return Jain's fairness index (sum x)^2 / (n sum x^2) of rates in any common unit.
 
-    It is 1/n if one flow has everything, and 1 for equal shares. Jain, Chiu, Hawe, 1984; RFC 5166
-    section 2.3.1.
+    The index is 1/n if one flow has everything, and 1 for equal shares. Jain, Chiu, Hawe, 1984;
+    RFC 5166 section 2.3.1.
     """
     x = _to_array(rates)
     return _divide(float(x.sum()) ** 2, len(x) * float((x * x).sum()))
@@ -231,8 +231,8 @@ def jain_index(rates: Rates) -> float:
 def product_measure(rates: Rates) -> float:
     """Return the product of the flows' rates, in (unit of `rates`)^n.
 
-    For a given sum it is largest if all rates are equal. Give rates in Mb/s or as shares of the
-    bottleneck. RFC 5166 section 2.3.1.
+    For a given sum of rates, the product is largest if all rates are equal. Give rates in Mb/s or
+    as shares of the bottleneck. RFC 5166 section 2.3.1.
     """
     x = _to_array(rates)
     return float(x.prod()) if len(x) else math.nan

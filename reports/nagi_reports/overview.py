@@ -330,6 +330,16 @@ def format_endpoint(address: str, port: int) -> str:
 
 
 def _require_connections(path: Path | str, totals: Totals, count: int) -> None:
+    """Check that a capture has connections.
+
+    Args:
+        path: The capture, for messages.
+        totals: Totals of the capture.
+        count: Number of connections in the capture.
+
+    Raises:
+        InputError: There is no connection. The message names damage, or packets of other kinds.
+    """
     if not count and totals.damage:
         raise refuse(
             # The damage names the file.
@@ -349,8 +359,8 @@ def _require_connections(path: Path | str, totals: Totals, count: int) -> None:
 def _close_interval(flows: Flows) -> Flows:
     """Return `flows` with begin and end of the measurement interval set.
 
-    If the begin or the end is not given, it is that of the capture. The interval does not end after
-    the capture.
+    A begin or end that is not given is the capture's begin or end. The interval ends with the
+    capture at the latest.
     """
     last_ns = flows.last_ns + 1
     return replace(
@@ -417,7 +427,7 @@ def _divide(part: float, whole: float) -> float | None:
 def _compute_indices(goodput: float | None, bottleneck_bps: int, row: Row, other: Row) -> Row:
     """Return AGI, ceiling and AGI / ceiling; None if not known.
 
-    The ceiling is for segments as large as both SYNs permit. It is None unless both were captured.
+    The ceiling is for segments as large as both SYNs permit, and None if a SYN was not captured.
     """
     from nagi_reports.metrics import agi, agi_ceiling, agi_of_ceiling
 

@@ -39,7 +39,7 @@ FILE = "publication.json"
 _TRAFFIC_PROGRAMS = ("iperf", "tcpdump")
 _FILES = ("campaign.json", "results.parquet")
 _REPORTS = ("report.pdf", "report.html")
-RELEASE = "release"  # directory within that of the campaign
+RELEASE = "release"  # directory in the directory of a campaign
 
 
 class Publication(Contract):

@@ -199,6 +199,7 @@ def _make_curve(samples: pd.DataFrame, column: str, begin_s: float) -> Curve | N
 
 
 def _read_verdicts(path: Path, flow: FlowPlan, begin_s: float) -> Verdicts | None:
+    """Read the times of a flow's verdicts; None if the flow's scheme reported no events."""
     if not path.exists():
         return None
     table = read_parquet(path, columns=["t_s", "flow", "event", "verdict"])

@@ -152,7 +152,7 @@ def count_runs_needed(values: Values, target: float, maximum: int) -> int:
 
 
 def drop_background(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of results without those of background traffic.
+    """Return the rows of results of flows that are not background traffic.
 
     Return all rows of a table without the column `background`, which earlier versions did not
     write.

@@ -4,8 +4,8 @@
 Only valid runs enter a mean. A run with several flows counts with the mean of its flows. Every mean
 has its number of runs and, for two runs or more, its 95 % confidence interval (Student's t).
 
-NAGI compares series, so that it is computed over the same values of x for all series of a panel:
-those at which every series has a valid run. A series without any valid run in the panel has no
+NAGI compares series, so it is computed over the same values of x for all series of a panel: the
+values at which every series has a valid run. A series without any valid run in the panel has no
 NAGI, and does not limit these values.
 """
 

@@ -107,7 +107,7 @@ def _make_caption_lines(summary: Summary, panel: Panel) -> Iterator[str]:
 def describe_compared_points(summary: Summary, panel: Panel) -> str:
     """Return the number of points over which NAGI is the mean, as " (n of m points)".
 
-    Return an empty text if NAGI is over all points, or there is none.
+    Return an empty text if NAGI is over all points, or there is no NAGI.
     """
     compared, total = len(panel.compared), len(summary.x.values)
     return "" if compared in (0, total) else f" ({compared} of {total} points)"

@@ -317,7 +317,7 @@ def test_invalid_failed_and_left_out_are_listed(synthetic):
     notes = " ".join(section(report, "result").blocks[-1].items)
     assert "Left out: tahoe: this kernel has no tahoe." in notes
     assert "1 run failed or not run: not in any mean." in notes
-    assert "3 runs invalid, as links did not do what the plan asks" in notes
+    assert "3 runs invalid, as links did not do what the plan requires" in notes
     certificate, bad = tables_of(report, "certificate")
     assert [row[2] for row in bad.rows] == ["invalid"] * 3 + ["failed"]
     assert "transit_error_p99: 3.2 ms at wireless forward (limit 1)" in bad.rows[0][3]
@@ -390,7 +390,7 @@ def test_losses_are_shown_by_classification(synthetic):
     assert with_loss.rows[0][:4] == ["newreno", "inferred", "360", "0.0 ± 0.0"]
     assert without.rows[2][2:7] == ["0", "–", "–", "–", "42"]
     words = section(report, "losses").blocks[0].text
-    assert "congestion marks (ECN) are not among them: cubic 18, sack 18" in words
+    assert "congestion marks (ECN) are not included: cubic 18, sack 18" in words
     [figure] = [each for each in section(report, "losses").blocks if isinstance(each, Figure)]
     assert "sack, reported: 360 channel losses (50 % congestion" in figure.alt
     assert "Error rate 0 %: newreno, inferred: 0 channel losses, 42 queue losses" in figure.alt
@@ -432,7 +432,7 @@ def test_a_panel_without_losses_says_so(synthetic):
     out, campaign, table = synthetic(told=("cubic",), capacities=(10,), repeats=1)
     report = report_of(out, campaign, table)
     without, with_loss = tables_of(report, "losses")
-    assert without.caption.startswith("Loss differentiation at error rate 0 %. The rest")
+    assert without.caption.startswith("Loss differentiation at error rate 0 %. Other losses")
     assert without.rows == [["cubic", "reported", "0", "–", "–", "–", "0", "–", "–", "–"]]
     assert with_loss.rows[0][2:4] == ["40", "25.0"]
     [figure] = [each for each in section(report, "losses").blocks if isinstance(each, Figure)]

@@ -43,10 +43,12 @@ def count_drops(flow: FlowPlan, recorded: RecordedRun) -> tuple[int | None, int,
             transmitted += account.server.packets
             dropped: int | None = account.packets.dropped_by_queue
         else:
-            lost = port.lost or 0  # None if the switch cannot count the losses of a user's pipeline
+            lost_packets = (
+                port.lost or 0
+            )  # None if the switch cannot count the losses of a user's pipeline
             sent = account.packets.offered if port.sent is None else port.sent
-            losses += lost
-            transmitted += sent + lost
+            losses += lost_packets
+            transmitted += sent + lost_packets
             dropped = port.queue_overflows
         overflows = None if overflows is None or dropped is None else overflows + dropped
     return overflows, losses, transmitted

@@ -206,7 +206,7 @@ def require_capture(run: Path, file: str, consequence: str) -> Path:
     Args:
         run: The run directory.
         file: The capture's name in the plan.
-        consequence: What is not possible without the capture, for the message.
+        consequence: A clause on what is not possible without the capture, for the message.
 
     Raises:
         InputError: The capture was removed.

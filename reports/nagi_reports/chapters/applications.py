@@ -72,6 +72,7 @@ def _compose_figures(material: Material) -> Iterator[Block]:
 
 
 def _select_curves(flow_summary: FlowSummary, values: list[str]) -> ApplicationCurves:
+    """Return the curves of a flow's first known metric of LEADING_METRICS at `values` of x."""
     name = next(name for name in LEADING_METRICS if name in flow_summary.columns)
     position = flow_summary.columns.index(name)
     means = {
@@ -85,10 +86,10 @@ def _select_curves(flow_summary: FlowSummary, values: list[str]) -> ApplicationC
     return ApplicationCurves(f"Flow {flow_summary.flow}", APPLICATION_METRICS[name].title, curves)
 
 
-def _describe_figures(drawn: list[ApplicationCurves], values: list[str]) -> str:
+def _describe_figures(curves_of_flows: list[ApplicationCurves], values: list[str]) -> str:
     """Return the curves in words: the first and the last point of each."""
     sentences = []
-    for flow_curves in drawn:
+    for flow_curves in curves_of_flows:
         parts = []
         for series, means in flow_curves.curves:
             points = [

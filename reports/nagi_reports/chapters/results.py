@@ -37,7 +37,7 @@ from nagi_reports.text import describe_compared_points, explain_missing_points, 
 def compose_blocks(material: Material, outcomes: list[Outcome]) -> list[Block]:
     """Return the blocks of the section."""
     summary = material.summary
-    first, *others = _compose_figures(
+    first_figure, *further_figures = _compose_figures(
         "ag",
         figures.make_goodput_figures(summary),
         f"Achieved goodput (AG) against {summary.x.phrase}",
@@ -45,7 +45,13 @@ def compose_blocks(material: Material, outcomes: list[Outcome]) -> list[Block]:
         _describe_curves(summary, "Achieved goodput in Mb/s", "goodput_bps", 1e-6),
     )
     abstract = Paragraph(_compose_abstract(material, outcomes))
-    return [abstract, first, *_compose_nagi_tables(material), *_compose_notes(material), *others]
+    return [
+        abstract,
+        first_figure,
+        *_compose_nagi_tables(material),
+        *_compose_notes(material),
+        *further_figures,
+    ]
 
 
 def _compose_abstract(material: Material, outcomes: list[Outcome]) -> str:

@@ -33,7 +33,7 @@ from nagi_reports.explorer.run import MAX_FLOWS, RunFiles, read_flows
 from nagi_reports.explorer.tracks import pack_parts
 from nagi_reports.pages import can_replace, load_templates, make_content_policy
 
-NAME = "explorer"  # directory within that of a campaign
+NAME = "explorer"  # directory in the directory of a campaign
 PAGE = "index.html"
 
 _HERE = Path(__file__).parent

@@ -56,7 +56,7 @@ _SOURCE_NOTES = {
 def read_flow_losses(
     flow: FlowPlan, drops: pd.DataFrame, began_ns: int, recorded: RecordedRun | None
 ) -> Losses:
-    """Return the losses of a flow; their classification is UNKNOWN if it is not known.
+    """Return the losses of a flow; the classification of each is UNKNOWN if it is not known.
 
     Args:
         flow: The flow.

@@ -215,11 +215,11 @@ def _read_flow(run: RunFiles, flow: FlowPlan) -> FlowTracks:
     tracks = _make_window_tracks(run, flow, missing)
     tracks += _make_queue_tracks(run, flow, missing, notes)
     tracks += _make_goodput_tracks(run, flow, missing)
-    lost = _read_losses(run, flow, missing, notes)
-    tracks += _make_packet_tracks(run, flow, lost, missing, notes)
-    if lost is not None:
+    flow_losses = _read_losses(run, flow, missing, notes)
+    tracks += _make_packet_tracks(run, flow, flow_losses, missing, notes)
+    if flow_losses is not None:
         begin_s = run.plan.timeline.traffic_s
-        for cause, outcome, rows in lost.group():
+        for cause, outcome, rows in flow_losses.group():
             at_s = rows["t_s"].to_numpy(np.float64) - begin_s
             name = f"loss: {cause}: {outcome}"
             tracks.append(Track.from_rows(name, at_s, rows["payload"], whole=True))
@@ -269,7 +269,10 @@ def _make_window_tracks(run: RunFiles, flow: FlowPlan, missing: dict[str, str]) 
 def _make_queue_tracks(
     run: RunFiles, flow: FlowPlan, missing: dict[str, str], notes: list[str]
 ) -> list[Track]:
-    """Return the track of the queue at the bottleneck; if there is none, add why to `missing`."""
+    """Return the track of the queue at the bottleneck.
+
+    If the queue is not known, add the reason to `missing`.
+    """
     direction = series.find_bottleneck(run.plan, flow)
     queue, reason = run.read_queue(direction)
     name = series.name_queue(direction)
@@ -285,7 +288,10 @@ def _make_queue_tracks(
 
 
 def _make_goodput_tracks(run: RunFiles, flow: FlowPlan, missing: dict[str, str]) -> list[Track]:
-    """Return the track of goodput, in equal windows; if there is none, add why to `missing`."""
+    """Return the track of goodput, in equal windows.
+
+    If the goodput is not known, add the reason to `missing`.
+    """
     path = run.find_capture(analysis.locate_receiver_capture(flow))
     if path is None or run.manifest is None:
         missing["goodput"] = _NOT_KEPT.format(end="receiver")
@@ -360,7 +366,7 @@ def _is_tcp(run: RunFiles, flow: FlowPlan) -> bool:
 def _make_packet_tracks(
     run: RunFiles,
     flow: FlowPlan,
-    lost: losses.Losses | None,
+    flow_losses: losses.Losses | None,
     missing: dict[str, str],
     notes: list[str],
 ) -> list[Track]:
@@ -425,34 +431,35 @@ def _make_packet_tracks(
         tracks.append(Track.from_rows("RTT", sampled_s, samples["rtt_ns"] / 1e3, scale=1e3))
     else:
         missing["rtt"] = "The sender's capture has no RTT sample of this flow."
-    if lost is not None and len(rows) == 1:
-        first_sequence = losses.find_first_sequence(path, connection, direction, lost.table)
+    if flow_losses is not None and len(rows) == 1:
+        table = flow_losses.table
+        first_sequence = losses.find_first_sequence(path, connection, direction, table)
         if first_sequence is not None:
-            tracks.append(_make_lost_track(run, lost.table, first_sequence, sent_s, begin))
+            tracks.append(_make_lost_track(run, table, first_sequence, sent_s, begin))
     return tracks
 
 
 def _make_lost_track(
-    run: RunFiles, lost: pd.DataFrame, first_sequence: int, sent_s: Floats, sent: Any
+    run: RunFiles, segments: pd.DataFrame, first_sequence: int, sent_s: Floats, sent: Any
 ) -> Track:
     """Return the track of lost segments, at their sequence numbers in the time-sequence graph.
 
     Args:
         run: The files of the run.
-        lost: The lost segments.
+        segments: The lost segments.
         first_sequence: First sequence number of the capture, as on the wire.
         sent_s: Time of each segment in the capture.
         sent: Sequence number of each segment in the capture, without wraps.
     """
-    lost_s = lost["t_s"].to_numpy(np.float64) - run.plan.timeline.traffic_s
+    lost_s = segments["t_s"].to_numpy(np.float64) - run.plan.timeline.traffic_s
     order = np.argsort(sent_s, kind="stable")
     index_before = np.maximum(np.searchsorted(sent_s[order], lost_s, side="right") - 1, 0)
     sent_before = np.asarray(sent, np.int64)[order][index_before]
     distance = (
-        lost["sequence"].to_numpy(np.int64) - first_sequence - sent_before + 2**31
+        segments["sequence"].to_numpy(np.int64) - first_sequence - sent_before + 2**31
     ) % 2**32 - 2**31
     begin = sent_before + distance
-    end = begin + lost["payload"].to_numpy(np.int64)
+    end = begin + segments["payload"].to_numpy(np.int64)
     return Track.from_rows("lost", lost_s, begin, end, scale=1e6, whole=True)
 
 

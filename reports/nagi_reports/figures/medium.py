@@ -185,8 +185,8 @@ def _assign_lanes(medium: DrawnMedium) -> list[int]:
     lanes = []
     for _, nodes in medium.paths:
         hops = list(itertools.pairwise(nodes))
-        used = set().union(*(lanes_by_hop.get(hop, set()) for hop in hops))
-        lane = next(lane for lane in itertools.count() if lane not in used)
+        used_lanes = set().union(*(lanes_by_hop.get(hop, set()) for hop in hops))
+        lane = next(lane for lane in itertools.count() if lane not in used_lanes)
         for hop in hops:
             lanes_by_hop.setdefault(hop, set()).add(lane)
         lanes.append(lane)

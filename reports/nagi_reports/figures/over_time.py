@@ -25,7 +25,7 @@ from nagi_reports.series import Curve as TimeCurve
 from nagi_reports.series import Floats, Queue, RunSeries
 
 MAX_ROWS = 6  # number of rows of a figure
-MAX_SCALE_RATIO = 4.0  # rows share a scale if their largest / smallest maximum is not above this
+MAX_SCALE_RATIO = 4.0  # rows share a scale if their largest / smallest maximum is at most this
 
 
 def make_time_series_figure(rows: list[tuple[str, RunSeries | None]]) -> Figure:
