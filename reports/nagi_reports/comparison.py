@@ -230,7 +230,8 @@ def describe_comparison(first: Side, second: Side, comparison: Comparison) -> li
 def comparison_to_json(first: Side, second: Side, comparison: Comparison) -> dict[str, Any]:
     """Return the comparison as plain data for JSON.
 
-    Differences are second - first, in the metric's unit. Values that are not known are None.
+    The form is {"points": [...], "overall": {...}, ...}. Differences are second - first, in the
+    metric's unit. Values that are not known are None.
     """
 
     def finite_or_none(value: float | None) -> float | None:

@@ -72,8 +72,8 @@ def measure(
         sender: The capture at the sender, or None.
         bottleneck_bps: Rate of the bottleneck; None leaves out the AGI.
         from_ns: Begin of the measurement interval, counted from the first packet of `receiver`.
-        to_ns: End of the interval, counted likewise. If only one of both is None, the interval
-            begins or ends with the capture.
+        to_ns: End of the interval, also counted from the first packet of `receiver`. If only one of
+            both is None, the interval begins or ends with the capture.
 
     Raises:
         InputError: A file is no capture, the receiver's capture has no TCP payload or ends before
@@ -153,7 +153,7 @@ def measure(
 
 
 def to_json(connections: Connections) -> dict[str, Any]:
-    """Return the measurement as plain data for JSON."""
+    """Return the measurement as plain data for JSON: {"connections": [ROW, ...], ...}."""
     return {
         "schema_version": 1,
         "bottleneck_bps": connections.bottleneck_bps,
@@ -324,7 +324,14 @@ def _select_payload_directions(flows: pd.DataFrame) -> list[int]:
 def _find_measurement_interval(
     row: Any, reverse_row: Any, start_ns: int | None, end_ns: int | None
 ) -> tuple[int, int]:
-    """Return begin and end of a connection's measurement interval, in ns since the Unix epoch."""
+    """Return begin and end of a connection's measurement interval, in ns since the Unix epoch.
+
+    Args:
+        row: The direction of the connection with more payload.
+        reverse_row: The other direction.
+        start_ns: Begin of the requested interval; None without.
+        end_ns: End of the requested interval.
+    """
     if start_ns is not None and end_ns is not None:
         return start_ns, end_ns
     return _find_first_packet_ns(row, reverse_row), row.last_data_ns
@@ -343,7 +350,14 @@ def _find_first_packet_ns(row: Any, reverse_row: Any) -> int:
 def _measure_at_receiver(
     row: Any, reverse_row: Any, interval: tuple[int, int], bottleneck_bps: int | None
 ) -> dict[str, Any]:
-    """Return the metrics that follow from the receiver's capture."""
+    """Return the metrics that follow from the receiver's capture, by name.
+
+    Args:
+        row: The direction of the connection with more payload.
+        reverse_row: The other direction.
+        interval: Begin and end of the measurement interval.
+        bottleneck_bps: Rate of the bottleneck, or None.
+    """
     seconds = (interval[1] - interval[0]) / 1e9
     goodput = goodput_bps(row.first_time_bytes_inside, seconds)
     ceiling = _compute_ceiling(row, reverse_row)
@@ -385,7 +399,10 @@ def _compute_ceiling(row: Any, reverse_row: Any) -> float:
 
 
 def _measure_at_sender(row: Any, reverse_row: Any) -> dict[str, Any] | None:
-    """Return the metrics that follow from the sender's capture, or None without a capture."""
+    """Return the metrics that follow from the sender's capture, by name; None without a capture.
+
+    `row` is the direction with more payload, `reverse_row` the other direction.
+    """
     if row is None:
         return None
     values = {

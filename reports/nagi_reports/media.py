@@ -103,7 +103,8 @@ class Air:
     def compute_columns(self, packets: pd.DataFrame, start_ns: int, end_ns: int) -> dict[str, Any]:
         """Return the metrics of a flow over an interval, by column of the results.
 
-        Metrics are nan if no station tried to send a packet of the flow.
+        The drop probability and the retries are nan if no station tried to send a packet of the
+        flow.
 
         Args:
             packets: The packets of the flow, from select_flow_packets().

@@ -66,8 +66,8 @@ def agi(goodput: float, bottleneck: float) -> float:
     """Return the achieved goodput index a = g / b, both in bit/s ([AG] equation 1).
 
     Achieved goodput is the pair AG = (g, b) of the goodput and the objective b ([AG] section 3.1).
-    The objective is the smallest rate that is configured on the flow's path. The rate of a trace is
-    its mean over the instants at which data can leave to reach the receiver within the interval
+    The objective is the smallest rate that is configured on the flow's path. A rate trace counts
+    with its mean over the time in which data leaves that can arrive within the measurement interval
     (nagi_contracts.capacity).
     """
     return _divide(goodput, bottleneck)

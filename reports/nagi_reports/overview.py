@@ -201,8 +201,8 @@ def read_overview(
         choice: The connections to return.
         bottleneck_bps: Rate of the bottleneck; None leaves out the AGI.
         from_ns: Begin of the measurement interval, counted from the capture's first packet.
-        to_ns: End of the interval, counted likewise. If both are None, each direction has its own
-            interval (see `interval_s` in DERIVED).
+        to_ns: End of the interval, also counted from the first packet. If both are None, each
+            direction has its own interval (see `interval_s` in DERIVED).
         tunnels: Whether to read packets within tunnels.
 
     Raises:
@@ -247,7 +247,10 @@ def read_overview(
 
 
 def to_json(overview: Overview) -> dict[str, Any]:
-    """Return a capture's totals and selected connections as plain data for JSON."""
+    """Return a capture's totals and selected connections as plain data for JSON.
+
+    The form is {"tcp": [ROW, ...], "udp": [ROW, ...], "packets": N, ...}.
+    """
     totals = overview.totals
     return {
         "file": overview.name,

@@ -96,7 +96,10 @@ def write_document(target: Path, report: Report, format: Format) -> None:
 def _lay_out(
     report: Report, out: Path, format: Format, link: str | None = None
 ) -> Iterator[tuple[Path, list[Path]]]:
-    """Yield the paths of the report and of its figures, in a temporary directory within `out`."""
+    """Yield the paths of the report and of its figures, in a temporary directory within `out`.
+
+    The directory is deleted afterwards.
+    """
     with tempfile.TemporaryDirectory(dir=out, prefix=_WORK) as name:
         work = Path(name)
         for figure in report.iterate_figures():

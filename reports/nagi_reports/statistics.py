@@ -126,7 +126,10 @@ def ratio_of_means(
 
 
 def _pair_by_seed(first: RunValues, second: RunValues) -> tuple[RunValues, RunValues]:
-    """Return the values of the seeds that both have, or all values if there are fewer than two."""
+    """Return the values of the seeds that both have.
+
+    Return all values if fewer than two seeds are in both, unless both have the same seeds.
+    """
     seeds = first.index.intersection(second.index).sort_values()
     has_same_seeds = first.index.sort_values().equals(second.index.sort_values())
     has_few_seeds = len(seeds) < 2 and not has_same_seeds

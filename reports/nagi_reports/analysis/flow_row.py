@@ -97,7 +97,13 @@ def _sends_datagrams(recorded: RecordedRun, flow: FlowPlan) -> bool:
 
 
 def _measure_at_sender(recorded: RecordedRun, flow: FlowPlan, sent: Any) -> dict[str, Any]:
-    """Return the columns that follow from the capture at the sender."""
+    """Return the columns that follow from the capture at the sender.
+
+    Args:
+        recorded: The records of the run.
+        flow: The flow.
+        sent: The flow's row in the scan of this capture.
+    """
     acknowledgements = merge_scan_rows(
         recorded.scans[locate_sender_capture(flow)].flows, flow, data=False
     )
@@ -183,7 +189,9 @@ def _compute_mean_cwnd(recorded: RecordedRun, flow: FlowPlan) -> float:
 
 
 def measure_goodput_over_time(recorded: RecordedRun) -> GoodputWindows | None:
-    """Return the goodput of all flows that share a bottleneck, in windows from the traffic's start.
+    """Return the goodput over time of all flows that share a bottleneck.
+
+    The first window begins when the traffic starts.
 
     Return None if no flows share a bottleneck, or the traffic is shorter than a window.
     """

@@ -77,7 +77,7 @@ def ensure_metrics(run: Path) -> None:
 def can_analyse(run: Path) -> bool:
     """Return whether a run still has the files from which its metrics are computed.
 
-    These are its captures and, with shared media, the records of packets and frames.
+    These files are the captures and, with shared media, the records of packets and frames.
     """
     plan = RunPlan.read(run / "plan.json")
     records = (PACKETS, FRAMES) if plan.media else ()

@@ -265,7 +265,10 @@ def compose_reproduction(
 
 
 def _list_seeds(material: Material) -> list[list[str]]:
-    """Return one row per seed: axes' values and repeat that its runs have in common; the seed."""
+    """Return the rows of the table of seeds.
+
+    A row has a seed, after the axes' values and the repeat that all runs with the seed have.
+    """
     runs = [run for run in material.campaign.runs if run.run_id in material.plans]
     by_seed: dict[int, list[CampaignRun]] = {}
     for run in runs:

@@ -225,9 +225,9 @@ def _format_convergence(group: _PointGroup) -> str:
 def _compose_shares_figure(material: Material, groups: list[_PointGroup]) -> Iterator[Block]:
     """Yield the figure of shares over time, which shows one run of each selected point.
 
-    The run of a point is the run with the median of Jain's index. All points are selected if there
-    are at most MAX_SHOWN. Otherwise, a third of MAX_SHOWN points each have the lowest indices,
-    indices around the median, and the highest indices. Yield no figure without recorded goodput.
+    The run of a point is the run with the median of Jain's index. If there are more than MAX_SHOWN
+    points, equal numbers of points are selected with the lowest indices, with indices around the
+    median, and with the highest indices. Yield no figure without recorded goodput.
     """
     chosen = groups
     if len(groups) > MAX_SHOWN:

@@ -58,9 +58,9 @@ class Material:
 
     @property
     def in_virtual_time(self) -> bool:
-        """True if runs were executed in virtual time, whose clocks stand still while programs run.
+        """True if runs were executed in virtual time.
 
-        Results then do not depend on the speed of processors.
+        Clocks then stand still while programs run, so results do not depend on processors.
         """
         return self.campaign.lab == "virtual"
 

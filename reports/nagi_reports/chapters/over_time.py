@@ -47,9 +47,10 @@ _VERDICTS = (
 def choose_runs(material: Material) -> list[ChosenRuns]:
     """Choose one run per series and panel; panels without a valid run are left out.
 
-    All runs of a panel have the middle one of the values of x at which most series have a valid
-    run. Of several runs, the run with the median AGI (the lower one of two) is chosen. If there are
-    more than MAX_PANELS panels, the first, the middle and the last are chosen.
+    The runs of a panel have one value of x: of the values at which the largest number of series
+    have a valid run, the middle value. Of several runs of a series, the run with the median AGI
+    (the lower one of two) is chosen. If there are more than MAX_PANELS panels, the first, the
+    middle and the last are chosen.
     """
     campaign, summary = material.campaign, material.summary
     valid = material.table[material.table["status"] == "valid"]

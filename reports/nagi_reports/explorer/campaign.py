@@ -51,6 +51,8 @@ def read_results(out: Path, campaign: Campaign) -> pd.DataFrame:
 def collect_campaign_data(out: Path, campaign: Campaign, with_data: set[str]) -> dict[str, Any]:
     """Return the data that campaign.js draws.
 
+    The form is {"axes": [...], "metrics": [...], "runs": [...], "rows": {COLUMN: [...]}, ...}.
+
     Args:
         out: The directory of the campaign.
         campaign: The campaign.

@@ -67,7 +67,7 @@ class FlowTracks:
         return choose_part_edges(self.packets, 0.0, end_s)
 
     def to_data(self, end_s: float) -> dict[str, Any]:
-        """Return the data that run.js draws."""
+        """Return the data that run.js draws: {"tracks": {NAME: TRACK}, "events": [...], ...}."""
         flow = self.plan
         return {
             "name": flow.name,

@@ -98,7 +98,10 @@ class Track:
         )
 
     def pack(self) -> dict[str, Any]:
-        """Return the track as plain data for JSON, in the encoding that codec.js reads."""
+        """Return the track as plain data for JSON: {"data": BASE64, "rows": N, ...}.
+
+        codec.js decodes this data.
+        """
         time_us = np.rint(self.time_s * _MICRO).astype(np.int64)
         columns = [_subtract_previous(time_us), _subtract_previous(self.low)]
         has_range = bool((self.low != self.high).any())
