@@ -166,6 +166,7 @@ def _list_files(directory: Path, campaign: Campaign) -> dict[str, Path]:
 
 
 def _list_run_files(run: Path) -> Iterator[Path]:
+    """Yield the files of a run directory, without links, partial files and directories."""
     if run.is_dir():
         for path in run.iterdir():
             if path.is_file() and not path.is_symlink() and not path.name.endswith(".partial"):
@@ -180,7 +181,7 @@ def _compute_checked_sum(directory: Path, name: str, path: Path) -> str:
     """
     if name.endswith(".json") and str(directory.absolute()).encode() in path.read_bytes():
         raise refuse(
-            f"names the directory {directory.absolute()}, which must not be published",
+            f"contains the path {directory.absolute()}, which must not be published",
             "run the campaign again, which repeats failed runs",
             file=str(path),
         )

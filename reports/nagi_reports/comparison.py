@@ -128,7 +128,7 @@ def compare_within(campaign: Path, by: str, metric: str) -> tuple[Side, Side, Co
     if not comparison.points:
         raise refuse(
             f"no two valid runs differ in {axis} only",
-            f"runs have the same seed only if {axis} changes no link: take an axis like the scheme",
+            f"runs have the same seed only if {axis} changes no link; give an axis such as scheme",
             file=str(campaign),
         )
     return sides[0], sides[1], comparison

@@ -69,7 +69,7 @@ def write_report(
     summary = summarise(campaign, table)
     if summary.valid == 0:
         raise refuse(
-            "there is no valid run to report", "see the verdicts of its runs", file=str(out)
+            "there is no valid run to report", "`nagi show` lists the reasons", file=str(out)
         )
     report = compose(read_material(out, campaign, table, summary), chapters)
     figures = out / "figures"

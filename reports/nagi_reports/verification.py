@@ -137,7 +137,7 @@ def _read_released_sums(publication: Publication, release: Path) -> dict[str, st
     for name, digest in expected.items():
         asset = release / name
         if asset.is_file() and compute_sha256(asset) != digest:
-            raise refuse(f"is not the file that {FILE} names", _CURE, file=str(asset))
+            raise refuse(f"differs from its checksum in {FILE}", _CURE, file=str(asset))
     path = release / publication.sums_file
     if not path.is_file():
         raise refuse("it is missing", _CURE, file=str(path))

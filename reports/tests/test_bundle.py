@@ -121,7 +121,7 @@ def test_it_says_nothing_of_where_it_was_made(campaign, bundle, tmp_path):
     verdict = Verdict.read(run / "verdict.json")
     reasons = [f"{campaign}/runs/x/S.wired.pcap: cannot read it"]
     verdict.model_copy(update={"reasons": reasons}).write(run / "verdict.json")
-    with pytest.raises(InputError, match=r"verdict\.json: names the directory"):
+    with pytest.raises(InputError, match=r"verdict\.json: contains the path"):
         write_bundle(campaign, tmp_path / "again.tar.zst")
     assert not list(tmp_path.glob("again*"))
 

@@ -94,7 +94,7 @@ def test_a_damaged_file_of_the_release_is_refused(again):
     for file in (again / "release").iterdir():
         content = file.read_bytes()
         file.write_bytes(content + b"\n")
-        with pytest.raises(InputError, match=r"is not the file that publication\.json names"):
+        with pytest.raises(InputError, match=r"differs from its checksum in publication\.json"):
             verified(again)
         file.write_bytes(content)
     (found,) = verified(again)

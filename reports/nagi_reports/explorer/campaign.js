@@ -196,10 +196,10 @@ function drawCampaign() {
       });
     }
     const panelRows = known.filter((i) => panel === null || panels.getValue(i) === panel);
-    (colour ? colour.values : [null]).forEach((value, place) => {
+    (colour ? colour.values : [null]).forEach((value, colourIndex) => {
       const seriesRows = panelRows.filter((i) => value === null || colour.getValue(i) === value);
       if (!seriesRows.length) return;
-      const ink = COLOURS[place % COLOURS.length];
+      const ink = COLOURS[colourIndex % COLOURS.length];
       const shown = {
         xaxis: `x${suffix}`, yaxis: `y${suffix}`, legendgroup: String(value), name: escapeText(value ?? "runs"),
       };
@@ -208,10 +208,10 @@ function drawCampaign() {
       if (meanPoints.length > 1) {
         traces.push({
           ...shown, mode: "lines", x: meanPoints.map((each) => each[0]), y: meanPoints.map((each) => each[1]),
-          line: { color: ink, width: 1.5, dash: DASHES[place % DASHES.length] }, hoverinfo: "skip", showlegend: false,
+          line: { color: ink, width: 1.5, dash: DASHES[colourIndex % DASHES.length] }, hoverinfo: "skip", showlegend: false,
         });
       }
-      const symbol = SYMBOLS[place % SYMBOLS.length];
+      const symbol = SYMBOLS[colourIndex % SYMBOLS.length];
       traces.push({
         ...shown, mode: "markers", x: seriesRows.map(x.getValue), y: seriesRows.map(y.getValue), showlegend: first && value !== null,
         customdata: seriesRows.map((i) => data.rows.run[i]), hoverinfo: "text", text: seriesRows.map((i) => makeHoverText(i, x, y)),

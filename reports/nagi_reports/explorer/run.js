@@ -128,7 +128,7 @@ function showRange() {
   byId("to").value = Number(range[1].toFixed(6));
 }
 
-// Return the tables of a cell in the shown time. They have every packet if at most MAX_PARTS parts
+// Return the tables of a cell in the shown time. They have every packet if at maxLetters MAX_PARTS parts
 // are needed, otherwise the overview.
 async function loadTables(cell) {
   const { edges, in_parts: inParts } = cell.flowData;
@@ -180,10 +180,10 @@ async function drawRuns() {
     margin: { l: 58, r: 14, t: 8, b: 42 }, dragmode: "zoom", hoverlabel: { align: "left", font: { size: 12 } },
   };
   const traces = [];
-  PANELS.forEach((panel, place) => cells.forEach((cell, number) => {
-    const line = stacked === 2 ? 2 * place + number : place;
+  PANELS.forEach((panel, panelIndex) => cells.forEach((cell, number) => {
+    const line = stacked === 2 ? 2 * panelIndex + number : panelIndex;
     const column = stacked === 2 ? 0 : number;
-    const axis = place * cells.length + number;
+    const axis = panelIndex * cells.length + number;
     const suffix = axis ? String(axis + 1) : "";
     const above = lines.slice(0, line).reduce((sum, each, i) => sum + each.height + gapOf(i), gapOf(line));
     const top = 1 - above / height, bottom = 1 - (above + panel.height) / height;
@@ -383,28 +383,28 @@ function groupInstants(times) {
 
 // Shorten a text to one line of a number of pixels; the page's heading has the whole text.
 function shortenText(text, width) {
-  const most = Math.max(Math.floor(width / 7), 10);
-  return text.length > most ? `${text.slice(0, most - 1)}…` : text;
+  const maxLetters = Math.max(Math.floor(width / 7), 10);
+  return text.length > maxLetters ? `${text.slice(0, maxLetters - 1)}…` : text;
 }
 
 function wrapText(text, width) {
-  const most = Math.max(Math.floor(width / 8), 20);
+  const maxLetters = Math.max(Math.floor(width / 8), 20);
   const lines = [""];
   for (const word of text.split(" ")) {
     const longer = `${lines[lines.length - 1]} ${word}`.trim();
-    if (longer.length > most) lines.push(word); else lines[lines.length - 1] = longer;
+    if (longer.length > maxLetters) lines.push(word); else lines[lines.length - 1] = longer;
   }
   return lines.join("\n");
 }
 
 function makeSwatch(colour, label, dash) {
-  const made = makeElement("li");
-  made.innerHTML = '<svg width="18" height="10" aria-hidden="true"><line x1="1" y1="5" x2="17" y2="5" stroke-width="3"/></svg>';
-  const line = made.querySelector("line");
+  const item = makeElement("li");
+  item.innerHTML = '<svg width="18" height="10" aria-hidden="true"><line x1="1" y1="5" x2="17" y2="5" stroke-width="3"/></svg>';
+  const line = item.querySelector("line");
   line.setAttribute("stroke", colour);
   if (dash) line.setAttribute("stroke-dasharray", "4 2");
-  made.append(label);
-  return made;
+  item.append(label);
+  return item;
 }
 
 function showKeys(shown) {
