@@ -128,7 +128,7 @@ function showRange() {
   byId("to").value = Number(range[1].toFixed(6));
 }
 
-// Return the tables of a cell in the shown time. They have every packet if at maxLetters MAX_PARTS parts
+// Return the tables of a cell in the shown time. They have every packet if at most MAX_PARTS parts
 // are needed, otherwise the overview.
 async function loadTables(cell) {
   const { edges, in_parts: inParts } = cell.flowData;
