@@ -21,29 +21,30 @@ from nagi.labs.keeper import Keeper
 def pytest_configure(config: pytest.Config) -> None:
     """Prepare the environment of the programs that tests start.
 
-    Programs that tests start repeatedly find their modules compiled, even if the environment or the
-    owner of the packages leaves no directory for compiled modules. The programs react to SIGHUP
-    even if pytest ignores it (nohup(1)): a handler that a program installs is not inherited by the
-    programs that it starts. The programs write output as they do for any user, whatever Python's
-    settings of this user are.
+    Compiled Python modules are stored in a temporary directory, so that programs which start often
+    start quickly, even if the directories of packages cannot be written. Python's settings of this
+    user (PYTHONUNBUFFERED, PYTHONDONTWRITEBYTECODE) are removed.
+
+    If pytest ignores SIGHUP, because of nohup(1), the programs would inherit this. So pytest
+    installs a handler, which programs do not inherit.
     """
     os.environ.pop("PYTHONUNBUFFERED", None)
     if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
         signal.signal(signal.SIGHUP, lambda *_: None)
     if hasattr(config, "workerinput"):  # a worker of xdist has the environment of its controller
         return
-    compiled = tempfile.TemporaryDirectory(prefix="nagi-bytecode-")
-    config.add_cleanup(compiled.cleanup)
+    bytecode = tempfile.TemporaryDirectory(prefix="nagi-bytecode-")
+    config.add_cleanup(bytecode.cleanup)
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = compiled.name
+    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix = bytecode.name
     sys.dont_write_bytecode = False
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give tests of real time a second try, which is reported, as others may hold up the machine.
+    """Repeat a failed test of real time once, because other programs may delay it.
 
-    Such a test does its measurement itself or in fixtures of its own. A fixture with a larger scope
-    keeps what it has, so that the second try would only look at it again.
+    The repetition is reported. Such a test must measure in the test itself or in fixtures of scope
+    "function", because fixtures of larger scopes keep their values for the second try.
     """
     for item in items:
         if item.get_closest_marker("realtime"):
@@ -51,7 +52,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class Namespaces:
-    """Network namespaces that exist during one test, in a keeper of their own."""
+    """Network namespaces for tests, which exist as long as a keeper process runs."""
 
     def __init__(self, keeper: Keeper) -> None:
         self.pid = keeper.pid
@@ -62,22 +63,22 @@ class Namespaces:
 
         If `namespace` is None, the command runs in the namespace of the keeper process.
         """
-        inside = ["ip", "netns", "exec", namespace] if namespace else []
-        return [*self._enter, "--wdns=/", "--", *inside, *command]
+        entry = ["ip", "netns", "exec", namespace] if namespace else []
+        return [*self._enter, "--wdns=/", "--", *entry, *command]
 
     def run(self, namespace: str | None, *command: str, text: str = "") -> str:
-        """Run a command to its end and return its output."""
-        done = self._done(namespace, command, text)
+        """Run a command that must succeed, with the input `text`, and return its output."""
+        done = self._run_command(namespace, command, text)
         assert done.returncode == 0, f"{command}: {done.stderr or done.stdout}"
         return done.stdout
 
     def fail(self, namespace: str | None, *command: str) -> str:
-        """Run a command that must fail by itself, and return its error output."""
-        done = self._done(namespace, command, "")
+        """Run a command that must fail, but not by a signal, and return its error output."""
+        done = self._run_command(namespace, command, "")
         assert done.returncode > 0, f"{command}: status {done.returncode}: {done.stdout}"
         return done.stderr
 
-    def _done(
+    def _run_command(
         self, namespace: str | None, command: tuple[str, ...], text: str
     ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -89,6 +90,7 @@ class Namespaces:
         )
 
     def start(self, namespace: str | None, *command: str) -> subprocess.Popen[str]:
+        """Start a command without waiting for its end; its error output joins its output."""
         return subprocess.Popen(
             self.command(namespace, *command),
             stdin=subprocess.PIPE,
@@ -98,13 +100,19 @@ class Namespaces:
         )
 
     def add(self, *names: str) -> None:
+        """Add namespaces without IPv6, with their loopback interface up."""
         for name in names:
             self.run(None, "ip", "netns", "add", name)
             self.run(name, "sysctl", "-qw", "net.ipv6.conf.default.disable_ipv6=1")
             self.run(name, "ip", "link", "set", "lo", "up")
 
     def join(self, first: tuple[str, str], second: tuple[str, str]) -> None:
-        """Connect two (namespace, interface) by a veth pair, both up, without offloads."""
+        """Connect two namespaces by a veth pair; both interfaces are up and have no offloads.
+
+        Args:
+            first: Namespace, and name of the interface to create in it.
+            second: Namespace and interface of the other end.
+        """
         (a, left), (b, right) = first, second
         peer = f"type veth peer name {right} netns {b}".split()
         self.run(None, "ip", "link", "add", left, "netns", a, *peer)
@@ -118,8 +126,8 @@ class Namespaces:
 def teardown_pool() -> Iterator[ThreadPoolExecutor]:
     """Provide threads that remove labs while the next tests run.
 
-    The kernel needs two seconds to remove a lab. All labs of a file are removed after the file's
-    last test.
+    The kernel needs two seconds to remove a lab. When the last test of a file has ended, the pool
+    waits until all labs of the file are removed.
     """
     with ThreadPoolExecutor(32) as pool:
         yield pool
@@ -137,7 +145,7 @@ def namespaces(teardown_pool: ThreadPoolExecutor) -> Iterator[Namespaces]:
 
 @pytest.fixture(scope="module")
 def lasting_namespaces() -> Iterator[Namespaces]:
-    """Provide network namespaces for all tests of a file; without root, skip them."""
+    """Provide network namespaces for all tests of a file; without root, skip the tests."""
     if os.geteuid() != 0:
         pytest.skip("needs root for network namespaces: run `sudo make test`")
     with Keeper() as keeper:

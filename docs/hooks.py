@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hooks of mkdocs that add pages to the site of the manuals.
 
-They add the reference, generated from the program and its schemas, and copies of the files that
-manuals link to outside docs/.
+The hooks add the reference, which is generated from the program and its schemas, and copies of
+files outside docs/ to which manuals link.
 
-A link that leaves docs/, such as ../experiments/application.yaml, works for readers of the
-repository. On the site it leads to a copy of the file, below files/. A link in such a copy into
-docs/ leads to the manual.
+A link that leaves docs/, such as ../experiments/application.yaml, works in the repository. On the
+site, such a link leads to a copy of the file, in files/. A link from such a copy into docs/ leads
+to the manual.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import reference
 ROOT = Path(__file__).resolve().parents[1]
 _COPIES = "files"
 _LINK_OUT = re.compile(r"\]\(\.\./([^)#\s]+)")
-_LINK_IN = re.compile(r"\]\((?:\.\./)*docs/")  # in a copy
+_LINK_IN = re.compile(r"\]\((?:\.\./)*docs/")  # a link from a copy to a manual
 
 
 def on_files(files: Files, config: MkDocsConfig, **_: Any) -> Files:
@@ -45,7 +45,10 @@ def on_files(files: Files, config: MkDocsConfig, **_: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Replace links that leave docs/ by links to the copies; the reference has no such links."""
+    """Replace links that leave docs/ by links to the copies and, in copies, links to manuals.
+
+    Links to files that do not exist stay.
+    """
     up = "../" * page.file.src_uri.count("/")
     if page.file.src_uri.startswith(f"{_COPIES}/"):
         return _LINK_IN.sub(f"]({up}", markdown)

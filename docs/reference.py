@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pages of the reference in Markdown, from commands to variables of inventories.
+"""The pages of the reference in Markdown, generated from the program and its schemas.
 
-The pages are generated from the program and its schemas, so that nothing is written twice.
+They describe commands, experiment files, checks of the certificate, formats, and variables of
+inventories.
 """
 
 from __future__ import annotations
@@ -35,7 +36,11 @@ def make_pages() -> dict[str, str]:
 
 
 def describe_commands() -> str:
-    """Describe every command of nagi with its arguments and options, and the native programs."""
+    """Return the page on all commands of nagi and of the native programs, with their options.
+
+    Raises:
+        FileNotFoundError: A native program is not built.
+    """
     out = [
         "# Commands\n",
         _GENERATED.format(source="the programs themselves"),
@@ -52,7 +57,7 @@ def describe_commands() -> str:
 
 
 def _describe_command(command: Any, name: str) -> Iterator[str]:
-    """Describe a command, then its subcommands."""
+    """Yield the text on a command, then the texts on its subcommands."""
     context = type(command).context_class(command, info_name=name)
     yield f"## {name}\n"
     if command.help:
@@ -76,22 +81,22 @@ def _read_help(program: str, *command: str) -> str:
     """Return the output of `PROGRAM COMMAND --help`."""
     path = paths.executable(program)
     if not path.exists():
-        raise FileNotFoundError(f"{path}: the reference has its options; run `make setup` first")
+        raise FileNotFoundError(f"{path} does not exist; run `make setup`")
     words = [program, *command, "--help"]
     done = subprocess.run(words, executable=path, capture_output=True, text=True, check=True)
     return done.stdout.strip()
 
 
 def describe_experiment() -> str:
-    """Describe every key of the experiment file."""
+    """Return the page on all keys of the experiment file."""
     schema = json.loads((paths.SCHEMAS / "experiment.schema.json").read_text())
     out = [
         "# Experiment file\n",
         _GENERATED.format(source="`experiments/schemas/experiment.schema.json`"),
         "An experiment file is YAML. [Experiments](../experiments.md) explains it. A key without a "
-        "default must be given, unless its type says that it may be null. In the column `$axis`, "
-        "*yes* means that `$NAME` may stand for the value: it takes the values of the axis NAME "
-        "of `matrix`, one run after the other.\n",
+        "default must be given, unless null is one of its types. In the column `$axis`, *yes* "
+        "means that the value may be `$NAME`, which is replaced by each value of the axis NAME of "
+        "`matrix`, one per run.\n",
         "## Quantities {#quantities}\n",
         "A quantity is a number and a unit. Prefixes are decimal: 1 Mb/s is 10^6 bit/s.\n",
         make_table(
@@ -121,7 +126,7 @@ def describe_experiment() -> str:
 
 
 def describe_formats() -> str:
-    """Describe every published format except that of experiments."""
+    """Return the page on all published formats except for the experiment file."""
     out = [
         "# Formats\n",
         _GENERATED.format(source="`experiments/schemas/*.schema.json`"),
@@ -135,14 +140,14 @@ def describe_formats() -> str:
         schema = json.loads(path.read_text())
         definitions = schema.get("$defs", {})
         out += [f"## {name}\n", *_describe_object(schema, definitions, prefix=f"{name}-")]
-        for part, definition in sorted(definitions.items()):
-            out += [f"### {name}: {part} {{#{name}-{part.lower()}}}\n"]
+        for class_name, definition in sorted(definitions.items()):
+            out += [f"### {name}: {class_name} {{#{name}-{class_name.lower()}}}\n"]
             out += _describe_object(definition, definitions, prefix=f"{name}-")
     return "\n".join(out)
 
 
 def describe_checks() -> str:
-    """Describe the checks and limits of the certificate."""
+    """Return the page on the checks and limits of the certificate."""
     out = [
         "# Checks of the certificate\n",
         _GENERATED.format(source="`nagi/verdict/limits.py` and the `evidence.py` of each backend"),
@@ -167,7 +172,7 @@ def describe_checks() -> str:
 
 
 def describe_inventory() -> str:
-    """Describe every variable that provisioning reads, by role."""
+    """Return the page on all variables that provisioning reads, by role."""
     out = [
         "# Variables of an inventory\n",
         _GENERATED.format(source="the `meta/argument_specs.yml` of each role"),
@@ -198,13 +203,13 @@ _AXIS = {"type": "string", "pattern": r"^\$"}
 def _describe_object(
     schema: dict[str, Any], definitions: dict[str, Any], *, axes: bool = False, prefix: str = ""
 ) -> Iterator[str]:
-    """Describe an object of a schema by its description and a table of its keys.
+    """Yield the description of an object of a schema, and a table of its keys.
 
     Args:
         schema: The schema of the object.
         definitions: The `$defs` of the schema's file.
-        axes: Whether the object is in an experiment file, which may have `$axis` as values.
-        prefix: The prefix of links to the tables of `definitions`.
+        axes: Whether the object is in an experiment file, in which values may be `$axis`.
+        prefix: The prefix of anchors of the tables of `definitions`.
 
     Raises:
         ValueError: A key of the experiment file has no description.
@@ -232,7 +237,7 @@ def _describe_default(key: str, value: dict[str, Any], required: list[str]) -> s
 
 
 def _describe_type(schema: dict[str, Any], definitions: dict[str, Any], prefix: str) -> str:
-    """Describe a schema's type in words; definitions become links to their tables."""
+    """Return a schema's type in words, with links to the tables of definitions."""
     if "$ref" in schema:
         name = schema["$ref"].rsplit("/", 1)[1]
         if definitions[name].get("properties") is None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The documentation of the Ansible collection's roles, from their meta/argument_specs.yml.
 
-It makes a README for each role and for the collection, and tables for the reference.
+This module makes a README for each role and for the collection, and tables for the reference.
 `python docs/roles.py` writes the READMEs.
 """
 
@@ -18,7 +18,7 @@ from nagi_contracts import paths
 from tables import format_value, make_table
 
 _ROLES = paths.COLLECTION / "roles"
-_FROM_HERE = "../" * len(_ROLES.relative_to(paths.ROOT).parts)  # from a role to the root
+_FROM_HERE = "../" * len(_ROLES.relative_to(paths.ROOT).parts)  # from `roles` to the root
 _HEADS = ("variable", "type", "default", "meaning")
 
 
@@ -29,8 +29,8 @@ class Role:
     name: str
     summary: str
     description: list[str]  # paragraphs
-    options: dict[str, dict[str, Any]]
-    depends_on: list[str]
+    options: dict[str, dict[str, Any]]  # variable -> its entry in argument_specs.yml, with default
+    depends_on: list[str]  # names of roles
 
 
 def list_names() -> list[str]:
@@ -39,7 +39,10 @@ def list_names() -> list[str]:
 
 
 def read_role(name: str) -> Role:
-    """Read a role; defaults that are not in its argument_specs come from defaults/main.yml."""
+    """Read the documentation of a role.
+
+    Defaults that meta/argument_specs.yml does not have are read from defaults/main.yml.
+    """
     spec = _read_yaml(name, "meta/argument_specs.yml")["argument_specs"]["main"]
     defaults = _read_yaml(name, "defaults/main.yml")
     description = spec.get("description", [])
@@ -57,7 +60,7 @@ def read_role(name: str) -> Role:
 
 
 def tabulate_variables(role: Role) -> Iterator[str]:
-    """Yield a table of a role's variables, if it has any."""
+    """Yield a table of a role's variables; yield nothing if the role has none."""
     rows = [
         (
             f"`{name}`",
@@ -162,13 +165,13 @@ def _describe_type(option: dict[str, Any]) -> str:
 
 
 def _format_text(text: str | list[str]) -> str:
-    """Convert a description of Ansible's to Markdown: I(name), C(code) and others become code."""
+    """Convert Ansible's markup to Markdown: I(), C(), V() and O() become code."""
     joined = " ".join(text) if isinstance(text, list) else text
     for mark in ("I(", "C(", "V(", "O("):
         while mark in joined:
-            before, _, rest = joined.partition(mark)
-            inside, _, after = rest.partition(")")
-            joined = f"{before}`{inside}`{after}"
+            text_before, _, remainder = joined.partition(mark)
+            code, _, text_after = remainder.partition(")")
+            joined = f"{text_before}`{code}`{text_after}"
     return joined
 
 

@@ -9,14 +9,14 @@ from typing import Any
 
 
 def make_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Make a table in Markdown, with a newline at its end."""
+    """Return a table in Markdown, with a newline at its end."""
     lines = [" | ".join(heads), " | ".join("---" for _ in heads)]
     lines += [" | ".join(_format_cell(cell) for cell in row) for row in rows]
     return "\n".join(f"| {line} |" for line in lines) + "\n"
 
 
 def format_value(value: Any) -> str:
-    """Format a value as code in Markdown; return "" for None."""
+    """Return a value as code in Markdown; return an empty text for None."""
     if value is None:
         return ""
     if isinstance(value, str) and value:
@@ -25,6 +25,6 @@ def format_value(value: Any) -> str:
 
 
 def _format_cell(text: str) -> str:
-    """Format a text on one line; outside of code, `<` is escaped so that no HTML results."""
+    """Return a text as a cell of a table: on one line, without HTML and separators of cells."""
     parts = " ".join(text.split()).replace("|", "\\|").split("`")
     return "`".join([p if n % 2 else p.replace("<", "&lt;") for n, p in enumerate(parts)])

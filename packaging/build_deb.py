@@ -3,9 +3,9 @@
 """Build Debian packages of nagi, for `make deb`.
 
 Packages for the release of this machine are built directly. Packages for another release are built
-as root in a tree: a root directory of that release, which mmdebstrap makes from the distribution's
-archive. Trees are kept in $XDG_CACHE_HOME/nagi/deb. With bubblewrap, a build only sees its tree and
-its build directory.
+as root in a tree, which is a root directory with an installation of that release. mmdebstrap makes
+trees from the distribution's archive, in $XDG_CACHE_HOME/nagi/deb. A build runs in bubblewrap, so
+that it sees only its tree and its build directory.
 
 The packages, with objects and sources, are in build/deb/CODENAME. This script needs only Python.
 """
@@ -31,16 +31,16 @@ from kernel_source import find_archive  # noqa: E402
 
 PACKAGES = ("nagi-link", "nagi-switch", "nagi-tcp", "nagi-traffic", "gr-nagi")
 RADIO, RADIO_NEEDS = "gr-nagi", "gnuradio-dev"
-# The parts of the checkout from which packages are built.
+# Files and directories of the checkout from which packages are built.
 _SOURCES = (
     *("CHANGELOG.md", "CMakeLists.txt", "captures/native", "cmake", "hosts/guest", "hosts/tcp"),
     *("ansible", "hosts/traffic", "link-emulator", "p4/switch", "packaging", "pyproject.toml"),
     "runtime",
 )
-_LINE = 200  # characters of the log's lines in messages; lines with commands are longer
+_LINE = 200  # shown characters of a line of the log, as lines with compiler commands are longer
 _UNUSED = shutil.ignore_patterns("__pycache__", "bench_*.py", "fuzz")
-# mmdebstrap mounts /proc, /sys and devices into the tree. It gets its own namespaces, so that other
-# programs do not see the mounts, and ends together with this program.
+# mmdebstrap mounts /proc, /sys and devices into the tree. It runs in its own namespaces, so that
+# other programs do not see the mounts, and is killed when this program ends.
 _ISOLATED = (
     *("setpriv", "--pdeathsig", "KILL"),
     *("unshare", "--kill-child", "--fork", "--mount", "--pid", "--mount-proc"),
@@ -53,10 +53,10 @@ class Release:
     """A release for which packages can be built in a tree."""
 
     codename: str
-    distribution: str  # apt's name for the origin of its packages
-    components: str
-    keyring: Path
-    keyring_package: str
+    distribution: str  # origin of its packages, as apt names it
+    components: str  # components of the archive
+    keyring: Path  # file with the keys of the archive
+    keyring_package: str  # package that has this file
 
 
 _DEBIAN = (
@@ -88,13 +88,14 @@ class LocalBuilder:
         self.codename = read_codename()
 
     def has_package(self, package: str) -> bool:
+        """Return whether a package is installed on this machine."""
         return _is_installed(package)
 
     def create(self) -> None:
-        """Do nothing: this machine exists."""
+        """Do nothing, because this machine needs no tree."""
 
     def install_dependencies(self, directory: Path) -> None:
-        """Check that the dependencies of the build are installed.
+        """Check that the dependencies of the build are installed; install nothing.
 
         Raises:
             Refused: A dependency is missing.
@@ -104,7 +105,7 @@ class LocalBuilder:
             raise Refused(f"not installed: {missing}", f"as root, run `apt-get install {missing}`")
 
     def command_prefix(self, directory: Path) -> list[str]:
-        """Return the command line that runs a command in the sources of `directory`."""
+        """Return the words to put before a command so that it runs in `directory`/source."""
         return [*_as_owner(), "env", "-C", str(directory / "source")]
 
 
@@ -119,6 +120,7 @@ class TreeBuilder:
         self._root = tree_path(release.codename)
 
     def has_package(self, package: str) -> bool:
+        """Return whether the tree exists and has a package."""
         return self._root.exists() and _is_installed(package, self._root)
 
     def create(self) -> None:
@@ -130,7 +132,7 @@ class TreeBuilder:
         if os.geteuid() != 0:
             raise Refused(
                 f"only root can make and enter a tree of {self.codename}",
-                "run it as root, or on a machine with that release",
+                f"run it as root, or on a machine with {self.codename}",
             )
         if not self._root.exists():
             self._create()
@@ -151,16 +153,24 @@ class TreeBuilder:
                 if done.returncode != 0:
                     raise Refused(
                         f"{' '.join(command[:2])} in {self._root} failed: {_find_reason(done)}",
-                        "repair the connection; or remove that directory, and name another "
-                        "archive with MIRROR=URL",
+                        f"repair the connection, or remove {self._root} and name another archive "
+                        "with MIRROR=URL",
                     )
 
     def command_prefix(self, directory: Path) -> list[str]:
-        """Return the command line that runs a command in the sources inside the tree."""
+        """Return the words to put before a command so that it runs in the tree.
+
+        The working directory of the command is `directory`/source.
+        """
         return [*self._enter(directory, network=False), *_as_owner()]
 
     def _create(self) -> None:
-        """Make the tree with mmdebstrap, under a temporary name until it is complete."""
+        """Make the tree with mmdebstrap. It has a temporary name until it is complete.
+
+        Raises:
+            Refused: A program, the archive or its keys are missing, the disk is too full, or
+                mmdebstrap failed.
+        """
         for program, package in (("mmdebstrap", "mmdebstrap"), ("bwrap", "bubblewrap")):
             if shutil.which(program) is None:
                 raise Refused(f"there is no {program}", f"install it: `apt-get install {package}`")
@@ -169,12 +179,12 @@ class TreeBuilder:
         if mirror is None:
             raise Refused(
                 f"apt has no archive of {distribution}, the distribution of {self.codename}",
-                f"name one: `make deb RELEASE={self.codename} MIRROR=URL`",
+                f"name an archive: `make deb RELEASE={self.codename} MIRROR=URL`",
             )
         if not self._keyring.exists():
             raise Refused(
                 f"there is no {self._keyring}, with the keys of {self.codename}'s archive",
-                f"install {self._release.keyring_package}, or name such a file with KEYRING=FILE",
+                f"install {self._release.keyring_package}, or give a file of keys by KEYRING=FILE",
             )
         _make_directory(self._root.parent)
         free = shutil.disk_usage(self._root.parent).free
@@ -182,9 +192,9 @@ class TreeBuilder:
             raise Refused(
                 f"{self._root.parent}: a tree takes up to {_TREE_BYTES / 1e9:.0f} GB, and "
                 f"{free / 1e9:.1f} GB are free",
-                "make room, or set XDG_CACHE_HOME to a directory elsewhere",
+                "free disk space, or set XDG_CACHE_HOME to a directory on another disk",
             )
-        _report(f"making a tree of {self.codename} from {mirror} (a minute)")
+        _report(f"making a tree of {self.codename} from {mirror} (takes a minute)")
         for leftover in self._root.parent.glob("*.partial-*"):
             if not Path(f"/proc/{leftover.name.rpartition('-')[2]}").exists():
                 shutil.rmtree(leftover)
@@ -206,7 +216,12 @@ class TreeBuilder:
         partial.rename(self._root)
 
     def _enter(self, directory: Path, network: bool) -> list[str]:
-        """Return the command line that runs a command in the tree, where `directory` is /build."""
+        """Return the words to put before a command so that it runs in the tree.
+
+        Args:
+            directory: The build directory, which the command sees as /build.
+            network: Whether the command can use the network.
+        """
         command = ["bwrap", "--die-with-parent", "--cap-add", "ALL", "--bind", str(self._root), "/"]
         command += ["--dev", "/dev", "--proc", "/proc", "--perms", "1777", "--tmpfs", "/tmp"]
         command += ["--bind", str(directory), "/build", "--chdir", "/build/source"]
@@ -224,7 +239,7 @@ def build(builder: LocalBuilder | TreeBuilder, names: list[str]) -> list[Path]:
 
     Args:
         builder: The builder for a release.
-        names: The packages; if empty, all, but gr-nagi only if GNU Radio is installed.
+        names: The packages; empty means all packages, without gr-nagi if GNU Radio is missing.
 
     Raises:
         Refused: A dependency is missing, or the build failed.
@@ -234,8 +249,8 @@ def build(builder: LocalBuilder | TreeBuilder, names: list[str]) -> list[Path]:
         names = [name for name in PACKAGES if name != RADIO or builder.has_package(RADIO_NEEDS)]
         if RADIO not in names:
             _report(
-                f"leaving out {RADIO}: {RADIO_NEEDS} (600 MB) is not installed; request {RADIO} by "
-                "name"
+                f"leaving out {RADIO}, because {RADIO_NEEDS} (600 MB) is not installed; to build "
+                f"it, name {RADIO}"
             )
     directory = ROOT / "build" / "deb" / builder.codename
     _make_directory(directory)
@@ -274,7 +289,7 @@ def build(builder: LocalBuilder | TreeBuilder, names: list[str]) -> list[Path]:
 
 
 def tree_path(codename: str) -> Path:
-    """Return the path of a release's tree."""
+    """Return the path of a release's tree, whether or not the tree exists."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "nagi" / "deb" / codename
 
@@ -288,17 +303,24 @@ def read_version() -> str:
 
 
 def read_codename() -> str:
-    """Read the codename of this machine's release."""
+    """Read the codename of this machine's release, such as bookworm.
+
+    Raises:
+        Refused: os-release has no codename.
+    """
     file = Path(os.environ.get("OS_RELEASE", "/etc/os-release"))
     for line in file.read_text(encoding="utf-8").splitlines():
         key, _, value = line.partition("=")
         if key == "VERSION_CODENAME":
             return value.strip('"')
-    raise Refused(f"{file} names no VERSION_CODENAME", "build on Debian or Ubuntu")
+    raise Refused(f"{file} has no VERSION_CODENAME", "build on Debian or Ubuntu")
 
 
 def _copy_sources(target: Path, codename: str) -> None:
-    """Copy the sources with their times, so that unchanged ones are not built again."""
+    """Copy the sources to `target` with their times, so that unchanged files are not built again.
+
+    Earlier contents of `target` are deleted. The changelog has the date of the newest file.
+    """
     shutil.rmtree(target, ignore_errors=True)
     for name in _SOURCES:
         source = ROOT / name
@@ -335,15 +357,18 @@ def _find_missing_dependencies(prefix: list[str], source: Path) -> str:
     """Return the dependencies of the build that are not installed, separated by spaces.
 
     Args:
-        prefix: The command line that runs a command at the builder.
-        source: The sources, as the builder sees them.
+        prefix: The words to put before a command so that it runs in the builder's release.
+        source: Path of the sources there.
     """
     done = _run([*prefix, "dpkg-checkbuilddeps", str(source / "debian" / "control")])
     return done.stderr.strip().rpartition(": ")[2] if done.returncode != 0 else ""
 
 
 def _as_owner() -> list[str]:
-    """Return the command line that makes root run a command as the checkout's owner."""
+    """Return the words to put before a command so that it runs as the checkout's owner.
+
+    Return no words if this user is not root, or root owns the checkout.
+    """
     owner = ROOT.stat()
     if os.geteuid() != 0 or owner.st_uid == 0:
         return []
@@ -351,7 +376,7 @@ def _as_owner() -> list[str]:
 
 
 def _give_to_owner(path: Path) -> None:
-    """Change the owner of root's files in the checkout to the checkout's owner."""
+    """Give a path and all files in it to the checkout's owner, if this user is root."""
     owner = ROOT.stat()
     if os.geteuid() == 0 and owner.st_uid != 0:
         for file in (path, *(path.rglob("*") if path.is_dir() else ())):
@@ -359,9 +384,9 @@ def _give_to_owner(path: Path) -> None:
 
 
 def _make_directory(path: Path) -> None:
-    """Make a directory with its parents; each gets the owner of its parent.
+    """Make a directory and its parents. Each new directory gets the owner of its parent.
 
-    With sudo, the cache belongs to a user.
+    With sudo, the user and not root then owns directories in the user's cache.
     """
     if not path.exists():
         _make_directory(path.parent)
@@ -378,12 +403,12 @@ def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
         )
     except FileNotFoundError:
         raise Refused(
-            f"there is no {command[0]}", "install what `make deb` names, as root"
+            f"there is no {command[0]}", "as root, install the packages that `make deb` names"
         ) from None
 
 
 def _find_reason(done: subprocess.CompletedProcess[str]) -> str:
-    """Return the first error of apt or mmdebstrap, or else the last line of the output."""
+    """Return the first error of apt or mmdebstrap or, without one, the last line of the output."""
     lines = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("E: ")]
     return (errors or lines[-1:] or ["no reason given"])[0].strip()
@@ -395,8 +420,10 @@ def _report(text: str) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="builds Debian packages of nagi")
-    parser.add_argument("--release", help="codename of the release; default: that of this machine")
-    parser.add_argument("--mirror", help="archive from which a tree is made; default: apt's")
+    parser.add_argument("--release", help="codename of the release; default: this machine's")
+    parser.add_argument(
+        "--mirror", help="URL of the archive from which a tree is made; default: apt's"
+    )
     parser.add_argument("--keyring", type=Path, help="file with the keys of the archive")
     parser.add_argument(
         "--package", action="append", default=[], help="package to build; may be repeated"

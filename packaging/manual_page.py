@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Make the manual page of a program from a template and the output of `PROGRAM --help`.
 
-`manual_page.py PAGE PROGRAM` prints PAGE, a page in man(7), and replaces its marks: @VERSION@ and
-@DATE@, @SYNOPSIS@ (one line per command), and @COMMANDS@ (their arguments and options). It reads
-the help of CLI11 and of argparse. It needs only Python 3.11.
+`manual_page.py PAGE PROGRAM` prints the template PAGE, written in man(7), with its marks replaced:
+@VERSION@, @DATE@, @SYNOPSIS@ (one line per command), and @COMMANDS@ (arguments and options of each
+command). The program's --help must be written by CLI11 or argparse. This script needs only
+Python 3.11.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Help:
 
 
 def read_help(program: Path, *command: str) -> Help:
-    """Run `PROGRAM COMMAND --help`, and parse its output."""
+    """Run `PROGRAM COMMAND --help`, and parse the output; exit if the program fails."""
     output = _run(program, *command, "--help")
     parsed = Help()
     sections = {
@@ -62,7 +63,10 @@ def read_help(program: Path, *command: str) -> Help:
 
 
 def _separate_commands(parsed: Help) -> None:
-    """Move the commands of argparse, which follow all their names in braces, out of arguments."""
+    """Move commands from `arguments` to `commands`, in the help of argparse.
+
+    There, commands are positional arguments after an argument {NAME,NAME}.
+    """
     names = [entry.name for entry in parsed.arguments]
     index = next((n for n, name in enumerate(names) if name.startswith("{")), None)
     if index is not None:
@@ -84,7 +88,7 @@ def _run(program: Path, *arguments: str) -> str:
 
 
 def make_page(template: str, program: Path) -> str:
-    """Return the page: the template with all marks replaced."""
+    """Return the page: the template with all marks replaced; exit if a mark is missing."""
     name, version = _run(program, "--version").split()
     epoch = int(os.environ.get("SOURCE_DATE_EPOCH") or datetime.datetime.now().timestamp())
     date = datetime.datetime.fromtimestamp(epoch, datetime.UTC).date()
@@ -118,7 +122,7 @@ def _read_commands(
 
 def _format_synopsis(name: str, commands: dict[str, tuple[str, Help]]) -> Iterator[str]:
     for command, (_, command_help) in commands.items():
-        arguments = " ".join(_argument_name(argument) for argument in command_help.arguments)
+        arguments = " ".join(_get_argument_name(argument) for argument in command_help.arguments)
         options = " [options]" if len(command_help.options) > 1 else ""  # one is --help
         yield f".B {name} {_escape(command)}"
         yield f".I {_escape(options + ' ' + arguments).strip()}"
@@ -132,7 +136,7 @@ def _format_commands(commands: dict[str, tuple[str, Help]], program_help: Help) 
         yield _escape(description[:1].upper() + description[1:]) + "."
         for argument in command_help.arguments:
             if argument.description:
-                name = _argument_name(argument)
+                name = _get_argument_name(argument)
                 yield from (".TP", f".I {_escape(name)}", _escape(argument.description))
         yield from _format_options(command_help)
     yield ".SH OPTIONS"
@@ -146,8 +150,8 @@ def _format_options(parsed: Help, with_help: bool = False) -> Iterator[str]:
             yield from (".TP", f".B {_escape(name)}", _escape(option.description))
 
 
-def _argument_name(argument: Entry) -> str:
-    """Return the name of an argument without its type, which CLI11 prints after it."""
+def _get_argument_name(argument: Entry) -> str:
+    """Return the name of an argument without its type, which CLI11 prints after the name."""
     return argument.name.split()[0]
 
 

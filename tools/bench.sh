@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Run a benchmark: bench.sh NAME [OPTION...], from anywhere. `make bench-NAME OPTIONS="..."` calls it.
-# Results are in build/bench-NAME.json. OPTIONs go to the benchmark, which lists them with --help.
+# Run a benchmark: bench.sh NAME [OPTION...]. `make bench-NAME OPTIONS="..."` calls this script.
+# Results are in build/bench-NAME.json. OPTIONs are passed to the benchmark, whose --help lists them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 name=${1:?name a benchmark: all captures crosscheck fpga fpga-core link media medium-ns3 modem p4runtime radio switch tcp virtual}
@@ -13,16 +13,16 @@ need() { make --no-print-directory "$@"; }
 build() { cmake --build build --target "$@"; }
 
 case $name in
-all) # twenty minutes
+all) # the six benchmarks of nagi's own programs (twenty minutes)
     status=0
-    for each in link switch p4runtime radio virtual media; do "$0" "$each" || status=$?; done
+    for benchmark in link switch p4runtime radio virtual media; do "$0" "$benchmark" || status=$?; done
     exit $status
     ;;
-captures) # the capture reader and other programs (two minutes; --large-gb 20 reads a file as large as that)
+captures) # the capture reader and other programs (two minutes; --large-gb 20 also reads a file of 20 GB)
     need setup
     $python captures/bench/bench_captures.py --json "$json" "$@"
     ;;
-fpga) # how fast the FPGA's core is simulated (--seconds 2 --rounds 1: some minutes)
+fpga) # speed of the simulated FPGA core (--seconds 2 --rounds 1: some minutes)
     need setup virtual-lab
     $python nagi/bench/bench_fpga.py --json "$json" "$@"
     ;;
@@ -31,7 +31,7 @@ link) # nagi-link and other emulators
     build nagi_bench
     rattan=build/rattan/bin/rattan
     if [[ ! -x $rattan ]] && command -v cargo >/dev/null; then
-        echo "== installing Rattan to compare with (some minutes)"
+        echo "== installing Rattan, for comparison (some minutes)"
         cargo install -q --locked rattan@0.1.1 --root build/rattan || echo "nagi: Rattan could not be installed"
     fi
     tools/as_root $python link-emulator/bench/bench.py --nagi-link .venv/bin/nagi-link \
@@ -70,15 +70,15 @@ switch) # nagi-switch, and simple_switch where it is on PATH (--quick: two minut
     build nagi_bench
     tools/as_root $python p4/switch/bench/bench_switch.py --json "$json" "$@"
     ;;
-tcp) # our TCP schemes and the kernel's own (seven minutes; throughput --seconds 0.5 --rounds 2: a minute and a half)
+tcp) # TCP schemes of nagi and of the kernel (seven minutes; throughput --seconds 0.5 --rounds 2: a minute and a half)
     need setup
     tools/as_root $python hosts/tcp/bench/bench_tcp.py --json "$json" "$@"
     ;;
-fpga-core) # the FPGA's core alone, placed and routed: its size and clock (--seed 2 --without-poisson; ten minutes)
+fpga-core) # size and clock of the FPGA core alone, placed and routed (--seed 2 --without-poisson; ten minutes)
     need .venv/.fpga
     $python link-emulator/fpga/synthesis/synthesize.py "$@"
     ;;
-crosscheck) # what ns-3 gets from the same plans
+crosscheck) # results of nagi and of ns-3 for the same plans
     need virtual-lab
     need ns3
     .venv/bin/nagi run experiments/crosscheck/achievement.yaml --out results/crosscheck-achievement

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Fuzz the native parsers under sanitizers: fuzz.sh SECONDS [TARGET...]. cmake/fuzz.cmake has the targets.
-# Inputs that fail are kept in build/fuzz, those that reach new code in build/fuzz/found-TARGET.
+# Fuzz the native parsers with sanitizers: fuzz.sh SECONDS [TARGET...]. cmake/fuzz.cmake lists the targets.
+# Inputs that fail are written to build/fuzz, inputs that reach new code to build/fuzz/found-TARGET.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:?seconds for each target}

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Install the system packages of the named lists that the machine lacks: install_packages.sh LIST...
-# Each LIST is a file tools/packages/LIST.txt. Without root and sudo, print what is missing; exit status 2.
+# Install the missing system packages of lists: install_packages.sh LIST...
+# Each LIST is a file tools/packages/LIST.txt. Without root and sudo, print the missing packages, and exit with 2.
+# Options, which install nothing: --list LIST... prints the packages, --kernel-headers the package with the headers of the
+# distribution's kernel. --is-ubuntu succeeds on Ubuntu.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
@@ -12,7 +14,7 @@ is_ubuntu() (. "${OS_RELEASE:-/etc/os-release}" && [[ " ${ID:-} ${ID_LIKE:-} " =
 # Headers of the distribution's own kernel: Debian names them by architecture.
 kernel_headers() { is_ubuntu && echo linux-headers-generic || echo "linux-headers-$(dpkg --print-architecture)"; }
 
-# The part of clang's release that is installed.
+# The package with the runtime of the installed release of clang.
 clang_runtime() { echo "libclang-rt-$(clang++ -dumpversion | cut -d. -f1)-dev"; }
 
 list_packages() {
@@ -49,8 +51,8 @@ fi
 
 echo "== installing system packages: ${missing[*]}"
 export DEBIAN_FRONTEND=noninteractive
-# Debian starts and enables a daemon that is installed. The tests want sshd, the machine need not: while
-# packages are installed a policy forbids to start it (a policy that is there already stays), then it is disabled.
+# Debian starts and enables daemons when it installs them. The tests need the program sshd, but no running daemon. So a
+# policy forbids to start ssh while packages are installed, unless the machine already has a policy. Then ssh is disabled.
 policy=/usr/sbin/policy-rc.d
 if [[ ! -e $policy ]]; then
     trap 'rm -f "$policy"' EXIT INT TERM

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# What a change must pass beside the tests: layout, types, imports, licences. Needs no compiler.
+# Check layout, types, imports and licences, which each change must pass in addition to the tests. No compiler is needed.
 # `lint.sh --fix` corrects the layout.
 set -euo pipefail
 cd "$(dirname "$0")/.."

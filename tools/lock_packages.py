@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Write requirements/*.txt: every package that pip installs, with the hashes of its files.
+"""Write requirements/*.txt, which list the packages that pip installs, with hashes of their files.
 
-Run `make lock` after pyproject.toml or a requirements/*.in requires other packages. The file of an
-extra has the packages that the extra adds to the files before it. Locked versions stay, unless
-other versions are required.
+Run `make lock` after a change of the packages that pyproject.toml or a requirements/*.in requires.
+A file of an extra (optional dependencies) lists only packages that are not in the files which are
+installed before it. Locked versions do not change, unless other versions are required.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 LOCKS = ROOT / "requirements"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-# File -> (its extra, the files that the Makefile installs before it).
+# File -> (extra of pyproject.toml, the files that the Makefile installs before this file).
 LAYERS = {
     "run": ("native", []),
     "fpga-simulation": ("fpga-simulation", ["run"]),
@@ -38,7 +38,10 @@ def normalise_name(requirement: str) -> str:
 
 
 def read_pins(paths: list[Path], requirements: list[str]) -> list[str]:
-    """Return the locked versions in files, except those of packages in `requirements`."""
+    """Return the lines NAME==VERSION of files, without the packages in `requirements`.
+
+    Files that do not exist are left out.
+    """
     names = {normalise_name(requirement) for requirement in requirements}
     lines = [line for path in paths if path.exists() for line in path.read_text().splitlines()]
     pins = [line for line in lines if "==" in line and normalise_name(line) not in names]
@@ -46,14 +49,14 @@ def read_pins(paths: list[Path], requirements: list[str]) -> list[str]:
 
 
 def resolve(source: list[str], pins: list[str]) -> dict[str, str]:
-    """Resolve the packages that a file requires.
+    """Resolve the packages that a file requires; exit if they conflict.
 
     Args:
         source: The file, and options for its extra.
-        pins: The versions to keep.
+        pins: The versions to keep, as NAME==VERSION.
 
     Returns:
-        The first line of each package -> all its lines, with the hashes.
+        First line of a package in the result -> all lines of the package, with the hashes.
     """
     words = ["uv", "pip", "compile", *source, "--universal", "--generate-hashes", "--quiet"]
     words += ["--python-version", PROJECT["requires-python"].removeprefix(">=")]
@@ -72,7 +75,7 @@ def resolve(source: list[str], pins: list[str]) -> dict[str, str]:
 
 
 def main() -> None:
-    """Write all files of requirements."""
+    """Write all files requirements/*.txt."""
     requirements = [
         *PROJECT["dependencies"],
         *chain.from_iterable(PROJECT["optional-dependencies"].values()),
@@ -81,8 +84,10 @@ def main() -> None:
     locked: dict[str, dict[str, str]] = {}
     for layer, (extra, bases) in LAYERS.items():
         packages = resolve(["pyproject.toml", "--extra", extra], pins)
-        installed = {name for base in bases for name in locked[base]}
-        locked[layer] = {name: text for name, text in packages.items() if name not in installed}
+        installed_before = {name for base in bases for name in locked[base]}
+        locked[layer] = {
+            name: text for name, text in packages.items() if name not in installed_before
+        }
     for path in LOCKS.glob("*.in"):
         pins = read_pins([path.with_suffix(".txt")], path.read_text().splitlines())
         locked[path.stem] = resolve([str(path.relative_to(ROOT))], pins)

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Run whole experiments and publish them: publish_results.sh [NAME...] (hours). experiments/results gets what a repository
-# holds, results/release what a release holds: reports, checksums and bundles. NAME is an experiment, with a variant after
-# a colon. Without NAME all are run. DASK=ADDRESS uses a cluster.
+# Run whole experiments and publish their results (takes hours): publish_results.sh [NAME...]. NAME is EXPERIMENT or
+# EXPERIMENT:VARIANT; without NAME, all in the list below are run. DASK=ADDRESS uses a cluster.
+# The small files for the repository are written to experiments/results; reports, checksums and bundles for a release to
+# results/release.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 all=(
@@ -14,12 +15,12 @@ all=(
     tcp-real-2001:{playback,playback-reverse,playback-handoff,token,token-min-rto,token-reno2001}
 )
 if [[ $# -eq 0 ]]; then set -- "${all[@]}"; fi
-for each in "$@"; do
-    experiment=${each%%:*}
+for campaign in "$@"; do
+    experiment=${campaign%%:*}
     options=()
-    if [[ $each == *:* ]]; then options+=(--variant "${each#*:}"); fi
+    if [[ $campaign == *:* ]]; then options+=(--variant "${campaign#*:}"); fi
     if [[ -n ${DASK:-} ]]; then options+=(--dask "$DASK"); fi
-    name=${each/:/-}
+    name=${campaign/:/-}
     echo "== $name"
     .venv/bin/nagi run "experiments/$experiment.yaml" "${options[@]}" --out "results/$name"
     .venv/bin/nagi publish "results/$name" "experiments/results/$name"

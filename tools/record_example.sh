@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# Record the worked example of every contract again, after a contract has changed: experiments/schemas.
+# After a change of a contract, write the schemas and record their examples again, in experiments/schemas.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 example=experiments/schemas/example

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Record what nagi plans and measures, and compare two records: a refactoring changes neither.
+"""Record nagi's plans and results before and after a refactoring, and compare the two records.
 
     .venv/bin/python tools/same_results.py record DIRECTORY [--runs]
     .venv/bin/python tools/same_results.py compare DIRECTORY DIRECTORY
 
-`record` writes the digest of every plan of every experiment, variant and kind of switch to
-DIRECTORY/plans.json (a minute). With --runs it also runs ten quick campaigns in the virtual lab and
-writes the digest of each file of each run to DIRECTORY/runs.json (half an hour). Neither digest
-depends on `run_id` and `build`, which are hashes of nagi's own sources.
+`record` writes a digest of the plans of each experiment, variant and kind of switch to
+DIRECTORY/plans.json (takes a minute). With --runs it also runs ten quick campaigns in the virtual
+lab, and writes a digest of each file of each run to DIRECTORY/runs.json (half an hour). The digests
+do not depend on `run_id` and `build`, which change with every change of nagi's sources.
 
-`compare` lists every plan and file that differs. Exit status: 0 if none does, else 1.
+`compare` lists the plans and files that differ. Exit status: 0 if nothing differs, otherwise 1.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ CAMPAIGNS = (
     ("ipv6", "quick"),
     ("own-program", "short"),
 )
-# The manifest says when and where a run took place.
+# The manifest has date and place of a run, so it always differs.
 NOT_COMPARED = {"manifest.json"}
 
 
-def digest(data: bytes) -> str:
+def compute_digest(data: bytes) -> str:
     """Return the SHA-256 of `data` in hexadecimal."""
     return hashlib.sha256(data).hexdigest()
 
@@ -57,7 +57,7 @@ def digest(data: bytes) -> str:
 def digest_plans() -> Iterator[tuple[str, str]]:
     """Yield a name and a digest for each combination of experiment, variant and kind of switch.
 
-    What cannot be planned has its error message in place of the digest.
+    If the combination cannot be planned, yield the error message in place of the digest.
     """
     for spec in sorted(EXPERIMENTS.glob("*.yaml")):
         variants = [None, *read_yaml(spec).data.get("variants", {})]
@@ -73,11 +73,14 @@ def digest_plans() -> Iterator[tuple[str, str]]:
                 except InputError as error:
                     yield name, str(error).replace(str(ROOT), "")
                     continue
-                yield name, f"{len(plans)} plans {digest(chr(10).join(plans).encode())}"
+                yield name, f"{len(plans)} plans {compute_digest(chr(10).join(plans).encode())}"
 
 
 def run_campaign(name: str, variant: str | None, out: Path) -> None:
-    """Run a campaign in the virtual lab, without the schemes that the guest kernel lacks."""
+    """Run a campaign in the virtual lab; schemes that the guest kernel lacks are left out.
+
+    A failure of the campaign is not reported.
+    """
     options = ["--variant", variant] if variant else []
     command = [str(executable("nagi")), "run", str(EXPERIMENTS / f"{name}.yaml"), *options]
     subprocess.run([*command, "--lab", "virtual", "--skip-unavailable", "--out", str(out)])
@@ -86,10 +89,10 @@ def run_campaign(name: str, variant: str | None, out: Path) -> None:
 def digest_runs(campaign_directory: Path) -> Iterator[tuple[str, str]]:
     """Yield a name and a digest for each file of each run of a campaign.
 
-    Names have the point and the repeat of a run in place of its `run_id`.
+    Names contain the point and the repeat of a run in place of its `run_id`.
     """
     campaign = Campaign.read(campaign_directory / "campaign.json")
-    hidden = [campaign.build.id, *(run.run_id for run in campaign.runs)]
+    ignored_ids = [campaign.build.id, *(run.run_id for run in campaign.runs)]
     for run in campaign.runs:
         plan = campaign_directory / "runs" / run.run_id / "plan.json"
         if not plan.exists():
@@ -98,19 +101,20 @@ def digest_runs(campaign_directory: Path) -> Iterator[tuple[str, str]]:
         for path in sorted(plan.parent.iterdir()):
             if path.is_file() and path.name not in NOT_COMPARED:
                 name = f"{campaign_directory.name}/{fields['point_id']}.{fields['repeat']}"
-                yield f"{name}/{path.name}", _digest_file(path, hidden)
+                yield f"{name}/{path.name}", _digest_file(path, ignored_ids)
 
 
-def _digest_file(path: Path, hidden: list[str]) -> str:
+def _digest_file(path: Path, ignored_ids: list[str]) -> str:
+    """Return the digest of a file, without the ids of build and runs in it."""
     if path.suffix == ".parquet":
         table = pd.read_parquet(path).drop(columns=["run_id", "build"], errors="ignore")
         columns = ",".join(f"{name} {kind}" for name, kind in table.dtypes.items())
         hashes = pd.util.hash_pandas_object(table, index=False).to_numpy()
-        return digest(columns.encode() + hashes.tobytes())
+        return compute_digest(columns.encode() + hashes.tobytes())
     data = path.read_bytes()
-    for identifier in hidden:
+    for identifier in ignored_ids:
         data = data.replace(identifier.encode(), b"-")
-    return digest(data)
+    return compute_digest(data)
 
 
 def record(directory: Path, with_runs: bool) -> None:
@@ -133,12 +137,15 @@ def _write(path: Path, digests: dict[str, str]) -> None:
 
 
 def compare(first: Path, second: Path) -> list[str]:
-    """Return a line for each plan and file that differs, or that one record lacks."""
+    """Return a line for each plan and file that differs, or that only one record has.
+
+    A file of digests that neither record has is left out.
+    """
     lines = []
     for name in ("plans.json", "runs.json"):
         if not (first / name).exists() and not (second / name).exists():
             continue
-        before, after = (json.loads((each / name).read_text()) for each in (first, second))
+        before, after = (json.loads((record / name).read_text()) for record in (first, second))
         print(f"{name}: {len(before)} and {len(after)} digests")
         for key in sorted(before.keys() | after.keys()):
             if before.get(key) != after.get(key):
@@ -147,13 +154,13 @@ def compare(first: Path, second: Path) -> list[str]:
 
 
 def main() -> int:
-    """Record or compare, as the arguments say, and return the exit status."""
+    """Record or compare, as the command line requests, and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     commands = parser.add_subparsers(dest="command", required=True)
     recording = commands.add_parser("record", help="record plans, and runs with --runs")
     recording.add_argument("directory", type=Path)
-    recording.add_argument("--runs", action="store_true", help="run ten quick campaigns, too")
-    comparing = commands.add_parser("compare", help="list what differs between two records")
+    recording.add_argument("--runs", action="store_true", help="also run ten quick campaigns")
+    comparing = commands.add_parser("compare", help="list differences between two records")
     comparing.add_argument("directories", type=Path, nargs=2)
     options = parser.parse_args()
     if options.command == "record":

@@ -2,15 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 #
 # Run one level of tests: test.sh LEVEL [PYTEST OPTION...]. `make test-LEVEL` calls it.
-#   native    C++, by ctest
-#   apart     Python that neither runs guests nor keeps to a clock
-#   changed   those of `apart` that import what has changed since they passed last; the first time, all
-#   virtual   guests in virtual time; a busy machine changes nothing
-#   realtime  sockets, namespaces and clocks of this machine; a busy machine may fail one, so each has a second try
-#   radio     GNU Radio's blocks, and runs over radios
-#   slow      what all others leave out
-#   conformance  p4c's own tests on nagi-switch (SAMPLES=DIRECTORY of p4c's testdata; --only TEXT: those with that in their names)
-#   chaos     campaigns killed at random: nothing may be lost (CHAOS=100 SEED=1)
+#   native    C++ tests, by ctest
+#   apart     Python tests without guests that do not depend on a clock
+#   changed   tests of `apart` that call code which has changed since they last passed; the first time, all
+#   virtual   guests in virtual time; a busy machine changes no result
+#   realtime  sockets, namespaces and clocks of this machine; each test has a second try, as a busy machine may delay it
+#   radio     GNU Radio's blocks, and runs over radio links
+#   slow      tests that all other levels leave out
+#   conformance  p4c's own tests on nagi-switch (SAMPLES=DIRECTORY of p4c's testdata; --only TEXT: only names with TEXT)
+#   chaos     campaigns killed at random times, which must lose no run (CHAOS=100 kills, SEED=1)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 level=${1:?name a level: native apart changed virtual realtime radio slow conformance chaos}
@@ -25,42 +25,42 @@ native)
     run_ctest build
     ;;
 apart)
-    echo "== testing what keeps to no clock"
+    echo "== running tests that do not depend on a clock"
     tools/as_root "${pytest[@]}" "${side_by_side[@]}" -m "not slow and not virtual and not realtime and not radio" "$@"
     ;;
 changed)
-    # testmon knows which Python functions each test has called. Of other files it knows nothing, so a changed file that is
-    # not Python selects the tests beside it.
+    # testmon records which Python functions each test calls, and selects tests by them. A changed file that is not Python
+    # selects the folder `tests` nearest to the file.
     echo "== testing what has changed"
     mkdir -p build
     apart="not slow and not virtual and not realtime and not radio"
-    declare -A beside=()
+    declare -A test_folders=()
     while read -r file; do
         folder=$(dirname "$file")
         while [[ $folder != . && ! -d $folder/tests ]]; do folder=$(dirname "$folder"); done
-        if [[ -d $folder/tests && $folder != . ]]; then beside[$folder/tests]=1; fi
+        if [[ -d $folder/tests && $folder != . ]]; then test_folders[$folder/tests]=1; fi
     done < <({ git diff --name-only HEAD && git ls-files --others --exclude-standard; } | grep -vE '\.(py|md)$')
     tools/as_root env TESTMON_DATAFILE=build/testmondata "${pytest[@]}" --testmon --testmon-forceselect \
         "${side_by_side[@]}" -m "$apart" "$@" || [[ $? -eq 5 ]] # 5: nothing is selected
-    if [[ ${#beside[@]} -gt 0 ]]; then
-        echo "== testing beside files that are not Python: ${!beside[*]}"
-        tools/as_root "${pytest[@]}" "${side_by_side[@]}" -m "$apart" "${!beside[@]}" || [[ $? -eq 5 ]]
+    if [[ ${#test_folders[@]} -gt 0 ]]; then
+        echo "== running tests of changed files that are not Python: ${!test_folders[*]}"
+        tools/as_root "${pytest[@]}" "${side_by_side[@]}" -m "$apart" "${!test_folders[@]}" || [[ $? -eq 5 ]]
     fi
     ;;
 virtual)
-    # Guests need no rights: root has an ordinary user try them, and tries the sandbox himself, too.
+    # Guests need no root rights, so they are tested as an ordinary user. Root also tests the sandbox of guests of root.
     echo "== testing in virtual time, as an ordinary user"
     as_user=()
     if [[ $(id -u) -eq 0 ]]; then as_user=(tools/as_ordinary_user); fi
     "${as_user[@]}" "${pytest[@]}" "${side_by_side[@]}" -m "virtual and not slow and not radio" "$@"
     if [[ $(id -u) -eq 0 && $# -eq 0 ]]; then
-        echo "== testing guests of root's"
+        echo "== testing guests that root starts"
         "${pytest[@]}" -m virtual nagi/tests/test_virtual_sandbox.py nagi/plan/tests/test_command_files.py
     fi
     ;;
 realtime)
     echo "== testing in real time"
-    # Programs between real sockets mostly wait, and share the processors; the netns lab has them alone.
+    # Programs with real sockets mostly wait, so two tests run at the same time. Tests of the netns lab run one by one.
     tools/as_root "${pytest[@]}" "${side_by_side[@]}" -m "realtime and not slow and not radio" link-emulator p4 hosts
     tools/as_root "${pytest[@]}" -m "realtime and not slow and not radio" ansible captures reports nagi docs
     ;;
@@ -71,7 +71,7 @@ radio)
     tools/as_root "${pytest[@]}" -m "radio and not slow" "$@"
     ;;
 slow)
-    # sudo does not pass on where archives and keys of other releases are.
+    # sudo removes these variables, which name archives and keys of other releases.
     releases=()
     for name in MIRROR KEYRING UBUNTU_MIRROR UBUNTU_KEYRING; do
         if [[ -n ${!name:-} ]]; then releases+=("$name=${!name}"); fi

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Repeat the runs of an experiment in ns-3, and compare them: `make bench-crosscheck`.
+"""Simulate the runs of an experiment in ns-3, and compare the results: `make bench-crosscheck`.
 
     crosscheck.py SPEC RESULTS [--variant NAME] [--jobs N] [--set KEY=VALUE] [--only AXIS=VALUE]
 
-SPEC is an experiment of one bulk flow, and RESULTS its results directory, written by `nagi run`.
-The results of ns-3 for the same plans are written to RESULTS/ns3, a comparison to
-RESULTS/crosscheck.md, and the congestion windows of the first repeats, at the first value of the
-report's x axis, to RESULTS/windows.svg. --set changes a setting of ns-3's TCP (`tcp` in
-ns3_settings.py), to measure its effect; the results are then only printed.
+SPEC is an experiment with one bulk flow, and RESULTS its results directory, written by `nagi run`.
+The results of ns-3 for the same plans are written to RESULTS/ns3 and RESULTS/ns3.parquet, and a
+comparison with nagi's results to RESULTS/crosscheck.md. RESULTS/windows.svg shows the congestion
+windows of the first repeats at the first value of the report's x axis.
+
+--set changes a setting of ns-3's TCP (`tcp` in ns3_settings.py), to measure the effect of the
+setting. With --set or --only, the comparison is only printed.
 
 Exit status: 0 success, 2 error.
 """
@@ -31,15 +33,15 @@ from nagi_contracts.plan import RunPlan
 from nagi_contracts.records import Campaign
 from nagi_reports.statistics import Mean, mean
 from ns3_program import compile_program, run_program
-from ns3_settings import settings_of
-from windows import Pair, write
+from ns3_settings import make_ns3_settings
+from windows import Pair, write_window_figure
 
 HERE = Path(__file__).resolve().parent
 MODULES = ("core", "network", "internet", "point-to-point", "applications", "traffic-control")
 
 
-def simulator(directory: Path) -> Path:
-    """Compile simulate.cpp and return the program.
+def compile_simulator(directory: Path) -> Path:
+    """Compile simulate.cpp into `directory`, and return the program's path.
 
     Raises:
         InputError: ns-3 or the compiler is missing.
@@ -48,34 +50,46 @@ def simulator(directory: Path) -> Path:
 
 
 def simulate_plan(
-    program: Path, plan: RunPlan, directory: Path, changed: dict[str, Any]
+    program: Path, plan: RunPlan, directory: Path, tcp_settings: dict[str, Any]
 ) -> dict[str, Any]:
-    """Simulate a plan in ns-3, with some TCP settings replaced by `changed`.
+    """Simulate a plan in ns-3, and return the results, which are stored in `directory`.
 
-    The result is stored in `directory`, and read from there the next time.
+    If `directory` already has these results, they are read and not computed.
+
+    Args:
+        program: The compiled simulate.cpp.
+        plan: The plan.
+        directory: The directory for results.
+        tcp_settings: Settings of ns-3's TCP that replace those made from the plan.
     """
-    settings = settings_of(plan)
-    settings["tcp"] |= changed
+    settings = make_ns3_settings(plan)
+    settings["tcp"] |= tcp_settings
     words = [*plan.point.values(), str(plan.repeat)]
-    words += [f"{key}={value}".replace(":", "") for key, value in changed.items()]
+    words += [f"{key}={value}".replace(":", "") for key, value in tcp_settings.items()]
     name = "-".join(words).replace("/", "").replace(" ", "")
     return run_program(program, settings, directory / f"{name}.json")
 
 
-def row_of(plan: RunPlan, found: dict[str, Any]) -> dict[str, Any]:
-    """Return the row of a simulation, with the columns of results.parquet."""
+def make_result_row(plan: RunPlan, simulated: dict[str, Any]) -> dict[str, Any]:
+    """Return the results of a simulation as a row like those of results.parquet."""
     (flow,) = plan.flows
     point = {f"point.{axis}": value for axis, value in plan.point.items()}
-    goodput = found["goodput_bps"]
+    goodput = simulated["goodput_bps"]
     agi = goodput / flow.bottleneck_bps
     return {**point, "repeat": plan.repeat, "goodput_bps": goodput, "agi": agi} | {
-        name: found[name]
+        name: simulated[name]
         for name in ("losses", "retransmissions", "timeouts", "recoveries", "rtt_mean_s")
     }
 
 
-def table_of(nagi: pd.DataFrame, ns3: pd.DataFrame, axes: list[str]) -> str:
-    """Compare the AGI and the retransmissions per lost packet in a Markdown table."""
+def make_comparison_table(nagi: pd.DataFrame, ns3: pd.DataFrame, axes: list[str]) -> str:
+    """Return a Markdown table that compares AGI and retransmissions per lost packet, by point.
+
+    Args:
+        nagi: Results of nagi.
+        ns3: Results of ns-3.
+        axes: Names of the axes of the matrix.
+    """
     heads = [*axes, "AGI: nagi", "ns-3", "nagi / ns-3", "retransmissions a loss: nagi", "ns-3"]
     lines = [f"| {' | '.join(heads)} |", f"| {' | '.join('---' for _ in heads)} |"]
     columns = [f"point.{axis}" for axis in axes]
@@ -83,113 +97,152 @@ def table_of(nagi: pd.DataFrame, ns3: pd.DataFrame, axes: list[str]) -> str:
         losses=nagi["queue_overflows"] + nagi["channel_losses"],
         retransmissions=nagi["segments_retransmitted"],
     )
-    for values, theirs in ns3.groupby(columns, sort=False):
-        ours = nagi[(nagi[columns] == list(values)).all(axis=1) & (nagi["status"] == "valid")]
-        first, second = mean(ours["agi"].to_numpy(float)), mean(theirs["agi"].to_numpy(float))
-        shown = [_format_mean(each) for each in (first, second)]
-        ratio = "-" if first is None or second is None else f"{first.value / second.value:.2f}"
-        again = [_retransmissions_a_loss(each) for each in (ours, theirs)]
-        lines.append(f"| {' | '.join([*map(str, values), *shown, ratio, *again])} |")
+    for values, ns3_runs in ns3.groupby(columns, sort=False):
+        nagi_runs = nagi[(nagi[columns] == list(values)).all(axis=1) & (nagi["status"] == "valid")]
+        nagi_agi = mean(nagi_runs["agi"].to_numpy(float))
+        ns3_agi = mean(ns3_runs["agi"].to_numpy(float))
+        ratio = "-"
+        if nagi_agi is not None and ns3_agi is not None:
+            ratio = f"{nagi_agi.value / ns3_agi.value:.2f}"
+        cells = [*map(str, values), _format_mean(nagi_agi), _format_mean(ns3_agi), ratio]
+        cells += [_format_retransmissions_per_loss(runs) for runs in (nagi_runs, ns3_runs)]
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
-def _retransmissions_a_loss(runs: pd.DataFrame) -> str:
+def _format_retransmissions_per_loss(runs: pd.DataFrame) -> str:
     losses = runs["losses"].sum()
     return f"{runs['retransmissions'].sum() / losses:.2f}" if losses else "-"
 
 
-def _format_mean(found: Mean | None) -> str:
-    if found is None:
+def _format_mean(agi: Mean | None) -> str:
+    if agi is None:
         return "-"
-    return f"{found.value:.3f}" + (f" ±{found.halfwidth:.3f}" if found.runs > 1 else "")
+    return f"{agi.value:.3f}" + (f" ±{agi.halfwidth:.3f}" if agi.runs > 1 else "")
 
 
-def parse_changes(given: list[str]) -> dict[str, Any]:
-    """Parse the KEY=VALUE of --set; numbers and truth values are JSON.
+def parse_settings(options: list[str]) -> dict[str, Any]:
+    """Parse the arguments KEY=VALUE of --set. A VALUE that is no JSON is a text.
 
     Raises:
-        InputError: An option has no "=".
+        InputError: An argument has no "=".
     """
-    found: dict[str, Any] = {}
-    for each in given:
-        key, is_there, value = each.partition("=")
-        if not is_there:
-            raise refuse(f"--set {each}", "give KEY=VALUE, such as min_rto_ns=200000000")
+    settings: dict[str, Any] = {}
+    for option in options:
+        key, sign, value = option.partition("=")
+        if not sign:
+            raise refuse(f"--set {option} has no =", "give KEY=VALUE, such as min_rto_ns=200000000")
         try:
-            found[key] = json.loads(value)
+            settings[key] = json.loads(value)
         except json.JSONDecodeError:
-            found[key] = value
-    return found
+            settings[key] = value
+    return settings
 
 
 def select_plans(plans: list[RunPlan], only: list[str]) -> list[RunPlan]:
-    """Return the plans whose point has a value of each axis in `only`.
+    """Return the plans whose points have a value of `only` on each axis that `only` names.
+
+    Args:
+        plans: The plans.
+        only: Arguments AXIS=VALUE of --only.
 
     Raises:
-        InputError: No plan is left.
+        InputError: No plan is selected.
     """
-    wanted = parse_axis_values(only)
-    found = [p for p in plans if all(p.point.get(axis) in wanted[axis] for axis in wanted)]
-    if not found:
-        raise refuse("--only leaves no runs", "give axes and values of the experiment")
-    return found
+    selected_values = parse_axis_values(only)
+    selected = [
+        plan
+        for plan in plans
+        if all(plan.point.get(axis) in values for axis, values in selected_values.items())
+    ]
+    if not selected:
+        raise refuse("--only selects no runs", "give axes and values of the experiment")
+    return selected
 
 
-def runs_of(results: Path) -> dict[tuple[str, int], Path]:
-    """Run directories of a campaign by point and repeat."""
+def list_run_directories(results: Path) -> dict[tuple[str, int], Path]:
+    """Return the run directories of a campaign, by point (as JSON) and repeat.
+
+    Raises:
+        InputError: The campaign has no results.
+    """
     if not (results / "results.parquet").exists():
-        raise refuse("no results here", "give the --out of `nagi run`", file=str(results))
+        raise refuse("has no results.parquet", "give the --out of `nagi run`", file=str(results))
     campaign = Campaign.read(results / "campaign.json")
     return {
         (json.dumps(run.point), run.repeat): results / "runs" / run.run_id for run in campaign.runs
     }
 
 
-def cross_check(given: argparse.Namespace) -> str:
-    """Run the pending plans in ns-3, write the results and return the table.
+def cross_check(options: argparse.Namespace) -> str:
+    """Simulate the plans in ns-3, write the results, and return the table of the comparison.
+
+    With --set or --only, the comparison is not written.
 
     Raises:
         InputError: The experiment, the options or the installation of ns-3 cannot be used.
     """
-    points = read_experiment(given.spec, given.variant)
+    points = read_experiment(options.spec, options.variant)
     plans = [plan for point in points for plan in plan_runs(point, None)]
-    plans = select_plans(plans, given.only)
-    changed = parse_changes(given.set)
-    runs = runs_of(given.results)
-    directory = given.results / "ns3"
-    program = simulator(directory)
+    plans = select_plans(plans, options.only)
+    tcp_settings = parse_settings(options.set)
+    runs = list_run_directories(options.results)
+    directory = options.results / "ns3"
+    program = compile_simulator(directory)
     rows, pairs = [], []
     x = points[0].experiment.report.x
-    with ThreadPoolExecutor(given.jobs) as pool:
-        futures = [pool.submit(simulate_plan, program, plan, directory, changed) for plan in plans]
+    with ThreadPoolExecutor(options.jobs) as pool:
+        futures = [
+            pool.submit(simulate_plan, program, plan, directory, tcp_settings) for plan in plans
+        ]
         for number, (plan, future) in enumerate(zip(plans, futures, strict=True), 1):
-            found = future.result()
-            rows.append(row_of(plan, found))
+            simulated = future.result()
+            rows.append(make_result_row(plan, simulated))
             point = ", ".join(plan.point.values())
             print(f"[{number}/{len(plans)}] ns-3: {point}", file=sys.stderr, flush=True)
             if plan.repeat == 0 and plan.point[x] == plans[0].point[x]:
                 run = runs.get((json.dumps(plan.point), plan.repeat))
                 if run is not None and (run / "tcp_info.parquet").exists():
-                    pairs.append(Pair(plan, run, found))
+                    pairs.append(Pair(plan, run, simulated))
     ns3 = pd.DataFrame(rows)
-    nagi = pd.read_parquet(given.results / "results.parquet")
-    table = table_of(nagi, ns3, list(plans[0].point))
-    if not changed and not given.only:
-        ns3.to_parquet(given.results / "ns3.parquet", index=False)
-        (given.results / "crosscheck.md").write_text(table + "\n")
+    nagi = pd.read_parquet(options.results / "results.parquet")
+    table = make_comparison_table(nagi, ns3, list(plans[0].point))
+    if not tcp_settings and not options.only:
+        ns3.to_parquet(options.results / "ns3.parquet", index=False)
+        (options.results / "crosscheck.md").write_text(table + "\n")
         columns = points[0].experiment.report.panels or x
-        write(pairs, "scheme", columns, given.results / "windows.svg")
+        write_window_figure(pairs, "scheme", columns, options.results / "windows.svg")
     return table
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="crosscheck", description="An experiment in ns-3, too.")
-    parser.add_argument("spec", type=Path)
-    parser.add_argument("results", type=Path)
-    parser.add_argument("--variant")
-    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--set", metavar="KEY=VALUE", action="append", default=[])
-    parser.add_argument("--only", metavar="AXIS=VALUE", action="append", default=[])
+    parser = argparse.ArgumentParser(
+        prog="crosscheck",
+        description="Simulate the runs of an experiment in ns-3, and compare the results.",
+    )
+    parser.add_argument("spec", type=Path, help="experiment file with one bulk flow")
+    parser.add_argument("results", type=Path, help="results directory of `nagi run`")
+    parser.add_argument("--variant", help="variant of the experiment")
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=len(os.sched_getaffinity(0)),
+        help="number of simulations at the same time; default: one per processor",
+    )
+    parser.add_argument(
+        "--set",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="change a setting of ns-3's TCP; may be repeated",
+    )
+    parser.add_argument(
+        "--only",
+        metavar="AXIS=VALUE",
+        action="append",
+        default=[],
+        help="select runs by a value of an axis; may be repeated",
+    )
     try:
         print(cross_check(parser.parse_args()))
     except InputError as error:

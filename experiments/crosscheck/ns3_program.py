@@ -20,17 +20,22 @@ VERSION = "3.44"
 
 
 def compile_program(source: Path, modules: tuple[str, ...], program: Path) -> Path:
-    """Compile `source` and the headers beside it, which need these modules of ns-3, to `program`.
+    """Compile a C++ program unless it is newer than its sources, and return its path.
+
+    Args:
+        source: The source file, which may include headers (*.hpp) in its directory.
+        modules: The modules of ns-3 to link to.
+        program: The path of the program.
 
     Raises:
         InputError: ns-3 or the compiler is missing, or the compilation fails.
     """
-    found = importlib.util.find_spec("ns3")
-    if found is None or not found.submodule_search_locations:
-        raise refuse("there is no ns-3", "install it: `make ns3` does")
+    package = importlib.util.find_spec("ns3")
+    if package is None or not package.submodule_search_locations:
+        raise refuse("ns-3 is not installed", "install it: `make ns3`")
     if shutil.which("g++") is None:
-        raise refuse("there is no g++", "install it: `apt-get install g++ nlohmann-json3-dev`")
-    ns3 = Path(found.submodule_search_locations[0])
+        raise refuse("g++ is not installed", "install it: `apt-get install g++ nlohmann-json3-dev`")
+    ns3 = Path(package.submodule_search_locations[0])
     sources = [source, *source.parent.glob("*.hpp")]
     if program.exists() and program.stat().st_mtime > max(file.stat().st_mtime for file in sources):
         return program
@@ -41,29 +46,30 @@ def compile_program(source: Path, modules: tuple[str, ...], program: Path) -> Pa
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         first = next((line for line in done.stderr.splitlines() if "error" in line), "")
-        raise refuse(f"{source.name} does not compile: {first}", f"this needs ns-3 {VERSION}")
+        raise refuse(f"{source.name} does not compile: {first}", f"install ns-3 {VERSION}")
     return program
 
 
-def run_program(program: Path, settings: dict[str, Any], kept: Path) -> dict[str, Any]:
-    """Run the program with `settings` and return its results.
+def run_program(program: Path, settings: dict[str, Any], cache: Path) -> dict[str, Any]:
+    """Run the program with `settings`, and return its results and its settings.
 
-    The results are stored in `kept` with the settings, and read from there the next time.
+    The results are stored in the file `cache`. If `cache` has results of the same program and
+    settings, they are returned, and the program is not run.
 
     Raises:
         InputError: The program fails.
     """
-    if kept.exists() and kept.stat().st_mtime > program.stat().st_mtime:
-        found: dict[str, Any] = json.loads(kept.read_text())
-        if found["settings"] == settings:
-            return found
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    given = kept.with_suffix(".settings.json")
-    given.write_text(json.dumps(settings))
-    done = subprocess.run([program, given], capture_output=True, text=True, check=False)
-    given.unlink()
+    if cache.exists() and cache.stat().st_mtime > program.stat().st_mtime:
+        results: dict[str, Any] = json.loads(cache.read_text())
+        if results["settings"] == settings:
+            return results
+    cache.parent.mkdir(parents=True, exist_ok=True)
+    settings_file = cache.with_suffix(".settings.json")
+    settings_file.write_text(json.dumps(settings))
+    done = subprocess.run([program, settings_file], capture_output=True, text=True, check=False)
+    settings_file.unlink()
     if done.returncode != 0:
         raise refuse(f"ns-3 ended with {done.returncode}: {done.stderr.strip()}", "see above")
-    found = {"settings": settings, **json.loads(done.stdout)}
-    write_atomically(kept, json.dumps(found))
-    return found
+    results = {"settings": settings, **json.loads(done.stdout)}
+    write_atomically(cache, json.dumps(results))
+    return results

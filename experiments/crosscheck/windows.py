@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draw congestion windows in nagi and in ns-3 over time, to explain differences."""
+"""Draw congestion windows of nagi and of ns-3 over time, to explain differences of results."""
 
 from __future__ import annotations
 
@@ -14,26 +14,30 @@ from nagi_contracts.plan import RunPlan
 from nagi_reports.figures import WIDTH, figure_style, render_svg
 
 _NAGI, _NS3 = "#0072B2", "#D55E00"
-_ROW = 1.05  # inches
+_ROW_HEIGHT = 1.05  # inches
 
 
 @dataclass(frozen=True)
 class Pair:
-    """The runs of one plan in nagi and in ns-3."""
+    """The run of nagi and the simulation of ns-3 for one plan."""
 
     plan: RunPlan
     run: Path  # nagi's run directory
-    ns3: dict[str, Any]
+    ns3: dict[str, Any]  # output of simulate.cpp
 
 
-def write(pairs: Sequence[Pair], rows: str, columns: str, target: Path) -> None:
-    """Draw pairs of windows to `target` as SVG.
+def write_window_figure(pairs: Sequence[Pair], rows: str, columns: str, target: Path) -> None:
+    """Write a figure of congestion windows as SVG.
 
-    The figure has one row per value of the axis `rows`, and one column per value of `columns`.
+    Args:
+        pairs: The runs to draw.
+        rows: Name of the axis of the matrix whose values are the rows of the figure.
+        columns: Name of the axis whose values are the columns.
+        target: The file to write.
     """
-    names = [_values(pairs, axis) for axis in (rows, columns)]
+    names = [_list_axis_values(pairs, axis) for axis in (rows, columns)]
     with figure_style():
-        figure = Figure(figsize=(WIDTH, _ROW * len(names[0]) + 0.5), layout="constrained")
+        figure = Figure(figsize=(WIDTH, _ROW_HEIGHT * len(names[0]) + 0.5), layout="constrained")
         axes = figure.subplots(len(names[0]), len(names[1]), sharex=True, squeeze=False)
         for pair in pairs:
             row, column = (
@@ -58,11 +62,11 @@ def _draw(ax: Any, pair: Pair) -> None:
     (flow,) = pair.plan.flows
     info = pd.read_parquet(pair.run / "tcp_info.parquet")
     info = info[(info["t_s"] >= flow.start_s) & (info["t_s"] <= flow.end_s)]
-    theirs = pair.ns3["windows"]
+    ns3_windows = pair.ns3["windows"]  # pairs of time in s and window in segments
     ax.plot(info["t_s"] - flow.start_s, info["snd_cwnd"], color=_NAGI, lw=0.9, label="nagi")
     ax.plot(
-        [each[0] for each in theirs],
-        [each[1] for each in theirs],
+        [time_s for time_s, _ in ns3_windows],
+        [window for _, window in ns3_windows],
         color=_NS3,
         lw=0.9,
         ls="--",
@@ -71,5 +75,5 @@ def _draw(ax: Any, pair: Pair) -> None:
     ax.set_ylim(0)
 
 
-def _values(pairs: Sequence[Pair], axis: str) -> list[str]:
+def _list_axis_values(pairs: Sequence[Pair], axis: str) -> list[str]:
     return list(dict.fromkeys(pair.plan.point[axis] for pair in pairs))

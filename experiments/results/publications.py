@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Find published campaigns in the directory of README.md.
+"""Read the published campaigns of this directory.
 
-A campaign is in one directory that has its name, or in several directories with some of its repeats
-each.
+A campaign NAME is in the directory NAME, or in several directories NAME-repeat*, each with some of
+the repeats.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ HERE = Path(__file__).resolve().parent
 
 
 def list_parts(name: str) -> list[Path]:
-    """List the directories of a campaign: the whole campaign if it is there, else its parts."""
-    whole = HERE / name
-    return [whole] if whole.is_dir() else sorted(HERE.glob(f"{name}-repeat*/"))
+    """Return the directories of a campaign; empty if the campaign is not published."""
+    directory = HERE / name
+    return [directory] if directory.is_dir() else sorted(HERE.glob(f"{name}-repeat*/"))
 
 
-def published(name: str) -> pd.DataFrame:
-    """Read results.parquet of all parts of a campaign."""
+def read_published_results(name: str) -> pd.DataFrame:
+    """Read the results of all parts of a campaign as one table."""
     return pd.concat([pd.read_parquet(part / "results.parquet") for part in list_parts(name)])
 
 
-def campaign_of(name: str) -> Campaign:
-    """Read campaign.json of a campaign, with the runs of all its parts."""
-    found = [Campaign.read(part / "campaign.json") for part in list_parts(name)]
-    return found[0].model_copy(update={"runs": [run for part in found for run in part.runs]})
+def read_published_campaign(name: str) -> Campaign:
+    """Read campaign.json of a campaign's first part, with the runs of all parts."""
+    parts = [Campaign.read(part / "campaign.json") for part in list_parts(name)]
+    return parts[0].model_copy(update={"runs": [run for part in parts for run in part.runs]})

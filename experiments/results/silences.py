@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measure how long nothing arrived in each transfer of campaigns.
-
-results.parquet does not have these durations; figures.py reads them from tcp-real-2001-handoff.csv.
+"""Measure the silences in each transfer of campaigns, and write them to tcp-real-2001-handoff.csv.
 
     python silences.py results/tcp-real-2001-handoff ...     # replaces the rows of these campaigns
 
-A silence is a gap of more than 0.2 s between arrivals of data at the receiver: more than any round
-trip there, less than any timeout. One row per run: seconds from the first arrival to the last, how
-many silences there were, and their sum in seconds.
+A silence is a gap of more than 0.2 s between arrivals of data at the receiver, which is longer than
+any RTT and shorter than any timeout of these campaigns. results.parquet does not have silences, so
+figures.py reads the CSV file.
+
+The file has one row per run: seconds from the first arrival to the last, number of silences, and
+their sum in seconds.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from campaign_table import replace_campaigns
 
 TABLE = Path(__file__).resolve().parent / "tcp-real-2001-handoff.csv"
 _SILENCE_S = 0.2
-_SYN_BYTES = 60  # more than that has data
+_SYN_BYTES = 60  # larger packets have data
 
 
 def measure_silences(run: Path) -> dict[str, Any]:
-    """Return the table's row for a run directory."""
+    """Return the row of the CSV file for a run directory, without the campaign."""
     plan: dict[str, Any] = json.loads((run / "plan.json").read_text())
     columns = ["direction", "left_ns", "bytes", "fate"]
     packets = pd.read_parquet(run / "packets.parquet", columns=columns)
@@ -55,4 +56,4 @@ def main(campaigns: list[Path]) -> None:
 
 
 if __name__ == "__main__":
-    main([Path(each) for each in sys.argv[1:]])
+    main([Path(argument) for argument in sys.argv[1:]])

@@ -100,10 +100,10 @@ def test_statements_of_parts_are_held_against_all_of_their_runs(monkeypatch):
     pages = [path for path in RESULTS.glob("*.md") if path.name != "README.md"]
     assert pages
     for page in pages:
-        campaign = publications.campaign_of(page.stem)
+        campaign = publications.read_published_campaign(page.stem)
         assert len({(run.point_id, run.repeat) for run in campaign.runs}) == len(campaign.runs)
-        assert publications.published(page.stem)["status"].eq("valid").all()
-        assert statements.page(page.stem) == page.read_text()
+        assert publications.read_published_results(page.stem)["status"].eq("valid").all()
+        assert statements.make_page(page.stem) == page.read_text()
 
 
 def is_one_more(value, others):

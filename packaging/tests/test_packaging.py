@@ -75,7 +75,7 @@ def test_a_tree_that_cannot_be_made_is_refused_with_the_cure(tmp_path: Path, boo
     options = ("--release", "noble")
     assert get_refusal(*options, **variables) == (
         "nagi: apt has no archive of Ubuntu, the distribution of noble; "
-        "name one: `make deb RELEASE=noble MIRROR=URL`"
+        "name an archive: `make deb RELEASE=noble MIRROR=URL`"
     )
     options += ("--mirror", "http://127.0.0.1:9/ubuntu", "--keyring")
     none = str(tmp_path / "none.gpg")

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From captures to metrics, tables, figures and reports."""
+"""Metrics of captures and runs, and tables, figures and reports of them."""
 
 import os
 
-# Figures are files. matplotlib reads this variable when it is imported, and refuses unknown names.
+# Figures are only written to files. matplotlib reads this variable when it is imported, and fails
+# if the user's environment names a backend that does not exist.
 os.environ["MPLBACKEND"] = "agg"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Columns of results that applications report, and how reports show them.
 
-nagi-traffic records completion times, the success of a playback, loss and delay of datagrams. They
-cover the whole run, its warmup included.
+nagi-traffic records completion times, the success of a playback, loss and delay of datagrams.
+These values cover the whole run, including the warmup.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ from nagi_reports.statistics import Mean, drop_background, mean
 
 @dataclass(frozen=True)
 class ApplicationMetric:
-    """A column as reports show it."""
+    """A column of results, with the heading, unit and definition that reports print."""
 
     head: str
     unit: str
-    scale: float  # from the column's unit to the head's
-    digits: int
+    scale: float  # factor from the column's unit to `unit`
+    digits: int  # decimals
     definition: str
 
     @property
     def title(self) -> str:
-        """The head with its unit."""
+        """The heading with its unit."""
         return f"{self.head} ({self.unit})" if self.unit else self.head
 
     @property
     def phrase(self) -> str:
-        """The head within a sentence."""
+        """The heading within a sentence: in lower case unless it is a name."""
         is_name = self.head[1:2] in (" ", self.head[1:2].upper())  # R factor, MOS
         return self.head if is_name else f"{self.head[0].lower()}{self.head[1:]}"
 
 
-# How reports show each column, in their order.
+# The columns of results, in the order of reports.
 APPLICATION_METRICS = {
     "completed_share": ApplicationMetric(
         "Completed", "%", 100, 1, "The share of transfers begun that were completed."
@@ -60,50 +60,55 @@ APPLICATION_METRICS = {
         "s",
         1,
         3,
-        "Of a transfer of a given size: from connect(), so with the handshake, until its last byte "
-        "was acknowledged. How often a lost SYN is repeated is up to the kernel. What was not "
-        "complete at its maximum duration, or when the traffic ended, has no completion time.",
+        "The time of a transfer of a given size from connect(), so with the handshake, until its "
+        "last byte was acknowledged. The kernel decides how often it repeats a lost SYN. A "
+        "transfer that was not complete at its maximum duration, or when the traffic ended, has no "
+        "completion time.",
     ),
     "transfer_goodput_bps": ApplicationMetric(
         "Goodput of the transfer",
         "kB/s",
         1 / 8e3,
         2,
-        "The size of a transfer over its completion time. Of one that was not complete: what had "
-        "come, over the time until it was given up.",
+        "The size of a transfer divided by its completion time. For a transfer that was not "
+        "completed: the bytes that arrived, divided by the time until it was stopped.",
     ),
     "fct_median_s": ApplicationMetric(
         "FCT, median",
         "s",
         1,
         3,
-        "Flow completion time. Of transfers that arrive as a Poisson process: from connect(), so "
-        "with the handshake, until the last byte was acknowledged; each has a connection of its "
-        "own. Of requests: from the request until its response was there. Over those that were "
-        "completed.",
+        "Flow completion time. For transfers that arrive as a Poisson process: from connect(), so "
+        "with the handshake, until the last byte was acknowledged; each transfer has its own "
+        "connection. For requests: from the request until its response arrived. Transfers and "
+        "requests that were not completed do not count.",
     ),
-    "fct_p95_s": ApplicationMetric("FCT, p95", "s", 1, 3, "The 95th percentile of the same."),
-    "fct_p99_s": ApplicationMetric("FCT, p99", "s", 1, 3, "The 99th percentile of the same."),
+    "fct_p95_s": ApplicationMetric(
+        "FCT, p95", "s", 1, 3, "The 95th percentile of flow completion times."
+    ),
+    "fct_p99_s": ApplicationMetric(
+        "FCT, p99", "s", 1, 3, "The 99th percentile of flow completion times."
+    ),
     "tokens_per_rtt": ApplicationMetric(
         "Tokens per RTT",
         "",
         1,
         2,
-        "Tokens that the sender used in a round-trip time, mean over all one after the other. The "
-        "RTT is the smoothed one that the kernel had at its beginning. A token is used when TCP "
-        "takes its bytes to send them at once.",
+        "Mean number of tokens that the sender used per round-trip time, over consecutive "
+        "round-trip times. Each has the length of the kernel's smoothed RTT at its beginning. A "
+        "token is used when TCP takes its bytes to send them at once.",
     ),
     "tokens_permitted_per_rtt": ApplicationMetric(
-        "Permitted", "", 1, 2, "Tokens that came into the bucket in the same round-trip times."
+        "Permitted", "", 1, 2, "Tokens that entered the bucket in these round-trip times, mean."
     ),
     "playback_success": ApplicationMetric(
         "Playback success",
         "%",
         100,
         1,
-        "The share of attempts that found their bytes. The player attempts to read rate x interval "
-        "bytes at every interval, from one interval after the first byte on. An attempt that finds "
-        "less reads nothing, and is not made up for.",
+        "The share of attempts that found enough bytes. The player attempts to read rate x "
+        "interval bytes at every interval, from one interval after the first byte on. An attempt "
+        "that finds fewer bytes reads nothing, and is not repeated.",
     ),
     "datagram_loss_rate": ApplicationMetric(
         "Lost", "%", 100, 2, "The share of datagrams sent that did not arrive."
@@ -113,11 +118,11 @@ APPLICATION_METRICS = {
         "ms",
         1e3,
         2,
-        "One-way, from the sender's application to the receiver's kernel; known where both have "
-        "one clock.",
+        "One-way delay from the sender's application to the receiver's kernel; known if both hosts "
+        "have the same clock.",
     ),
     "datagram_delay_p99_s": ApplicationMetric(
-        "Delay, p99", "ms", 1e3, 2, "The 99th percentile of the same."
+        "Delay, p99", "ms", 1e3, 2, "The 99th percentile of one-way delays."
     ),
     "datagram_jitter_s": ApplicationMetric(
         "Jitter", "ms", 1e3, 3, "Interarrival jitter at the end of the run (RFC 3550, 6.4.1)."
@@ -127,10 +132,11 @@ APPLICATION_METRICS = {
         "",
         1,
         1,
-        "Of a voice call: R = 93.2 - Id - Ie,eff (ITU-T G.107, all else at its defaults). Id "
-        "follows from the delay from mouth to ear: the smallest one-way delay, the playout buffer "
-        "and the 20 ms of a packet. Ie,eff follows from the share of packets lost or too late to "
-        "be played, and their bursts; G.711 with loss concealment: Ie 0, Bpl 25.1 (G.113).",
+        "Quality of a voice call: R = 93.2 - Id - Ie,eff (ITU-T G.107, other parameters at their "
+        "defaults). Id follows from the delay from mouth to ear: the smallest one-way delay, the "
+        "playout buffer and the 20 ms of a packet. Ie,eff follows from the share of packets that "
+        "were lost or too late to be played, and from their bursts; G.711 with loss concealment: "
+        "Ie 0, Bpl 25.1 (G.113).",
     ),
     "mos": ApplicationMetric(
         "MOS", "", 1, 2, "The mean opinion score of R, 1 to 4.5 (ITU-T G.107, annex B)."
@@ -152,15 +158,16 @@ LEADING_METRICS = (
 
 @dataclass(frozen=True)
 class FlowSummary:
-    """Metrics of a flow's application at the points of a panel."""
+    """Metrics of a flow's application at the points of a panel.
+
+    Each row has the values of `axes`, and the mean of each of `columns` in the unit of its heading.
+    """
 
     flow: str
-    panel: str  # value of the panels' axis; empty if there is none
-    axes: list[str]  # series, and x if that is another axis
-    columns: list[str]  # the known columns of APPLICATION_METRICS
-    rows: list[
-        tuple[list[str], list[Mean | None]]
-    ]  # values of the axes, and means in the heads' units
+    panel: str  # value of the panels' axis; empty without such an axis
+    axes: list[str]  # the axis of the series, and the axis x if they differ
+    columns: list[str]  # columns of APPLICATION_METRICS that have a value
+    rows: list[tuple[list[str], list[Mean | None]]]
 
 
 def summarise_flows(campaign: Campaign, table: pd.DataFrame) -> Iterator[FlowSummary]:
@@ -205,12 +212,13 @@ def _compute_scaled_mean(rows: pd.DataFrame, name: str) -> Mean | None:
     return unscaled and Mean(unscaled.value * scale, unscaled.halfwidth * scale, unscaled.runs)
 
 
-def compute_columns(ends: ApplicationEnds, *, one_clock: bool) -> dict[str, Any]:
-    """Return the columns of results for a flow's application.
+def compute_columns(ends: ApplicationEnds, *, has_one_clock: bool) -> dict[str, Any]:
+    """Return the columns of results for a flow's application; {} if it has no metrics of its own.
 
     Args:
-        ends: What both ends of the application recorded.
-        one_clock: Whether both hosts have the same clock; without it, delays are not known.
+        ends: The records of the application's client and server.
+        has_one_clock: Whether both hosts have the same clock. If not, there are no columns of
+            delays.
     """
     client, server = ends.client, ends.server
     if isinstance(client, TransferClient):
@@ -229,16 +237,16 @@ def compute_columns(ends: ApplicationEnds, *, one_clock: bool) -> dict[str, Any]
     if isinstance(client, RequestResponseClient):
         return _compute_completion_columns([duration_s for _, _, duration_s in client.requests])
     if isinstance(client, OnOffClient) and isinstance(server, OnOffServer):
-        return _compute_datagram_columns(client, server, one_clock=one_clock)
+        return _compute_datagram_columns(client, server, has_one_clock=has_one_clock)
     if isinstance(server, PlaybackServer):
         return {"playback_success": server.success_share}
     if isinstance(client, CbrClient) and isinstance(server, CbrServer):
-        return _compute_datagram_columns(client, server, one_clock=one_clock)
+        return _compute_datagram_columns(client, server, has_one_clock=has_one_clock)
     return {}
 
 
 def _compute_transfer_goodput_bps(client: TransferClient, server: object) -> float | None:
-    """Return the goodput of a transfer, of what had arrived if it was not completed."""
+    """Return the goodput of a transfer; if it was not completed, of the bytes that arrived."""
     size = client.size_bytes
     if not client.completed:
         size = server.received_bytes if isinstance(server, TransferServer) else 0
@@ -246,7 +254,7 @@ def _compute_transfer_goodput_bps(client: TransferClient, server: object) -> flo
 
 
 def _compute_completion_columns(durations_s: list[float | None]) -> dict[str, Any]:
-    """Return the columns of transfers or requests; a duration is None if it was not completed."""
+    """Return the columns of transfers or requests; the duration of an incomplete one is None."""
     completed_s = np.array([duration_s for duration_s in durations_s if duration_s is not None])
     columns: dict[str, Any] = {
         "completed_share": len(completed_s) / len(durations_s) if durations_s else None
@@ -258,20 +266,20 @@ def _compute_completion_columns(durations_s: list[float | None]) -> dict[str, An
 
 
 def _compute_datagram_columns(
-    client: CbrClient | OnOffClient, server: CbrServer | OnOffServer, *, one_clock: bool
+    client: CbrClient | OnOffClient, server: CbrServer | OnOffServer, *, has_one_clock: bool
 ) -> dict[str, Any]:
     """Return the columns of loss, delay and jitter of datagrams; empty if the traffic is TCP."""
     if client.packets_sent is None or server.packets_received is None:
         return {}  # the application used TCP
-    lost = client.packets_sent - server.packets_received
+    lost_packets = client.packets_sent - server.packets_received
     columns: dict[str, Any] = {
-        "datagram_loss_rate": loss_rate(lost, client.packets_sent),
+        "datagram_loss_rate": loss_rate(lost_packets, client.packets_sent),
         "datagram_jitter_s": server.jitter_s,
     }
-    if one_clock and server.one_way_delay is not None:
+    if has_one_clock and server.one_way_delay is not None:
         columns["datagram_delay_mean_s"] = server.one_way_delay.mean_s
         columns["datagram_delay_p99_s"] = server.one_way_delay.p99_s
-    if one_clock and server.voice is not None:
+    if has_one_clock and server.voice is not None:
         columns["r_factor"] = server.voice.r_factor
         columns["mos"] = server.voice.mos
     return columns

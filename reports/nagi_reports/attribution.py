@@ -1,26 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loss differentiation: how the sender classified each lost segment of a connection.
 
-The unit is a lost segment: a row of the drop log with payload of the flow, be it sent for the first
-time or again. The cause of the loss is known, as the emulator dropped the segment. The sender's
-classification is one of OUTCOMES. Congestion marks (ECN) are no losses.
+The unit is a lost segment: a row of the drop log with payload of the flow. A retransmission that is
+lost counts again. The cause of each loss is known, because the emulator dropped the segment. The
+sender's classification is one of OUTCOMES. Congestion marks (ECN) are no losses.
 
 Classification by events (`classify_by_events`) is for nagi's own schemes, which report events in
 scheme_events.parquet. An event covers an earlier loss if una <= sequence < next, modulo 2^32. The
 first event that covers a loss classifies it: three duplicate ACKs, a timeout, or a partial ACK
-(which covers the segment at `una` alone, as it shows no other loss). An event without a verdict has
-the verdict of the event before it: it belongs to that event's recovery, or to the congestion mark
-for which the window was reduced. A segment may be lost again during recovery, so that the last
-event before the loss covers it and no later event does. If a later event shows that it was
-acknowledged, it has the verdict of that recovery. Any other loss was not noticed: the flow ended
-earlier, or another copy of the segment had arrived.
+(which covers only the segment at `una`, because it shows no other loss). An event without a verdict
+has the verdict of the event before it, because it belongs to the recovery of that event, or to the
+congestion mark for which the window was reduced. A segment may be lost again during recovery: the
+last event before this loss covers the segment, and no later event does. If a later event shows that
+the segment was acknowledged, the loss has the verdict of the recovery. All other losses were not
+noticed, because the flow ended earlier, or another copy of the segment had arrived.
 
 Classification by TCP_INFO (`classify_by_tcp_info`) is for the kernel's own schemes, which report no
 events. It compares samples of TCP_INFO around the first retransmission of the segment after its
-loss: the last sample outside of recovery before it, and the first one outside of recovery after it.
-Without such samples, it compares the first and the last sample of all. If the slow start threshold
-changed in between, or the window fell below the share REDUCED_BELOW of its value, the loss was
-classified as congestion; if nothing changed, as channel loss.
+loss: the last sample outside of recovery before the retransmission, and the first sample outside of
+recovery after it. Without such samples, it compares the first and the last sample of the flow. If
+the slow start threshold changed between the two samples, or the window of the second one is below
+the share REDUCED_BELOW of the first one's, the loss was classified as congestion; otherwise, as
+channel loss.
 
 Schemes that set no threshold on a loss (NO_THRESHOLD) may stay in recovery for minutes. For them,
 samples count in any state, and the window alone decides. The window was reduced if all samples from
@@ -54,14 +55,14 @@ from nagi_reports.statistics import Mean, ratio
 OUTCOMES = ("congestion", "channel", "undecided", "not noticed")
 CONGESTION, CHANNEL, UNDECIDED, NOT_NOTICED = range(4)
 REDUCED_BELOW = 0.9  # share of the window; below it, the window was reduced
-RESTORED_RTTS = 10  # within which a scheme without a threshold restores its window
+RESTORED_RTTS = 10  # number of RTTs within which a scheme without a threshold restores its window
 # BBR leaves the threshold unchanged on a loss (bbr_ssthresh in the kernel's net/ipv4/tcp_bbr.c);
 # at the end of its startup, it sets the threshold without a loss.
 NO_THRESHOLD = ("bbr",)
 
 Cause = Literal["channel", "queue"]
 CAUSES: dict[Cause, tuple[str, ...]] = {"channel": CHANNEL_LOSSES, "queue": QUEUE_DROPS}
-MISTAKE: dict[Cause, int] = {"channel": CONGESTION, "queue": CHANNEL}
+MISTAKE: dict[Cause, int] = {"channel": CONGESTION, "queue": CHANNEL}  # cause -> wrong outcome
 
 Codes = npt.NDArray[np.int8]  # positions in OUTCOMES
 Ints = npt.NDArray[np.int64]
@@ -118,7 +119,11 @@ def classify_by_events(losses: pd.DataFrame, events: pd.DataFrame) -> Codes:
 
 
 def classify_by_tcp_info(
-    losses: pd.DataFrame, retransmissions: pd.DataFrame, samples: pd.DataFrame, *, threshold: bool
+    losses: pd.DataFrame,
+    retransmissions: pd.DataFrame,
+    samples: pd.DataFrame,
+    *,
+    sets_threshold: bool,
 ) -> Codes:
     """Classify each loss by samples of TCP_INFO around its retransmission.
 
@@ -127,7 +132,7 @@ def classify_by_tcp_info(
         retransmissions: Retransmissions of the connection at its sender, with t_s, sequence (as on
             the wire) and payload.
         samples: Rows of tcp_info.parquet with t_s, ca_state, snd_ssthresh, snd_cwnd and rtt (us).
-        threshold: Whether the scheme sets the slow start threshold on a loss.
+        sets_threshold: Whether the scheme sets the slow start threshold on a loss.
 
     Returns:
         A position in OUTCOMES for each loss.
@@ -138,10 +143,10 @@ def classify_by_tcp_info(
     is_noticed = np.isfinite(sent_s)
     codes = np.where(is_noticed, UNDECIDED, NOT_NOTICED).astype(np.int8)
     sample_s, window = samples["t_s"].to_numpy(np.float64), samples["snd_cwnd"].to_numpy(np.float64)
-    before = np.searchsorted(sample_s, sent_s, side="right") - 1
-    is_known = is_noticed & (before >= 0) & (before + 1 < len(sample_s))
-    sample_before = before[is_known]
-    if threshold:
+    index_before = np.searchsorted(sample_s, sent_s, side="right") - 1
+    is_known = is_noticed & (index_before >= 0) & (index_before + 1 < len(sample_s))
+    sample_before = index_before[is_known]
+    if sets_threshold:
         is_open = samples["ca_state"].isin(_OPEN_STATES).to_numpy()
         changes = np.append(0, np.cumsum(np.diff(samples["snd_ssthresh"].to_numpy(np.int64)) != 0))
         sample_before, sample_after = (
@@ -177,21 +182,26 @@ def classify_by_tcp_info(
 
 
 def _find_open_before(is_open: npt.NDArray[np.bool_]) -> Ints:
-    """Return for each sample the last open sample up to it, else the first of all."""
+    """Return, for each sample, the position of the last open sample up to it; 0 without one."""
     return np.maximum.accumulate(np.where(is_open, np.arange(len(is_open)), 0))
 
 
 def _find_open_after(is_open: npt.NDArray[np.bool_]) -> Ints:
-    """Return for each sample the first open sample from it on, else the last of all."""
+    """Return, for each sample, the position of the first open sample from it on.
+
+    Return the position of the last sample if there is none.
+    """
     return len(is_open) - 1 - _find_open_before(is_open[::-1])[::-1]
 
 
 def compute_columns(losses: pd.DataFrame, codes: Codes) -> dict[str, Any]:
     """Return the number of losses by cause and outcome, as columns of results.
 
+    The share of wrong classifications is None for a cause without losses.
+
     Args:
         losses: The lost segments, with `cause`.
-        codes: The classification of each loss.
+        codes: The classification of each loss, as a position in OUTCOMES.
     """
     values: dict[str, Any] = {}
     for cause, names in CAUSES.items():
@@ -212,10 +222,10 @@ def name_column(cause: Cause, outcome: str) -> str:
 
 @dataclass(frozen=True)
 class Classified:
-    """Losses of one cause by their classification, over flows and runs."""
+    """Number and share of the losses of one cause per outcome, over flows and runs."""
 
-    counts: tuple[int, ...]  # per outcome, in the order of OUTCOMES
-    shares: tuple[Mean, ...]  # of the losses, with intervals over runs; empty without a loss
+    counts: tuple[int, ...]  # one per outcome, in the order of OUTCOMES
+    shares: tuple[Mean, ...]  # one per outcome, with its interval over runs; empty without a loss
 
     @property
     def total(self) -> int:
@@ -234,14 +244,21 @@ def sum_classified(rows: pd.DataFrame, cause: Cause) -> Classified:
 
 
 def _collect_verdicts(events: pd.DataFrame) -> Codes:
-    """Return the verdict of each event or, if it has none, that of the last reaction before it."""
+    """Return the verdict of each event.
+
+    An event without a verdict has the verdict of the last of _REACTIONS before it; without one, it
+    is undecided.
+    """
     codes = {name: float(code) for code, name in enumerate(OUTCOMES)}
     verdicts = events["verdict"].map(codes).where(events["event"].isin(_REACTIONS))
     return verdicts.ffill().fillna(UNDECIDED).to_numpy(np.float64).astype(np.int8)
 
 
 def _unwrap_events(events: pd.DataFrame) -> tuple[Ints, Ints]:
-    """Return una and next without wraps; una begins with its number on the wire."""
+    """Return una and next as numbers that do not wrap at 2^32.
+
+    The first una is the number on the wire.
+    """
     una = events["una"].to_numpy(np.int64)
     steps = _to_signed_difference(np.diff(una, prepend=una[:1]))
     unwrapped = una[:1].sum() + np.cumsum(steps)
@@ -249,7 +266,7 @@ def _unwrap_events(events: pd.DataFrame) -> tuple[Ints, Ints]:
 
 
 def _unwrap_losses(losses: pd.DataFrame, event_s: Floats, una: Ints) -> Ints:
-    """Return the sequence numbers of losses without wraps, near una at the time of the loss."""
+    """Return the sequence numbers of losses, unwrapped to be near una at the time of the loss."""
     sequence = losses["sequence"].to_numpy(np.int64)
     una_before = una[
         np.maximum(np.searchsorted(event_s, losses["t_s"].to_numpy(), side="right") - 1, 0)
@@ -265,9 +282,15 @@ def _to_signed_difference(difference: Ints) -> Ints:
 def _find_first_event(
     candidates: Ints, event_s: Floats, edge: Ints, lost_s: Floats, minimum: Ints, missing: int
 ) -> Ints:
-    """Return for each loss the first candidate event after it whose `edge` is at least `minimum`.
+    """Return, for each loss, the first candidate event after it whose `edge` reaches `minimum`.
 
-    `edge` never falls. The result is `missing` if there is no such event.
+    Args:
+        candidates: Positions of the events to search, in ascending order.
+        event_s: Time of each event.
+        edge: A sequence number of each event, which never falls.
+        lost_s: Time of each loss.
+        minimum: The sequence number that `edge` must reach, per loss.
+        missing: The result for a loss without such an event.
     """
     later = np.searchsorted(event_s[candidates], lost_s, side="right")
     reaching = np.searchsorted(edge[candidates], minimum, side="left")
@@ -275,24 +298,26 @@ def _find_first_event(
 
 
 def _take_values(values: Ints, indices: Ints, missing: int) -> Ints:
-    """Return the values at `indices`; `missing` at the index after the last value."""
+    """Return the values at `indices`, and `missing` for the index after the last value."""
     return np.append(values, missing)[indices]
 
 
 def _find_retransmission_s(losses: pd.DataFrame, retransmissions: pd.DataFrame) -> Floats:
     """Return when each lost segment was first retransmitted, in s; inf if it was not."""
-    lost = np.unique(losses["sequence"].to_numpy(np.int64))
+    lost_sequences = np.unique(losses["sequence"].to_numpy(np.int64))
     begin = retransmissions["sequence"].to_numpy(np.int64)
-    # A retransmission may join segments, so it counts for each lost segment that begins in it
-    # (except beyond 2^32).
-    low = np.searchsorted(lost, begin, side="left")
-    high = np.searchsorted(lost, begin + retransmissions["payload"].to_numpy(np.int64), side="left")
+    # A retransmission may contain several segments, so it counts for each lost segment that begins
+    # in it, unless the sequence number wraps at 2^32 before this segment.
+    low = np.searchsorted(lost_sequences, begin, side="left")
+    high = np.searchsorted(
+        lost_sequences, begin + retransmissions["payload"].to_numpy(np.int64), side="left"
+    )
     count = high - low
     retransmission = np.repeat(np.arange(len(count)), count)
     offset = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
     segments = pd.DataFrame(
         {
-            "sequence": lost[np.repeat(low, count) + offset],
+            "sequence": lost_sequences[np.repeat(low, count) + offset],
             "t_s": retransmissions["t_s"].to_numpy(np.float64)[retransmission],
         }
     )

@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A campaign as one file to publish, and back.
+"""Writing and unpacking of bundles. A bundle is a campaign as one file, for publication.
 
-NAME.tar.zst: a POSIX tar archive, compressed by zstd, with everything in one folder NAME/:
+A bundle NAME.tar.zst is a POSIX tar archive, compressed by zstd, with everything in one folder
+NAME/:
 
 README.md          describes the campaign and how to read it
-SHA256SUMS         of every other file, in the format of sha256sum -c
+SHA256SUMS         checksums of all other files, in the format of sha256sum -c
 campaign.json, results.parquet, report.pdf, report.html (reports if they exist)
 runs/RUN_ID/       the runs of the campaign
 
 Other files are left out: logs of failed runs, invalid attempts that were repeated, locks, and
-partial files. The same campaign gives the same bytes (files sorted, no owners, no times; for one
-version of the zstd library).
+partial files. Bundles of the same campaign are equal to the byte if they are written with the same
+version of the zstd library: files are sorted, and have no owners and times.
 
 Information on the machines: each manifest.json has kernel release, machine type, number of
 processors, versions of programs, sysctls and offloads; captures have the addresses of the lab's own
 interfaces. There are no host names, users or paths, except in the output of programs of
-`traffic: command`: a file that contains the campaign's path is refused.
+`traffic: command`. A JSON file that contains the campaign's path is refused.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ def write_bundle(campaign_directory: Path, out: Path) -> dict[str, str]:
     """Write the bundle of a campaign to `out`, and return the SHA-256 of each file by name.
 
     Raises:
-        InputError: `out` exists, there is no run to publish, or a file differs from its run's
-            manifest. `out` is then not written.
+        InputError: `out` exists or cannot be written, there is no run to publish, or a file differs
+            from its run's manifest. `out` is then not written.
     """
     if out.exists():
         raise refuse("exists already", "remove it, or give another name with --out", file=str(out))
@@ -55,7 +56,7 @@ def write_bundle(campaign_directory: Path, out: Path) -> dict[str, str]:
     _check_manifests(campaign_directory, campaign, sums)
     readme = _format_readme(campaign, sorted(files)).encode()
     sums[README] = hashlib.sha256(readme).hexdigest()
-    listed = format_sums(sums).encode()
+    sums_content = format_sums(sums).encode()
     folder = PurePosixPath(name_bundle(campaign))
     partial = out.with_name(out.name + ".partial")
     try:
@@ -63,7 +64,7 @@ def write_bundle(campaign_directory: Path, out: Path) -> dict[str, str]:
             pa.CompressedOutputStream(str(partial), "zstd") as stream,
             tarfile.open(fileobj=stream, mode="w|", format=tarfile.PAX_FORMAT) as tar,
         ):
-            for name, content in ((README, readme), (SUMS, listed)):
+            for name, content in ((README, readme), (SUMS, sums_content)):
                 tar.addfile(_make_member(folder / name, len(content)), BytesIO(content))
             for name in sorted(files):
                 with files[name].open("rb") as file:
@@ -72,7 +73,7 @@ def write_bundle(campaign_directory: Path, out: Path) -> dict[str, str]:
     except OSError as error:
         raise refuse(
             f"cannot write it: {error.strerror or error}",
-            "give another place with --out",
+            "give another path with --out",
             file=str(out),
         ) from None
     finally:
@@ -86,15 +87,18 @@ def format_sums(sums: dict[str, str]) -> str:
 
 
 def read_sums(path: Path) -> dict[str, str]:
-    """Return the checksum of each file by name."""
+    """Return the checksum of each file by name, from a file in the format of sha256sum(1).
+
+    The lines are not checked.
+    """
     lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
     return {name: digest for digest, _, name in (line.partition("  ") for line in lines)}
 
 
 def name_bundle(campaign: Campaign) -> str:
-    """Return the name of a campaign's bundle and of its folder.
+    """Return the name of a campaign's bundle, without its suffix, and of the folder within it.
 
-    The name of a campaign with only some of the repeats contains their numbers.
+    If only some repeats were selected for the campaign, the name contains their numbers.
     """
     parts = (campaign.experiment, campaign.variant, _name_repeats(campaign))
     return "-".join(part for part in parts if part)
@@ -110,25 +114,28 @@ def _name_repeats(campaign: Campaign) -> str:
 
 
 def read_bundle(bundle: Path, out: Path | None) -> Path:
-    """Unpack a bundle if every file agrees with SHA256SUMS, and return its directory.
+    """Unpack a bundle if every file agrees with SHA256SUMS, and return the new directory.
 
     Args:
         bundle: The bundle.
         out: The directory to create; None means the bundle's path without .tar.zst.
 
     Raises:
-        InputError: A file is missing, damaged, or not listed; the message names it.
+        InputError: The directory exists, `bundle` is no bundle, or a file in it is missing,
+            damaged, or not in SHA256SUMS. The directory is then not created.
     """
     if out is None:
         if not bundle.name.endswith(SUFFIX):
             raise refuse(
-                f"is not called *{SUFFIX}", "say with --out where to unpack it", file=str(bundle)
+                f"is not called *{SUFFIX}",
+                "give the directory to unpack it to with --out",
+                file=str(bundle),
             )
         out = bundle.with_name(bundle.name.removesuffix(SUFFIX))
     if out.exists():
         raise refuse(
             f"would be unpacked to {out}, which exists",
-            f"use what is there (`nagi analyze {out}`), or give another place with --out",
+            f"use this directory (`nagi analyze {out}`), or give another one with --out",
             file=str(bundle),
         )
     partial = out.with_name(out.name + ".partial")
@@ -148,17 +155,18 @@ def read_bundle(bundle: Path, out: Path | None) -> Path:
 
 
 def _list_files(directory: Path, campaign: Campaign) -> dict[str, Path]:
-    """Return the files of the bundle by their names in it."""
+    """Return the path of each file of the bundle, by the file's name in the bundle."""
     files = {name: directory / name for name in _TOP_FILES if (directory / name).is_file()}
     for run in campaign.runs:
         for path in _list_run_files(directory / "runs" / run.run_id):
             files[f"runs/{run.run_id}/{path.name}"] = path
     if not any(name.startswith("runs/") for name in files):
-        raise refuse("no run of this campaign has been done", "run it first", file=str(directory))
+        raise refuse("no run of this campaign was executed", "run it first", file=str(directory))
     return files
 
 
 def _list_run_files(run: Path) -> Iterator[Path]:
+    """Yield the files of a run directory, without links, partial files and directories."""
     if run.is_dir():
         for path in run.iterdir():
             if path.is_file() and not path.is_symlink() and not path.name.endswith(".partial"):
@@ -173,8 +181,8 @@ def _compute_checked_sum(directory: Path, name: str, path: Path) -> str:
     """
     if name.endswith(".json") and str(directory.absolute()).encode() in path.read_bytes():
         raise refuse(
-            f"names the directory {directory.absolute()}, which must not be published",
-            "run the campaign again: it repeats failed runs",
+            f"contains the path {directory.absolute()}, which must not be published",
+            "run the campaign again, which repeats failed runs",
             file=str(path),
         )
     return compute_sha256(path)
@@ -185,11 +193,11 @@ def _check_manifests(directory: Path, campaign: Campaign, sums: dict[str, str]) 
     for run in campaign.runs:
         path = directory / "runs" / run.run_id / "manifest.json"
         if not path.exists():
-            continue  # not run, or failed before it was recorded
+            continue  # the run was not executed, or failed before its manifest was written
         for name, recorded in Manifest.read(path).files.items():
             digest = sums.get(f"runs/{run.run_id}/{name}")
             if digest != recorded.sha256:
-                problem = "is missing" if digest is None else "is not what manifest.json says"
+                problem = "is missing" if digest is None else "differs from manifest.json"
                 raise refuse(
                     problem,
                     f"restore it, or remove {path.parent} and run the campaign again",
@@ -205,7 +213,7 @@ def _make_member(name: PurePosixPath, size: int) -> tarfile.TarInfo:
 
 
 def _unpack(bundle: Path, target: Path) -> dict[str, str]:
-    """Unpack a bundle into `target`, without its folder, and return each file's checksum.
+    """Unpack the files in a bundle's folder into `target`, and return each file's checksum.
 
     Only regular files with plain relative names are unpacked, so that no file can be written
     outside of `target`.
@@ -250,24 +258,28 @@ def _unpack(bundle: Path, target: Path) -> dict[str, str]:
 class _BoundedStream:
     """A stream that refuses to unpack more bytes than a bound.
 
-    A small file could unpack to one that fills the disk or, by the headers of its archive, the
-    memory.
+    Without a bound, a small bundle could fill the disk with its files, or the memory with the
+    headers of its archive.
     """
 
     def __init__(self, stream: pa.NativeFile, bundle: Path, target: Path) -> None:
         self._stream = stream
         self._bundle = bundle
-        allowed = max(bundle.stat().st_size * _MAX_RATIO, _ALWAYS_BYTES)
-        self._left = min(allowed, shutil.disk_usage(target).free - _SPARE_BYTES)
+        max_bytes = max(bundle.stat().st_size * _MAX_RATIO, _ALWAYS_ALLOWED_BYTES)
+        self._bytes_left = min(max_bytes, shutil.disk_usage(target).free - _SPARE_BYTES)
 
     def read(self, size: int) -> bytes:
-        """Return up to `size` unpacked bytes, or raise InputError beyond the bound."""
+        """Return up to `size` unpacked bytes.
+
+        Raises:
+            InputError: The bundle unpacks to more bytes than the bound.
+        """
         octets: bytes = self._stream.read(size)
-        self._left -= len(octets)
-        if self._left < 0:
+        self._bytes_left -= len(octets)
+        if self._bytes_left < 0:
             raise refuse(
-                f"it unpacks to more than {_MAX_RATIO} times its size, or than there is room for",
-                "do not use it if you do not know where it is from; else make room",
+                f"it unpacks to more than {_MAX_RATIO} times its size, or than the disk has free",
+                "use it only if you trust its source, and free disk space",
                 file=str(self._bundle),
             )
         return octets
@@ -276,14 +288,14 @@ class _BoundedStream:
 _CURE = "get it again from where it was published"
 _MAX_FILES = 1_000_000
 _MAX_NAME = 500  # characters of a file's path
-# Captures and tables are already compressed; texts unpack to about 20 times their size in it.
+# Captures and tables are already compressed; texts unpack to about 20 times their compressed size.
 _MAX_RATIO = 100
-_ALWAYS_BYTES = 64 << 20
+_ALWAYS_ALLOWED_BYTES = 64 << 20
 _SPARE_BYTES = 64 << 20  # must stay free on the disk
 
 
 def _extract_inner_name(bundle: Path, member: tarfile.TarInfo) -> str:
-    """Return a member's name below the bundle's folder.
+    """Return a member's name relative to the bundle's folder.
 
     Raises:
         InputError: The member is not a regular file with a plain name.
@@ -300,30 +312,36 @@ def _extract_inner_name(bundle: Path, member: tarfile.TarInfo) -> str:
 
 
 def _check_sums(bundle: Path, directory: Path, sums: dict[str, str]) -> None:
-    """Raise InputError if the files differ from SHA256SUMS."""
+    """Raise InputError if unpacked files differ from SHA256SUMS.
+
+    Args:
+        bundle: The bundle, for messages.
+        directory: The directory with the unpacked files.
+        sums: The checksum of each file, by name.
+    """
     if SUMS not in sums:
         raise refuse(f"has no {SUMS}", "give a file made by `nagi bundle`", file=str(bundle))
-    listed = read_sums(directory / SUMS)
-    for name in sorted(listed.keys() | sums.keys() - {SUMS}):
+    listed_sums = read_sums(directory / SUMS)
+    for name in sorted(listed_sums.keys() | sums.keys() - {SUMS}):
         if name not in sums:
             raise refuse(f"{name} is missing in it", _CURE, file=str(bundle))
-        if name not in listed:
+        if name not in listed_sums:
             raise refuse(f"{name} in it is not in {SUMS}", _CURE, file=str(bundle))
-        if listed[name] != sums[name]:
+        if listed_sums[name] != sums[name]:
             raise refuse(f"{name} in it is damaged", _CURE, file=str(bundle))
 
 
 def _format_readme(campaign: Campaign, names: list[str]) -> str:
-    """Return the README of a bundle that has these files."""
+    """Return the README of a bundle that has the files `names`."""
     name = name_bundle(campaign)
-    done = len({name.split("/")[1] for name in names if name.startswith("runs/")})
-    top = [name for name in names if "/" not in name]
+    run_count = len({name.split("/")[1] for name in names if name.startswith("runs/")})
+    top_names = ", ".join(name for name in names if "/" not in name)
     reference = f"\nReference: {campaign.reference}\n" if campaign.reference else ""
     return f"""\
 # {campaign.title}
 {reference}
 A campaign of nagi {campaign.build.version} (build {campaign.build.id}) in the {campaign.lab} lab:
-experiment {campaign.experiment}, variant {campaign.variant or "as it stands"}; {done} of \
+experiment {campaign.experiment}, variant {campaign.variant or "as it stands"}; {run_count} of \
 {len(campaign.runs)} runs.
 
 ## Reading it
@@ -336,7 +354,7 @@ Parquet, captures pcap (some compressed by zstd), the rest is JSON.
 
 ## What is in it
 
-- {", ".join(top)}: the list of runs, their results (one row per flow of each run), and the report.
+- {top_names}: the list of runs, their results (one row per flow of each run), and the report.
 - `runs/RUN_ID/`: one folder per run.
   - `plan.json`: the run plan. `manifest.json`: hosts and programs of the run, with checksums.
   - `*.pcap`, `*.pcap.zst`: captures at the hosts, headers only; `files` in `metrics.json` lists

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nagi compare`: two campaigns, or two values of one axis, paired by point and seed."""
+"""`nagi compare`: comparison of the runs of two campaigns, or of two values of one axis."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from nagi_reports.statistics import CONFIDENCE, Comparison, Mean, compare
 
 
 def require_metric(name: str, key: str) -> None:
-    """Check that results have a metric of this name.
+    """Check that there is a metric called `name`.
 
     Args:
-        name: The metric.
-        key: Option or key that names the metric, for the message.
+        name: Name of the metric.
+        key: Option or key that the user gave the name with, for the message.
 
     Raises:
         InputError: There is no such metric.
@@ -38,26 +38,37 @@ def require_metric(name: str, key: str) -> None:
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two sets of runs."""
+    """One of the two sets of runs that are compared."""
 
-    name: str
-    table: pd.DataFrame
+    name: str  # of the campaign, or the value of the axis
+    table: pd.DataFrame  # rows of results
     campaign: Path
 
     @property
     def labs(self) -> list[str]:
+        """The labs that executed the runs."""
         return sorted(set(self.table["lab"]))
 
     @property
     def builds(self) -> list[str]:
+        """The ids of the builds of nagi that executed the runs."""
         return sorted(set(self.table["build"]))
 
 
 def compare_campaigns(first: Path, second: Path, metric: str) -> tuple[Side, Side, Comparison]:
-    """Compare the runs of two campaigns that have point and seed in common.
+    """Compare the runs of two campaigns, paired by point and seed.
+
+    Args:
+        first: The directory of the first campaign.
+        second: The directory of the second campaign.
+        metric: The metric to compare.
+
+    Returns:
+        Both sets of runs, and their comparison.
 
     Raises:
-        InputError: The campaigns have no pair of runs, or no such metric.
+        InputError: The campaigns have no pair of runs, a campaign has no results, or there is no
+            such metric.
     """
     require_metric(metric, "--metric")
     names = (first.name, second.name)
@@ -69,8 +80,8 @@ def compare_campaigns(first: Path, second: Path, metric: str) -> tuple[Side, Sid
     )
     comparison = _compare_sides(*sides, metric, ["point_id", "seed"])
     if not comparison.points:
-        points = [set(side.table["point_id"]) for side in sides]
-        if not points[0] & points[1]:
+        point_ids = [set(side.table["point_id"]) for side in sides]
+        if not point_ids[0] & point_ids[1]:
             problem = "the two campaigns have no point in common"
             cure = "compare runs of the same experiment and variant; `--by` compares within one"
         else:
@@ -81,15 +92,19 @@ def compare_campaigns(first: Path, second: Path, metric: str) -> tuple[Side, Sid
 
 
 def compare_within(campaign: Path, by: str, metric: str) -> tuple[Side, Side, Comparison]:
-    """Compare runs of one campaign that differ in one axis only.
+    """Compare runs of one campaign, in pairs that differ in one axis only.
 
     Args:
         campaign: The directory of the campaign.
         by: The axis and its two values, as AXIS=VALUE,VALUE.
         metric: The metric to compare.
 
+    Returns:
+        The runs of both values, and their comparison.
+
     Raises:
-        InputError: `by` is malformed, names no axis or value of the campaign, or there is no pair.
+        InputError: `by` is malformed or names no axis or value of the campaign, the campaign has no
+            results, there is no such metric, or no pair of runs.
     """
     require_metric(metric, "--metric")
     axis, _, values = by.partition("=")
@@ -113,7 +128,7 @@ def compare_within(campaign: Path, by: str, metric: str) -> tuple[Side, Side, Co
     if not comparison.points:
         raise refuse(
             f"no two valid runs differ in {axis} only",
-            f"runs have the same seed only if {axis} changes no link: take an axis like the scheme",
+            f"runs have the same seed only if {axis} changes no link; give an axis such as scheme",
             file=str(campaign),
         )
     return sides[0], sides[1], comparison
@@ -129,11 +144,11 @@ def _read_results(campaign: Path, metric: str) -> pd.DataFrame:
     path = campaign / "results.parquet"
     if not path.exists():
         raise refuse(
-            "no results here",
-            "give the --out of `nagi run`; if it was stopped, `nagi analyze` makes them",
+            "has no results.parquet",
+            "give the --out of `nagi run`; if the run was stopped, `nagi analyze` writes the file",
             file=str(campaign),
         )
-    cure = f"make it again with `nagi analyze {shlex.quote(str(campaign))}`"
+    cure = f"write it again with `nagi analyze {shlex.quote(str(campaign))}`"
     table = read_parquet(path, cure=cure)
     texts = dict.fromkeys(("run_id", "point_id", "status", "lab", "build"), "text")
     points = {name: "text" for name in table.columns if name.startswith("point.")}
@@ -142,7 +157,10 @@ def _read_results(campaign: Path, metric: str) -> pd.DataFrame:
 
 
 def make_comparison_table(first: Side, second: Side, comparison: Comparison) -> Table:
-    """Return the comparison as a text table, one row per point."""
+    """Return the comparison as a text table, one row per point.
+
+    Rows of points whose difference is significant are bold.
+    """
     table = Table(
         title=f"{comparison.metric}: {second.name} - {first.name}",
         title_justify="left",
@@ -172,7 +190,11 @@ def make_comparison_table(first: Side, second: Side, comparison: Comparison) -> 
 
 
 def describe_comparison(first: Side, second: Side, comparison: Comparison) -> list[str]:
-    """Return the lines below the table."""
+    """Return the lines that follow the table.
+
+    They list labs and builds, how many points differ, the mean over all points, and the runs that
+    were not compared.
+    """
     differing = sum(point.differs for point in comparison.points)
     tested = sum(point.corrected is not None for point in comparison.points)
     percent = f"{CONFIDENCE:.0%}".replace("%", " %")
@@ -206,9 +228,13 @@ def describe_comparison(first: Side, second: Side, comparison: Comparison) -> li
 
 
 def comparison_to_json(first: Side, second: Side, comparison: Comparison) -> dict[str, Any]:
-    """Return the comparison as plain data; differences are second - first, in the metric's unit."""
+    """Return the comparison as plain data for JSON.
 
-    def number(value: float | None) -> float | None:
+    The form is {"points": [...], "overall": {...}, ...}. Differences are second - first, in the
+    metric's unit. Values that are not known are None.
+    """
+
+    def finite_or_none(value: float | None) -> float | None:
         return None if value is None or not math.isfinite(value) else value
 
     return {
@@ -225,9 +251,9 @@ def comparison_to_json(first: Side, second: Side, comparison: Comparison) -> dic
                 "first_mean": point.first.value,
                 "second_mean": point.second.value,
                 "difference": point.difference.value,
-                "difference_halfwidth": number(point.difference.halfwidth),
-                "p_value": number(point.p_value),
-                "p_value_holm": number(point.corrected),
+                "difference_halfwidth": finite_or_none(point.difference.halfwidth),
+                "p_value": finite_or_none(point.p_value),
+                "p_value_holm": finite_or_none(point.corrected),
                 "differs": point.differs,
             }
             for point in comparison.points
@@ -236,8 +262,8 @@ def comparison_to_json(first: Side, second: Side, comparison: Comparison) -> dic
         and {
             "points": comparison.overall.runs,
             "difference": comparison.overall.value,
-            "difference_halfwidth": number(comparison.overall.halfwidth),
-            "p_value": number(comparison.overall_p_value),
+            "difference_halfwidth": finite_or_none(comparison.overall.halfwidth),
+            "p_value": finite_or_none(comparison.overall_p_value),
         },
         "unpaired_first": comparison.only_first,
         "unpaired_second": comparison.only_second,

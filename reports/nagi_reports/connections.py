@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`nagi metrics`: what TCP connections achieved, from captures made anywhere.
+"""`nagi metrics --sender`: metrics of TCP connections in the captures of receiver and sender.
 
 A row is a TCP connection, in the direction that carries more payload. The receiver's capture gives
 goodput, throughput and transfer time. The sender's capture, if given, gives retransmissions, RTT,
-bytes in flight and windows. Both together give one-way delays and losses. nagi_reports.metrics and
-nagi_captures.capture define all of them. With both captures, a connection whose payload travels
-from the receiver's host to the sender's is measured with the captures exchanged.
+bytes in flight and windows. Both captures together give one-way delays and losses.
+nagi_reports.metrics and nagi_captures.capture define these metrics. If the payload of a connection
+travels from the receiver's host to the sender's host, the two captures are exchanged for it.
 
-The measurement interval is the requested one; without one, it lasts for each connection from its
-first packet to its last byte of payload.
+If no measurement interval is given, the interval of a connection lasts from its first packet to its
+last byte of payload.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ _TIMESTAMPS_BYTES = 12
 
 @dataclass(frozen=True)
 class Connections:
-    """The measured connections; `rows` are plain data, with units in their names."""
+    """The measured connections."""
 
-    rows: list[dict[str, Any]]
+    rows: list[dict[str, Any]]  # one per TCP connection, as plain data; keys have units
     bottleneck_bps: int | None
-    clocks: Clocks | None
-    damage: list[str]
-    unused: dict[str, dict[str, int]]  # packets in no connection, by capture and reason
+    clocks: Clocks | None  # comparison of the captures' clocks; None without a sender's capture
+    damage: list[str]  # a sentence on each damaged capture
+    unused: dict[str, dict[str, int]]  # number of packets in no connection, by capture and reason
     udp: int  # number of UDP connections, which are in no row
-    warnings: list[str]  # what makes numbers doubtful
+    warnings: list[str]  # reasons why numbers may be wrong
 
 
 def measure(
@@ -70,12 +70,14 @@ def measure(
     Args:
         receiver: The capture at the receiver.
         sender: The capture at the sender, or None.
-        bottleneck_bps: Rate of the bottleneck, for the AGI; None without.
+        bottleneck_bps: Rate of the bottleneck; None leaves out the AGI.
         from_ns: Begin of the measurement interval, counted from the first packet of `receiver`.
-        to_ns: Its end.
+        to_ns: End of the interval, also counted from the first packet of `receiver`. If only one of
+            both is None, the interval begins or ends with the capture.
 
     Raises:
-        InputError: A file is no capture, or has no TCP payload.
+        InputError: A file is no capture, the receiver's capture has no TCP payload or ends before
+            `from_ns`, or the captures have no packet in common.
     """
     received = read(receiver, start_ns=from_ns, end_ns=to_ns, relative=True)
     _check_interval(receiver, received, from_ns)
@@ -89,7 +91,7 @@ def measure(
     if not len(indices):
         raise refuse(
             f"there is no TCP connection with payload in it{describe_contents(received)}",
-            "give a capture of TCP, made where it is received",
+            "give a capture of TCP, made at the receiver",
             file=display_name(receiver),
         )
     sent = comparison = None
@@ -99,7 +101,7 @@ def measure(
         flows_at_sender = pd.DataFrame(sent.columns, copy=False)
         comparison = match(sender, receiver, start_ns=start_ns, end_ns=end_ns)
     receiver_rows, sender_rows = _Rows(flows), _Rows(flows_at_sender)
-    # By row of the receiver's capture: the direction in the comparison, and its row at the sender.
+    # Row in the receiver's capture -> row of the comparison, row in the sender's capture.
     pairs = {
         receiver_rows.find_index(direction.received_connection, direction): (
             direction,
@@ -151,7 +153,7 @@ def measure(
 
 
 def to_json(connections: Connections) -> dict[str, Any]:
-    """Return the measurement as plain data for JSON."""
+    """Return the measurement as plain data for JSON: {"connections": [ROW, ...], ...}."""
     return {
         "schema_version": 1,
         "bottleneck_bps": connections.bottleneck_bps,
@@ -166,9 +168,10 @@ def to_json(connections: Connections) -> dict[str, Any]:
 
 
 def make_tables(connections: Connections) -> Iterator[Table]:
-    """Yield the measurement as text tables, with the connections of most payload first.
+    """Yield the measurement as text tables of the MAX_SHOWN_ROWS connections with most payload.
 
-    The first table is on the receiver's capture. The second follows if there is a sender's capture.
+    The first table has metrics of the receiver's capture. If there is a sender's capture, a second
+    table follows.
     """
     rows = sorted(connections.rows, key=lambda row: -row["at_receiver"]["first_time_bytes"])[
         :MAX_SHOWN_ROWS
@@ -219,7 +222,7 @@ def _make_table(*heads: str) -> Table:
 
 
 def list_notices(connections: Connections) -> list[str]:
-    """Return the lines below the tables."""
+    """Return the lines below the tables: clocks, damage, warnings, and what was left out."""
     lines = []
     if connections.bottleneck_bps is not None:
         lines.append(
@@ -250,8 +253,8 @@ def describe_clocks(clocks: Clocks) -> str:
     if clocks.apart_at_least_ns > 0:
         clauses.append(
             f"the two captures' clocks are apart by at least {clocks.apart_at_least_ns / 1e6:.3f} "
-            "ms, as packets would have arrived before they were sent: one-way delays hold but for "
-            "a constant, queueing delays hold"
+            "ms, as packets would have arrived before they were sent: one-way delays are wrong by "
+            "a constant, queueing delays are right"
         )
     elif clocks.offset_ns is None:
         clauses.append(
@@ -260,18 +263,21 @@ def describe_clocks(clocks: Clocks) -> str:
     else:
         clauses.append(
             "the two captures' clocks do not contradict each other (they may still be apart: by "
-            f"{abs(clocks.offset_ns) / 1e6:.3f} ms if both ways take equally long)"
+            f"{abs(clocks.offset_ns) / 1e6:.3f} ms if both directions have the same delay)"
         )
     if clocks.drift_ppm is not None and abs(clocks.drift_ppm) > DRIFT_PPM:
         clauses.append(
-            f"they drift by {clocks.drift_ppm:.0f} ppm, or the path changed: queueing delays grow "
-            "or shrink with it"
+            f"they drift by {clocks.drift_ppm:.0f} ppm, or the path changed: queueing delays "
+            "contain this drift"
         )
     return "clocks: " + "; ".join(clauses)
 
 
 class _Rows:
-    """Rows of a scan, made on demand: row 2 x connection + direction."""
+    """Rows of a scan, which are converted when they are requested.
+
+    The row of a direction (0 or 1) of a connection has the index 2 x connection + direction.
+    """
 
     def __init__(self, flows: pd.DataFrame) -> None:
         self._flows = flows
@@ -279,14 +285,15 @@ class _Rows:
         self._port = flows["source_port"].to_numpy()
 
     def get_row(self, index: int | None) -> Any:
+        """Return a row as a named tuple, or None without an index."""
         return None if index is None else next(self._flows[index : index + 1].itertuples())
 
     def get_reverse_row(self, index: int | None) -> Any:
-        """Return the row of the other direction."""
+        """Return the row of the connection's other direction, or None without an index."""
         return None if index is None else self.get_row(index ^ 1)
 
     def find_index(self, connection: Any, row: Any) -> int:
-        """Return the index of the direction of a connection that has the same source as `row`."""
+        """Return the index of that direction of a connection whose source is that of `row`."""
         first = 2 * int(connection)
         is_first = self._source[first] == row.source and self._port[first] == row.source_port
         return first if is_first else first + 1
@@ -303,7 +310,10 @@ def _check_interval(receiver: Path, received: Flows, from_ns: int | None) -> Non
 
 
 def _select_payload_directions(flows: pd.DataFrame) -> list[int]:
-    """Return the direction with more payload of each TCP connection, by its row number."""
+    """Return the row number of the direction with more payload, for each TCP connection.
+
+    Connections without payload are left out.
+    """
     payload = flows["first_time_bytes"].to_numpy().reshape(-1, 2)
     indices = 2 * np.arange(len(payload)) + (payload[:, 1] > payload[:, 0])
     tcp = flows["protocol"].to_numpy()[indices] == "tcp"
@@ -314,7 +324,14 @@ def _select_payload_directions(flows: pd.DataFrame) -> list[int]:
 def _find_measurement_interval(
     row: Any, reverse_row: Any, start_ns: int | None, end_ns: int | None
 ) -> tuple[int, int]:
-    """Return the measurement interval of a connection."""
+    """Return begin and end of a connection's measurement interval, in ns since the Unix epoch.
+
+    Args:
+        row: The direction of the connection with more payload.
+        reverse_row: The other direction.
+        start_ns: Begin of the requested interval; None without.
+        end_ns: End of the requested interval.
+    """
     if start_ns is not None and end_ns is not None:
         return start_ns, end_ns
     return _find_first_packet_ns(row, reverse_row), row.last_data_ns
@@ -333,7 +350,14 @@ def _find_first_packet_ns(row: Any, reverse_row: Any) -> int:
 def _measure_at_receiver(
     row: Any, reverse_row: Any, interval: tuple[int, int], bottleneck_bps: int | None
 ) -> dict[str, Any]:
-    """Return the metrics that follow from the receiver's capture."""
+    """Return the metrics that follow from the receiver's capture, by name.
+
+    Args:
+        row: The direction of the connection with more payload.
+        reverse_row: The other direction.
+        interval: Begin and end of the measurement interval.
+        bottleneck_bps: Rate of the bottleneck, or None.
+    """
     seconds = (interval[1] - interval[0]) / 1e9
     goodput = goodput_bps(row.first_time_bytes_inside, seconds)
     ceiling = _compute_ceiling(row, reverse_row)
@@ -357,9 +381,9 @@ def _measure_at_receiver(
 
 
 def _compute_ceiling(row: Any, reverse_row: Any) -> float:
-    """Return the largest AGI that headers permit; nan if not both SYNs were captured.
+    """Return the largest AGI that headers permit, for segments as large as both SYNs permit.
 
-    It is that of segments as large as the options of both SYNs permit.
+    Return nan if one of the SYNs was not captured.
     """
     mss_options = [
         direction.mss
@@ -375,7 +399,10 @@ def _compute_ceiling(row: Any, reverse_row: Any) -> float:
 
 
 def _measure_at_sender(row: Any, reverse_row: Any) -> dict[str, Any] | None:
-    """Return the metrics that follow from the sender's capture, or None without."""
+    """Return the metrics that follow from the sender's capture, by name; None without a capture.
+
+    `row` is the direction with more payload, `reverse_row` the other direction.
+    """
     if row is None:
         return None
     values = {
@@ -397,16 +424,22 @@ def _measure_at_sender(row: Any, reverse_row: Any) -> dict[str, Any] | None:
 
 
 def extract_rtt_s(row: Any) -> dict[str, float | None]:
-    """Return RTT of a direction in s, by timestamps or, without samples, by sequence."""
-    direction = "timestamps" if row.rtt_timestamps_count else "sequence"
+    """Return statistics of a direction's RTT in s, None if not known.
+
+    The RTT is measured by TCP timestamps or, without such samples, by sequence numbers.
+    """
+    method = "timestamps" if row.rtt_timestamps_count else "sequence"
     return {
-        f"rtt_{name}_s": to_json_value(getattr(row, f"rtt_{direction}_{name}_ns") / 1e9)
+        f"rtt_{name}_s": to_json_value(getattr(row, f"rtt_{method}_{name}_ns") / 1e9)
         for name in ("min", "mean", "median", "p95", "p99", "max")
     }
 
 
 def _measure_between(row: Any) -> dict[str, Any] | None:
-    """Return delays and losses between the captures, or None without a sender's capture."""
+    """Return delays and losses between the captures, or None if `row` is None.
+
+    `row` is the connection's row of the comparison.
+    """
     if row is None:
         return None
     values: dict[str, Any] = {
@@ -430,7 +463,7 @@ def _measure_between(row: Any) -> dict[str, Any] | None:
 
 
 def to_json_value(value: Any) -> Any:
-    """Return a value as JSON has it: a plain number, or None if it is not known."""
+    """Return a value for JSON: numbers of NumPy as plain numbers, and None for nan and infinity."""
     if value is None or isinstance(value, bool | str):
         return value
     if isinstance(value, int | np.integer):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of a report: sections of blocks, without a layout.
+"""The content of a report: sections that consist of blocks, without layout.
 
-chapters/ composes them from a campaign; report.py writes them as PDF (report.typ) and as HTML
+chapters/ composes the content from a campaign. report.py writes it as PDF (report.typ) and as HTML
 (report.html.jinja).
 """
 
@@ -30,7 +30,7 @@ class Bullets:
 
 @dataclass(frozen=True)
 class Facts:
-    """Names and a description of each."""
+    """A list of names, each with its description."""
 
     items: list[tuple[str, str]]
     kind: str = field(default="facts", init=False)
@@ -40,8 +40,8 @@ class Facts:
 class Column:
     head: str
     align: Align = "left"
-    weight: int = 0  # its share of the remaining width; 0 makes it as wide as its content
-    mono: bool = False
+    weight: int = 0  # share of the remaining width; 0 makes the column as wide as its content
+    mono: bool = False  # whether the font is monospaced
 
 
 @dataclass(frozen=True)
@@ -49,10 +49,10 @@ class Table:
     caption: str
     columns: list[Column]
     rows: list[list[str]]  # the lines of a cell are separated by "\n"
-    small: bool = False
-    strong_first: bool = True  # whether the first column heads its row
+    small: bool = False  # whether the font is smaller
+    strong_first: bool = True  # whether the first cell of a row is the row's heading
     last_apart: bool = False  # whether a line separates the last row from the others
-    ruled: bool = False  # whether lines separate all rows, as they have several lines of text
+    ruled: bool = False  # whether lines separate all rows, because rows have several lines of text
     kind: str = field(default="table", init=False)
 
     def __post_init__(self) -> None:
@@ -63,7 +63,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Figure:
-    name: str  # of its file; unique within the report
+    name: str  # of the figure's file; unique within the report
     svg: str
     caption: str
     alt: str  # description for readers who do not see the figure
@@ -92,7 +92,7 @@ Block = Paragraph | Bullets | Facts | Table | Figure | Definition | Commands
 
 @dataclass(frozen=True)
 class Section:
-    name: str  # its anchor within the document
+    name: str  # anchor of the section within the document
     title: str
     blocks: list[Block]
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One TCP connection over time, from a capture, as PNG, SVG, PDF or HTML.
+"""A figure of one TCP connection over time, from a capture, as PNG, SVG, PDF or HTML.
 
-The figure has the time-sequence graph that users of tcptrace know, throughput, round-trip time, and
-bytes in flight.
+The figure has a time-sequence graph like that of tcptrace, throughput, round-trip time, and bytes
+in flight.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from nagi_reports.overview import Overview, Row, format_endpoint
 
 Floats = npt.NDArray[np.float64]
 
-_INTERVALS = 200  # of throughput over the whole time
+_INTERVALS = 200  # number of intervals of the throughput
 _COLOURS = {FRESH: "black", RETRANSMISSION: "#D55E00", OUT_OF_ORDER: "#CC79A7", PROBE: "#999999"}
 _NAMES = {
     FRESH: "segment",
@@ -39,11 +39,17 @@ FORMATS = ("png", "svg", "pdf", "html")
 
 
 def draw(overview: Overview, row: Row, path: Path, *, tunnels: bool = False) -> None:
-    """Draw a direction of a connection to a file whose suffix selects the format.
+    """Draw one direction of a connection to a file.
+
+    Args:
+        overview: The connections of a capture.
+        row: The row of the direction.
+        path: The file to write; its suffix selects the format.
+        tunnels: Whether the connection is within a tunnel.
 
     Raises:
-        InputError: The suffix is not in FORMATS, the directory does not exist, or the capture
-            cannot be read twice.
+        InputError: The suffix is not in FORMATS, the directory does not exist, or the capture is
+            standard input, which cannot be read twice.
     """
     format_ = path.suffix.removeprefix(".").lower()
     if format_ not in FORMATS:
@@ -52,7 +58,10 @@ def draw(overview: Overview, row: Row, path: Path, *, tunnels: bool = False) -> 
     if not path.parent.is_dir():
         raise refuse(f"--plot {path}: there is no directory {path.parent}", "make it first")
     if str(overview.path) == STANDARD_INPUT:
-        raise refuse("--plot of standard input, which can be read once", "give a file")
+        raise refuse(
+            "--plot reads the capture twice, but standard input can only be read once",
+            "give a file",
+        )
     connection = row["connection"]
     figure = make_conversation_figure(
         trace(overview.path, connection, row["direction"], tunnels=tunnels),
@@ -74,7 +83,7 @@ def draw(overview: Overview, row: Row, path: Path, *, tunnels: bool = False) -> 
 
 
 def make_conversation_figure(trace: Trace, first_ns: int, title: str) -> Figure:
-    """Return the figure of a direction, with times in s since `first_ns`."""
+    """Return the figure of one direction of a connection, with times in s since `first_ns`."""
     with figures.figure_style():
         figure = Figure(figsize=(figures.WIDTH * 1.3, 9.5), layout="constrained")
         sequence, rate, rtt, flight = figure.subplots(4, 1, sharex=True, height_ratios=(4, 1, 1, 1))
@@ -107,8 +116,8 @@ def make_conversation_figure(trace: Trace, first_ns: int, title: str) -> Figure:
 def _draw_sequence(axes: Axes, trace: Trace, first_ns: int) -> None:
     """Draw the time-sequence graph.
 
-    Segments are vertical lines from their first to their last byte. A line below them is what was
-    acknowledged, a line above them the advertised window.
+    Segments are vertical lines from their first to their last byte. A line below them shows the
+    bytes that were acknowledged, a line above them the end of the advertised window.
     """
     time_s = _to_seconds(trace.segments, first_ns)
     begin, end = trace.segments["begin"] / 1e6, trace.segments["end"] / 1e6
@@ -158,9 +167,9 @@ def _draw_sequence(axes: Axes, trace: Trace, first_ns: int) -> None:
 
 
 def _choose_limits(begin: Floats, end: Floats, window: Floats) -> tuple[float, float]:
-    """Return the range of sequence numbers to show.
+    """Return the lowest and the highest sequence number to show, in MB.
 
-    It contains all segments, and the window unless that is far above them.
+    The range contains all segments, and also the end of the window unless it is far above them.
     """
     if not len(begin):
         return 0.0, 1.0
@@ -181,7 +190,7 @@ def _draw_bars(
 
 
 def _draw_throughput(axes: Axes, trace: Trace, first_ns: int) -> None:
-    """Draw the rate of all payload, and of payload sent for the first time."""
+    """Draw the rate of all payload, and the rate of payload that is sent for the first time."""
     time_ns = trace.segments["time_ns"]
     if len(time_ns):
         span = int(time_ns.max() - time_ns.min())

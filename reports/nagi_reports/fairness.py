@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fairness: which flows of a run share a bottleneck, their shares, and the harm by competitors.
+"""Fairness: groups of flows that share a bottleneck, their shares, and the harm by competitors.
 
-Flows count if they are not `background`. Two flows share a bottleneck if it is the same direction
-of a link, or the same medium; a flow crosses a medium once per hop. Here, a flow's bottleneck is
-the direction on its path with the smallest rate per flow that counts and crosses it; among several,
-the one that most flows cross; among these, the first. So an access link that is slower than the
-shared link, but faster than a flow's share of it, is no bottleneck.
+Background flows do not count. The bottleneck of a flow is the hop on its path (a direction of a
+link, or a shared medium) with the smallest rate / number of crossing flows. Of several such hops,
+it is the hop that most flows cross, and of these the first. A flow crosses a medium once per hop
+over the medium. So an access link that is slower than the shared link, but faster than a flow's
+share of the shared link, is no bottleneck. Flows share a bottleneck if they have the same one.
 
-Shares over time are those of goodput in windows from the start of the traffic on. A window lasts
-WINDOW_S, or WINDOW_RTTS times the longest base RTT if that is longer.
+Shares over time are shares of the goodput in windows, which begin when the traffic starts. A window
+lasts WINDOW_S, or WINDOW_RTTS times the longest base RTT if that is longer.
 
 Harm (Ware, Mukerjee, Seshan, Sherry: Beyond Jain's Fairness Index, HotNets 2019) compares a run
-with one in which the competitors are absent: see add_harm().
+with a run without the competitors: see add_harm().
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class GoodputWindows:
     goodput_bps: Mapping[str, Floats]
 
     def select(self, flows: Sequence[str]) -> Floats:
-        """Return the goodput of some flows: one row per window, one column per flow."""
+        """Return the goodput of the named flows: one row per window, one column per flow."""
         return np.stack([self.goodput_bps[name] for name in flows], axis=1)
 
     def to_table(self, begin_s: float) -> pd.DataFrame:
@@ -118,17 +118,17 @@ class GoodputWindows:
         return table.sort_values("end_s", kind="stable", ignore_index=True)
 
 
-def jain_over_time(goodputs: Floats) -> npt.NDArray[np.float64]:
-    """Return Jain's index of each row; nan where nothing arrived."""
+def compute_jain_over_time(goodputs: Floats) -> npt.NDArray[np.float64]:
+    """Return Jain's index of each window, a row of `goodputs`; nan if nothing arrived in it."""
     return np.array([jain_index(row) for row in goodputs])
 
 
 def compute_fairness(
     plan: RunPlan, goodput_bps: Mapping[str, float], windows: GoodputWindows | None
 ) -> dict[str, dict[str, Any]]:
-    """Return the columns of results on fairness, by flow.
+    """Return the columns of results on fairness, as flow -> column -> value.
 
-    A flow that shares its bottleneck with no other flow has no columns.
+    Flows that share their bottleneck with no other flow are left out.
 
     Args:
         plan: The plan of the run.
@@ -154,7 +154,7 @@ def compute_fairness(
             is_inside = (begins >= plan.measure.start_s - 1e-6) & (
                 windows.ends_s <= plan.measure.end_s + 1e-6
             )
-            indices = jain_over_time(over_time[is_inside])
+            indices = compute_jain_over_time(over_time[is_inside])
             values["jain_index_windows"] = (
                 float(np.nanmean(indices)) if np.isfinite(indices).any() else math.nan
             )
@@ -175,7 +175,15 @@ def compute_fairness(
 def measure_convergence(
     ends_s: Floats, goodputs: Floats, last_start_s: float
 ) -> tuple[float, Convergence]:
-    """Return the convergence time in s by TOLERANCE and HOLD_S (nan without), and the outcome."""
+    """Return the convergence time in s (nan unless flows converge), and the outcome.
+
+    TOLERANCE and HOLD_S define convergence.
+
+    Args:
+        ends_s: The end of each window, in s since the run began.
+        goodputs: One row per window, one column per flow.
+        last_start_s: Start of the last flow, in s since the run began.
+    """
     seconds = convergence_time_s(ends_s, goodputs, last_start_s, TOLERANCE, HOLD_S)
     if math.isnan(seconds):
         return math.nan, "too short"
@@ -185,12 +193,14 @@ def measure_convergence(
 
 
 def add_harm(table: pd.DataFrame, campaign: Campaign) -> pd.DataFrame:
-    """Add harm_goodput and harm_rtt to a campaign's table if it has an axis of competitors.
+    """Write harm_goodput and harm_rtt into `table` and return it.
 
-    The baseline of a run is the valid run of the same repeat at the same values of all other axes,
-    with the value ALONE on the axis of competitors. Harm is that to the flows that are in both
-    runs, by their names: their goodputs are added, their mean RTTs averaged. Rows of other flows,
-    of runs without a baseline, and of the baselines have no harm.
+    The table is unchanged if the campaign has no axis of competitors.
+
+    The baseline of a run is the valid run of the same repeat with the value ALONE on the axis of
+    competitors and the same values on all other axes. Harm compares the flows whose names are in
+    both runs, by the sum of their goodputs and the average of their mean RTTs. Rows of other flows,
+    of runs without a baseline or without one of its flows, and of baselines have no harm.
     """
     axis = None if campaign.competitor is None else f"point.{campaign.competitor}"
     if axis is None or axis not in table or table.empty:
@@ -202,9 +212,9 @@ def add_harm(table: pd.DataFrame, campaign: Campaign) -> pd.DataFrame:
     baselines = {
         key: rows for key, rows in alone.groupby(keys, sort=False) if rows["run_id"].nunique() == 1
     }
-    keys_of = counted.drop_duplicates("run_id").set_index("run_id")[keys]
+    keys_by_run = counted.drop_duplicates("run_id").set_index("run_id")[keys]
     for run_id, rows in counted[counted[axis] != ALONE].groupby("run_id", sort=False):
-        baseline = baselines.get(tuple(keys_of.loc[run_id]))
+        baseline = baselines.get(tuple(keys_by_run.loc[run_id]))
         if baseline is None:
             continue
         flow_rows = rows[rows["flow"].isin(baseline["flow"])]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Formulas in three forms: for typst, as MathML for HTML, and in words for screen readers."""
+"""Formulas in three notations: typst, MathML for HTML, and words for screen readers."""
 
 from __future__ import annotations
 
@@ -47,37 +47,37 @@ _SPOKEN_SIGNS = {"=": "is", "·": "times", "−": "minus", "±": "plus or minus"
 
 
 def operator(sign: str) -> Formula:
-    """Return an operator."""
-    written = {"·": "dot", "−": "-", "±": "plus.minus"}.get(sign, sign)
-    return Formula(written, f"<mo>{escape(sign)}</mo>", _SPOKEN_SIGNS.get(sign, sign))
+    """Return an operator, such as "=" or "·"."""
+    typst_sign = {"·": "dot", "−": "-", "±": "plus.minus"}.get(sign, sign)
+    return Formula(typst_sign, f"<mo>{escape(sign)}</mo>", _SPOKEN_SIGNS.get(sign, sign))
 
 
-def fraction(over: Formula, under: Formula) -> Formula:
+def fraction(numerator: Formula, denominator: Formula) -> Formula:
     """Return a fraction."""
     return Formula(
-        f"frac({over.typst}, {under.typst})",
-        f"<mfrac>{over.mathml}{under.mathml}</mfrac>",
-        f"{over.words} divided by {under.words}",
+        f"frac({numerator.typst}, {denominator.typst})",
+        f"<mfrac>{numerator.mathml}{denominator.mathml}</mfrac>",
+        f"{numerator.words} divided by {denominator.words}",
     )
 
 
-def squared(inside: Formula, *, is_sum: bool = False) -> Formula:
+def squared(term: Formula, *, is_sum: bool = False) -> Formula:
     """Return the square of a term, in brackets if the term is a sum."""
     opening, closing = ("(", ")") if is_sum else ("", "")
-    base = f"<mo>(</mo>{inside.mathml}<mo>)</mo>" if is_sum else inside.mathml
+    base = f"<mo>(</mo>{term.mathml}<mo>)</mo>" if is_sum else term.mathml
     return Formula(
-        f"{opening}{inside.typst}{closing}^2",
+        f"{opening}{term.typst}{closing}^2",
         f"<msup><mrow>{base}</mrow><mn>2</mn></msup>",
-        f"the square of {inside.words}",
+        f"the square of {term.words}",
     )
 
 
-def root(inside: Formula) -> Formula:
+def root(term: Formula) -> Formula:
     """Return a square root."""
     return Formula(
-        f"sqrt({inside.typst})",
-        f"<msqrt>{inside.mathml}</msqrt>",
-        f"the square root of {inside.words}",
+        f"sqrt({term.typst})",
+        f"<msqrt>{term.mathml}</msqrt>",
+        f"the square root of {term.words}",
     )
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which characters the fonts of figures and of the PDF can show.
+"""Replacement of characters that the font of figures and of the PDF cannot show.
 
-The font is DejaVu Sans, which comes with matplotlib and thus is the same on every machine. A
-character without a glyph would be a box in figures; PDF/UA forbids it.
+The font is DejaVu Sans, which is part of matplotlib and thus the same on every machine. A character
+without a glyph would be a box in figures, and PDF/UA forbids such characters.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def list_font_files() -> list[Path]:
 def replace_missing_glyphs(text: str) -> str:
     """Return `text` with MISSING in place of characters that have no glyph.
 
-    Characters that only control others, such as marks of the direction of writing, are removed.
+    Format characters (Unicode category Cf), such as marks of the writing direction, are removed.
     """
     if text.isascii() and text.isprintable():
         return text

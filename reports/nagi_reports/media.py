@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packets and frames on shared media, and metrics of them, from a run's records of both.
+"""Packets and frames on shared media, read from a run's records, and their metrics.
 
-An RTS or DATA frame is about a packet of its sender, a CTS or ACK about a packet of its receiver.
-The station whose packet it is has the packet's number.
+A station numbers the packets that it sends. A frame has the number of the packet that it serves:
+RTS and DATA serve a packet of the frame's sender, CTS and ACK a packet of the frame's receiver.
 
 Instants are nanoseconds since the run began.
 """
@@ -24,7 +24,7 @@ from nagi_reports.metrics import airtime_share, link_drop_probability, retries_p
 from nagi_reports.parquet import read_parquet
 
 PACKETS, FRAMES = "packets.parquet", "frames.parquet"
-SENDER_FRAMES = ("RTS", "DATA")  # kinds of frames about a packet of their sender
+SENDER_FRAMES = ("RTS", "DATA")  # kinds of frames that serve a packet of their sender
 SENT_FATES = ("delivered", "given up")  # fates of packets that were sent
 
 _PACKET_COLUMNS = ["link", "sender", "receiver", "index", "identity", "left_ns", "fate"]
@@ -38,16 +38,22 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class StationAir:
-    """Metrics of a station over an interval; nan if it tried to send no packet."""
+    """Metrics of a station over an interval.
 
-    airtime: float  # share of the interval
+    `retries` and `given_up` are nan if the station tried to send no packet.
+    """
+
+    airtime: float  # share of the interval in which the station sent
     retries: float  # mean number per packet
-    given_up: float  # share of the packets tried
+    given_up: float  # share of the packets that the station tried to send
 
 
 @dataclass(frozen=True)
 class Air:
-    """Packets at stations, and frames; `key` identifies a packet at a station in both."""
+    """The packets at stations and the frames of a run.
+
+    The column `key` of both tables identifies a packet at a station.
+    """
 
     packets: pd.DataFrame  # _PACKET_COLUMNS of packets.parquet
     frames: pd.DataFrame  # _FRAME_COLUMNS of frames.parquet
@@ -97,8 +103,11 @@ class Air:
     def compute_columns(self, packets: pd.DataFrame, start_ns: int, end_ns: int) -> dict[str, Any]:
         """Return the metrics of a flow over an interval, by column of the results.
 
+        The drop probability and the retries are nan if no station tried to send a packet of the
+        flow.
+
         Args:
-            packets: The packets of the flow, by select_flow_packets().
+            packets: The packets of the flow, from select_flow_packets().
             start_ns: Begin of the interval.
             end_ns: End of the interval.
         """
@@ -124,9 +133,9 @@ class Air:
         }
 
     def measure_airtime(self, medium: str, node: str, edges_ns: Ints) -> Floats:
-        """Return the share of each window in which a station was sending.
+        """Return, for each window, the share of time in which a station was sending.
 
-        The frames of one station do not overlap.
+        The frames of one station must not overlap.
 
         Args:
             medium: Name of the medium.
@@ -138,7 +147,8 @@ class Air:
         starts, ends = (station_frames[name].to_numpy(np.int64) for name in ("start_ns", "end_ns"))
         order = np.argsort(starts, kind="stable")
         starts, ends = starts[order], ends[order]
-        # Time of sending up to each edge.
+        # Time of sending up to each edge: all frames that began before it, minus the part of the
+        # last one after the edge.
         sent_before = np.append(0, np.cumsum(ends - starts))
         begun = np.searchsorted(starts, edges_ns, side="right")
         previous_end = np.append(np.iinfo(np.int64).min, ends)[begun]
@@ -149,7 +159,7 @@ class Air:
     def measure_stations(
         self, medium: MediumPlan, start_ns: int, end_ns: int
     ) -> dict[str, StationAir]:
-        """Return the metrics of each station over an interval, by name."""
+        """Return the metrics of each station of a medium over an interval, by the node's name."""
         packets = self.packets
         left_ns = packets["left_ns"]
         is_inside = packets["fate"].isin(SENT_FATES) & (left_ns >= start_ns) & (left_ns < end_ns)
@@ -173,7 +183,7 @@ class Air:
 
 
 def _number_stations(plan: RunPlan, media: pd.Series[Any], nodes: pd.Series[Any]) -> Ints:
-    """Return the number of each row's station among all stations, or -1 without a station."""
+    """Return the position of each row's station among all stations; -1 if there is none."""
     stations = [(medium.name, station.node) for medium in plan.media for station in medium.stations]
     numbers = np.full(len(media), -1, np.int64)
     for number, (medium, node) in enumerate(stations):

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The metrics, each with its definition, unit and source.
 
-These functions map numbers to a number; `nagi_captures.capture` counts what captures contain.
+These functions compute a metric from numbers. `nagi_captures.capture` takes the numbers from
+captures.
 
-Sources, by the names used below:
+Abbreviations of sources:
 
 [AG]      Lee, Bae, Koo, Chung: Measuring Achievement of TCP Schemes over Heterogeneous Wireless
           Networks, 2008, section 3
@@ -14,12 +15,17 @@ RFC 6349  Framework for TCP Throughput Testing
 RFC 7680  A One-Way Loss Metric for IP Performance Metrics
 802.11    IEEE 802.11-2020, clause 10 (retry limits: 10.3.4.4)
 
-What is counted and timed packet by packet is defined where it is counted (FLOW_COLUMNS and
-MATCH_COLUMNS there): RTT by timestamps (RFC 7323 section 4) and by sequence numbers (Karn's
-algorithm, RFC 6298 section 3); bytes in flight; one-way delay (RFC 7679) and queueing delay, which
-is one-way delay less the smallest of the same direction, so that a constant offset of the clocks
-falls out; losses and their bursts (RFC 3611 section 4.7.2: a burst begins and ends with a lost
-packet and has no 16 packets received one after the other).
+FLOW_COLUMNS and MATCH_COLUMNS of `nagi_captures.capture` define the quantities that are counted or
+timed packet by packet:
+
+- RTT by timestamps (RFC 7323 section 4) and by sequence numbers (Karn's algorithm, RFC 6298
+  section 3)
+- bytes in flight
+- one-way delay (RFC 7679)
+- queueing delay: one-way delay minus the smallest one-way delay of this direction, which removes a
+  constant offset of the clocks
+- losses and their bursts (RFC 3611 section 4.7.2: a burst begins and ends with a lost packet, and
+  contains no 16 consecutive packets that arrived)
 
 A metric that cannot be computed (nothing was sent, no time passed) is nan.
 """
@@ -40,9 +46,9 @@ Rates = Sequence[float] | Floats
 def goodput_bps(first_time_bytes: float, seconds: float) -> float:
     """Return the goodput g in bit/s: payload bytes delivered for the first time x 8 / interval.
 
-    A byte counts when it first reaches the receiver during the measurement interval (RFC 2647
-    section 3.17; [AG] section 1). The number follows from the receiver's capture: packets before
-    the interval show which bytes are new in it.
+    A byte counts if it first reaches the receiver during the measurement interval (RFC 2647
+    section 3.17; [AG] section 1). The bytes are counted in the receiver's capture, whose packets
+    before the interval show which bytes are new in the interval.
     """
     return _divide(first_time_bytes * 8, seconds)
 
@@ -51,7 +57,7 @@ def throughput_bps(ip_bytes: float, seconds: float) -> float:
     """Return the throughput in bit/s: IP bytes that arrive during the interval x 8 / interval.
 
     Headers and retransmissions are included. RFC 5166 section 2.1.1 distinguishes throughput from
-    goodput. The number follows from the receiver's capture.
+    goodput. The bytes are counted in the receiver's capture.
     """
     return _divide(ip_bytes * 8, seconds)
 
@@ -60,8 +66,8 @@ def agi(goodput: float, bottleneck: float) -> float:
     """Return the achieved goodput index a = g / b, both in bit/s ([AG] equation 1).
 
     Achieved goodput is the pair AG = (g, b) of the goodput and the objective b ([AG] section 3.1).
-    The objective is the smallest rate configured on the flow's path; for a rate trace, it is the
-    mean over the instants from which data can reach the receiver in the interval
+    The objective is the smallest rate that is configured on the flow's path. A rate trace counts
+    with its mean over the time in which data leaves that can arrive within the measurement interval
     (nagi_contracts.capacity).
     """
     return _divide(goodput, bottleneck)
@@ -78,7 +84,7 @@ def agi_ceiling(payload_bytes: float, packet_bytes: float) -> float:
 def agi_of_ceiling(index: float, ceiling: float) -> float:
     """Return AGI / ceiling, the share of the achievable goodput that was achieved.
 
-    Words such as the paper's "outstanding" (0.95) are compared with this share.
+    The paper's grades, such as "outstanding" from 0.95 on, are applied to this share.
     """
     return _divide(index, ceiling)
 
@@ -95,15 +101,18 @@ def nagi(indices: Iterable[float]) -> float:
 def transfer_time_s(first_ns: int, last_ns: int) -> float:
     """Return the transfer time of a flow of a given size, in s.
 
-    It lasts from the flow's first packet (the SYN, or the first that was captured) to the last
-    payload byte delivered for the first time, by the receiver's capture. RFC 5166 section 2.1.1,
-    RFC 6349 section 4.1.
+    RFC 5166 section 2.1.1, RFC 6349 section 4.1.
+
+    Args:
+        first_ns: When the receiver captured the flow's first packet (the SYN, unless it was not
+            captured).
+        last_ns: When the receiver captured the last payload byte delivered for the first time.
     """
     return (last_ns - first_ns) / 1e9
 
 
 def retransmission_rate(retransmitted: float, sent: float) -> float:
-    """Return the share of the data segments sent that carry a byte sent before.
+    """Return the share of the sent data segments that contain a byte that was sent before.
 
     RFC 4898: tcpEStatsPerfSegsRetrans / tcpEStatsPerfDataSegsOut, by the sender's capture.
     """
@@ -121,8 +130,8 @@ def tcp_efficiency(sent_bytes: float, retransmitted_bytes: float) -> float:
 def buffer_delay(mean_rtt_s: float, base_rtt_s: float) -> float:
     """Return the buffer delay: (mean RTT - base RTT) / base RTT, as a share of the base RTT.
 
-    The mean RTT is that during the transfer. The base RTT is the propagation delay of the path in
-    both directions if that is configured, else the smallest RTT seen. Both are in s. RFC 6349
+    The mean RTT is measured during the transfer. The base RTT is the configured propagation delay
+    of both directions or, if no delay is configured, the smallest measured RTT. RFC 6349
     section 4.3.
     """
     return _divide(mean_rtt_s - base_rtt_s, base_rtt_s)
@@ -131,17 +140,22 @@ def buffer_delay(mean_rtt_s: float, base_rtt_s: float) -> float:
 def loss_rate(lost: float, sent: float) -> float:
     """Return the share of the packets sent that never arrive.
 
-    RFC 7680: Type-P-One-way-Packet-Loss-Average. It follows from both captures; a retransmission is
-    a packet of its own.
+    RFC 7680: Type-P-One-way-Packet-Loss-Average. Both captures are compared. A retransmission
+    counts as another packet.
     """
     return _divide(lost, sent)
 
 
 def link_drop_probability(given_up: int, tried: int) -> float:
-    """Return the share of packets that stations of media gave up, of those delivered or given up.
+    """Return the share of the packets that stations of shared media tried to send and gave up.
 
     A station gives a packet up at the retry limit (802.11). A packet counts at each station that
-    tried to send it; a packet that the station's queue dropped was not tried.
+    tried to send it.
+
+    Args:
+        given_up: Number of packets given up.
+        tried: Number of packets delivered or given up. Packets that the station's queue dropped
+            were not tried.
     """
     return _divide(given_up, tried)
 
@@ -158,32 +172,37 @@ def retries_per_hop(attempts: Floats) -> float:
 
 
 def airtime_share(
-    start_ns: npt.NDArray[np.int64], end_ns: npt.NDArray[np.int64], begin_ns: int, over_ns: int
+    frame_start_ns: npt.NDArray[np.int64],
+    frame_end_ns: npt.NDArray[np.int64],
+    start_ns: int,
+    end_ns: int,
 ) -> float:
     """Return the share of the interval in which at least one frame was on the air.
 
-    Frames at the same time in different places count once.
+    The time of frames that overlap, such as frames of stations far apart, counts once.
 
     Args:
-        start_ns: Start of each frame.
-        end_ns: End of each frame.
-        begin_ns: Begin of the interval.
-        over_ns: End of the interval.
+        frame_start_ns: Start of each frame.
+        frame_end_ns: End of each frame.
+        start_ns: Begin of the interval.
+        end_ns: End of the interval.
     """
-    starts, ends = (np.clip(instants, begin_ns, over_ns) for instants in (start_ns, end_ns))
+    starts, ends = (
+        np.clip(instants, start_ns, end_ns) for instants in (frame_start_ns, frame_end_ns)
+    )
     order = np.argsort(starts, kind="stable")
     starts, ends = starts[order], np.maximum.accumulate(ends[order])
-    covered_until = np.append(begin_ns, ends[:-1])  # the end of all earlier frames
-    on_air = np.maximum(ends - np.maximum(starts, covered_until), 0).sum()
-    return _divide(float(on_air), over_ns - begin_ns)
+    covered_until = np.append(start_ns, ends[:-1])  # the end of all earlier frames
+    on_air_ns = np.maximum(ends - np.maximum(starts, covered_until), 0).sum()
+    return _divide(float(on_air_ns), end_ns - start_ns)
 
 
 def time_mean(time_ns: npt.NDArray[np.int64], value: Floats, start_ns: int, end_ns: int) -> float:
     """Return the mean over time, in [start, end), of a quantity that changes in steps.
 
     Examples are bytes in flight (RFC 4898, tcpEStatsAppSndNxt - tcpEStatsAppSndUna), congestion
-    window (tcpEStatsPerfCurCwnd) and the receiver's window (tcpEStatsPerfCurRwinRcvd). Before the
-    first instant there is no value: the mean is over the rest.
+    window (tcpEStatsPerfCurCwnd) and the receiver's window (tcpEStatsPerfCurRwinRcvd). Time before
+    the first instant is left out, because the quantity has no value there.
 
     Args:
         time_ns: Nondecreasing instants at which the quantity changes.
@@ -202,8 +221,8 @@ def time_mean(time_ns: npt.NDArray[np.int64], value: Floats, start_ns: int, end_
 def jain_index(rates: Rates) -> float:
     """Return Jain's fairness index (sum x)^2 / (n sum x^2) of rates in any common unit.
 
-    It is 1/n if one flow has everything, and 1 for equal shares. Jain, Chiu, Hawe, 1984; RFC 5166
-    section 2.3.1.
+    The index is 1/n if one flow has everything, and 1 for equal shares. Jain, Chiu, Hawe, 1984;
+    RFC 5166 section 2.3.1.
     """
     x = _to_array(rates)
     return _divide(float(x.sum()) ** 2, len(x) * float((x * x).sum()))
@@ -212,8 +231,8 @@ def jain_index(rates: Rates) -> float:
 def product_measure(rates: Rates) -> float:
     """Return the product of the flows' rates, in (unit of `rates`)^n.
 
-    For a given sum it is largest if all rates are equal. Give rates in Mb/s or as shares of the
-    bottleneck. RFC 5166 section 2.3.1.
+    For a given sum of rates, the product is largest if all rates are equal. Give rates in Mb/s or
+    as shares of the bottleneck. RFC 5166 section 2.3.1.
     """
     x = _to_array(rates)
     return float(x.prod()) if len(x) else math.nan
@@ -222,8 +241,8 @@ def product_measure(rates: Rates) -> float:
 def max_min_ratio(rates: Rates) -> float:
     """Return the ratio of the smallest to the largest rate, from 0 to 1.
 
-    Flows are epsilon-fair (RFC 5166 section 2.3.1) if it is at least 1 - epsilon. Over one
-    bottleneck it is 1 for the max-min fair allocation (section 2.3.2) only.
+    Flows are epsilon-fair (RFC 5166 section 2.3.1) if the ratio is at least 1 - epsilon. If all
+    flows share one bottleneck, only the max-min fair allocation (section 2.3.2) has the ratio 1.
     """
     x = _to_array(rates)
     return _divide(float(x.min()), float(x.max())) if len(x) else math.nan
@@ -232,8 +251,8 @@ def max_min_ratio(rates: Rates) -> float:
 def proportional_fairness(rates: Rates) -> float:
     """Return the sum of ln x, which the proportionally fair allocation maximises.
 
-    A rate of 0 makes it -inf. Compare allocations in one unit of `rates` only. Kelly, Maulloo, Tan,
-    1998; RFC 5166 section 2.3.2.
+    A rate of 0 makes the sum -inf. Sums can be compared only if `rates` have the same unit. Kelly,
+    Maulloo, Tan, 1998; RFC 5166 section 2.3.2.
     """
     x = _to_array(rates)
     if len(x) == 0:
@@ -244,8 +263,8 @@ def proportional_fairness(rates: Rates) -> float:
 def potential_delay(rates: Rates) -> float:
     """Return the sum of 1 / x, which the allocation of minimum potential delay minimises.
 
-    With rates in bit/s, it is the total time in s that the flows take for one bit each. A rate of 0
-    makes it inf. Massoulié, Roberts, 1999; RFC 5166 section 2.3.2.
+    With rates in bit/s, the sum is the total time in s that the flows take for one bit each. A rate
+    of 0 makes the sum inf. Massoulié, Roberts, 1999; RFC 5166 section 2.3.2.
     """
     x = _to_array(rates)
     if len(x) == 0:
@@ -259,22 +278,23 @@ def shares(rates: Rates) -> npt.NDArray[np.float64]:
     return x / x.sum() if x.sum() else np.full(len(x), math.nan)
 
 
-def harm(alone: float, beside: float, *, more_is_better: bool = True) -> float:
+def harm(alone: float, competing: float, *, more_is_better: bool = True) -> float:
     """Return the harm that competitors do to a flow, from 0 (none) to 1 (the largest).
 
-    If more is better (goodput), it is (alone - beside) / alone; if less is better (RTT), it is
-    (beside - alone) / beside. It is negative if the flow does better with competitors. R. Ware, M.
-    K. Mukerjee, S. Seshan, J. Sherry: Beyond Jain's Fairness Index: Setting the Bar for the
-    Deployment of Congestion Control Algorithms, HotNets 2019.
+    For a metric of which more is better (goodput), harm is (alone - competing) / alone. For a
+    metric of which less is better (RTT), harm is (competing - alone) / competing. Harm is negative
+    if the metric is better with competitors. R. Ware, M. K. Mukerjee, S. Seshan, J. Sherry: Beyond
+    Jain's Fairness Index: Setting the Bar for the Deployment of Congestion Control Algorithms,
+    HotNets 2019.
 
     Args:
         alone: The metric without competitors.
-        beside: The metric with competitors, in the same unit.
+        competing: The metric with competitors, in the same unit.
         more_is_better: Whether a larger value is better.
     """
     if more_is_better:
-        return _divide(alone - beside, alone)
-    return _divide(beside - alone, beside)
+        return _divide(alone - competing, alone)
+    return _divide(competing - alone, competing)
 
 
 def convergence_time_s(
@@ -286,31 +306,31 @@ def convergence_time_s(
 ) -> float:
     """Return the time in s that flows take to share fairly, counted from `start_s`.
 
-    It ends at the first instant from which on the rate of each of n flows stays within `delta` of
-    the fair share, that is between (1 - delta) / n and (1 + delta) / n of the sum. It is the
-    delta-fair convergence time of RFC 5166 section 2.3.3 (Bansal, Balakrishnan, Floyd, Shenker,
-    2001), for n flows and any initial shares. Rates over intervals of only a few RTTs vary with the
-    windows and never converge.
+    Flows share fairly from the instant on at which the rate of each of n flows begins to stay
+    between (1 - delta) / n and (1 + delta) / n of the sum of rates. This is the delta-fair
+    convergence time of RFC 5166 section 2.3.3 (Bansal, Balakrishnan, Floyd, Shenker, 2001),
+    extended to n flows and any initial shares. The intervals must be longer than a few RTTs,
+    because rates over short intervals vary with the congestion windows and never converge.
 
     Args:
-        time_s: When each interval ends; all intervals have the same length.
-        shares: One row per interval, one column per flow; rates in any common unit.
+        time_s: The end of each interval; all intervals have the same length.
+        shares: The flows' rates in any common unit: one row per interval, one column per flow.
         start_s: Start of the last flow.
-        delta: Permitted relative deviation from the fair share.
-        hold_s: How long the shares must stay fair; None means to the end.
+        delta: Permitted deviation from the fair share, relative to the fair share.
+        hold_s: How long the shares must stay fair; None means until the last interval.
 
     Returns:
-        The time; inf if the flows do not converge; nan if less than `hold_s` remains after
-            `start_s`.
+        The time; inf if the flows do not converge; nan if the intervals end less than `hold_s`
+            after `start_s`, or all before it.
     """
-    inside = time_s > start_s
-    rates, ends = shares[inside], time_s[inside]
+    is_after_start = time_s > start_s
+    rates, ends = shares[is_after_start], time_s[is_after_start]
     if len(rates) == 0 or (hold_s is not None and ends[-1] - start_s < hold_s):
         return math.nan
     total = rates.sum(axis=1, keepdims=True)
     with np.errstate(invalid="ignore", divide="ignore"):
         deviation = np.abs(rates / total * rates.shape[1] - 1)
-    fair = (deviation <= delta).all(axis=1)  # False for nan: nothing was sent
+    fair = (deviation <= delta).all(axis=1)  # False for nan, where no flow sent anything
     begins = np.append(start_s, ends[:-1])
     begin: float | None = None
     for index, (is_fair, window_begin) in enumerate(zip(fair, begins, strict=True)):

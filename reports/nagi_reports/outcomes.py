@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Outcomes of the experiment's statements (nagi_contracts/statements.py) by a campaign's results.
 
-A value is a mean with its 95 % interval. A claim holds at a point if it holds for the whole
-interval, fails if it holds for no part of it, and is undecided there if the interval straddles a
-limit. With a single run there is no interval: the value decides. A ratio is of pairs of runs that
-had the same channel, if there are such pairs.
+A value is a mean with its 95 % interval. A statement holds at a point if it holds for the whole
+interval, fails if it holds for no part of the interval, and is otherwise undecided. With a single
+run there is no interval, so the value decides. A ratio is computed from pairs of runs that had the
+same channel, if there are such pairs.
 
-NAGI is over the values of x that a statement selects, as far as every series has a valid run there,
-as everywhere in a report (summary.py).
+NAGI is the mean over those values of x that a statement selects and at which every series has a
+valid run. The other parts of a report follow this rule too (summary.py).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Finding:
 
     point: Point  # only the axes that distinguish the points of the statement
     value: Mean | None  # in the metric's unit, or a ratio; None without a valid run
-    holds: bool | None  # None if undecided or not tested
+    holds: bool | None  # whether the statement holds; None if undecided or not tested
 
     @property
     def tested(self) -> bool:
@@ -50,8 +50,8 @@ class Outcome:
     statement: Statement
     result: Result
     findings: list[Finding]
-    nowhere: str = ""  # why there was no point to test
-    topologies: int = 0  # number of topologies of a statement about NAGI
+    no_points_reason: str = ""  # why there was no point to test; empty if there was one
+    topologies: int = 0  # number of topologies of a statement about NAGI; 0 for other metrics
 
     def list_tested(self) -> list[Finding]:
         """Return the findings at points with a value."""
@@ -69,7 +69,10 @@ def evaluate_statements(campaign: Campaign, table: pd.DataFrame) -> list[Outcome
 
 
 def decide_result(statement: Statement, findings: list[Finding]) -> Result:
-    """Return the result of a statement from its findings."""
+    """Return the result of a statement from its findings.
+
+    The statement requires that it holds at all, most (more than half) or some of the points.
+    """
     total = len(findings)
     tested = [finding for finding in findings if finding.tested]
     if not tested:
@@ -85,7 +88,7 @@ def decide_result(statement: Statement, findings: list[Finding]) -> Result:
 
 
 class _Evaluation:
-    """The results of a campaign by point."""
+    """An evaluation of statements with the results of one campaign."""
 
     def __init__(self, campaign: Campaign, table: pd.DataFrame) -> None:
         self._x, self._series = campaign.x, campaign.series
@@ -105,8 +108,8 @@ class _Evaluation:
         }
         empty = [axis for axis, values in values_by_axis.items() if not values]
         if empty:
-            nowhere = "; ".join(f"no run has {axis} {statement.where[axis]}" for axis in empty)
-            return Outcome(statement, "not tested", [], nowhere)
+            reason = "; ".join(f"no run has {axis} {statement.where[axis]}" for axis in empty)
+            return Outcome(statement, "not tested", [], reason)
         averaged = [self._x] if statement.metric.startswith("nagi") else []
         point_axes = [axis for axis in self._axes if axis not in averaged]
         varying = [axis for axis in point_axes if len(values_by_axis[axis]) > 1]
@@ -129,7 +132,11 @@ class _Evaluation:
         )
 
     def _select_values(self, axis: str, condition: Condition | None) -> list[str]:
-        """Return the values of an axis that a condition names, whether or not a run has them."""
+        """Return the values of an axis that a condition selects or names.
+
+        Values that the condition names but no run has come last. Without a condition, return all
+        values of the runs.
+        """
         if condition is None:
             return self._axes[axis]
         present = [value for value in self._axes[axis] if condition.holds(value)]
@@ -141,7 +148,10 @@ class _Evaluation:
         return present + absent
 
     def _list_compared_points(self, statement: Statement, point: Point) -> Iterator[Point | None]:
-        """Yield the points to compare `point` with, or None if the statement does not compare."""
+        """Yield the points to compare `point` with.
+
+        Yield None, once, if the statement does not compare points.
+        """
         if not statement.against:
             yield None
             return
@@ -155,7 +165,7 @@ class _Evaluation:
                 yield other
 
     def _spell_as_in_runs(self, axis: str, value: str) -> str:
-        """Return a value of an axis as the runs spell it."""
+        """Return a value of an axis as the runs spell it, or unchanged if no run has the value."""
         matches = (
             run_value for run_value in self._axes.get(axis, []) if Condition(value).holds(run_value)
         )
@@ -164,9 +174,13 @@ class _Evaluation:
     def _measure(
         self, statement: Statement, point: Point, other: Point | None, selected_x: list[str]
     ) -> Mean | None:
-        """Return the metric at a point, or its ratio to that at another point; None without runs.
+        """Return the metric of a statement at a point; None without runs.
 
-        `selected_x` are the values of x that a statement about NAGI selects.
+        Args:
+            statement: The statement, with the name of the metric.
+            point: The point.
+            other: If not None, the metric at `point` is divided by the metric at this point.
+            selected_x: The values of x that the statement selects, for NAGI.
         """
         metric = statement.metric
         points = [point] if other is None else [point, other]
@@ -192,9 +206,9 @@ class _Evaluation:
         return average_topologies(means) if metric.startswith("nagi") else means[0]
 
     def _find_shared_x(self, point: Point) -> list[str]:
-        """Return the values of x at which all series have valid runs; other axes are as in `point`.
+        """Return the values of x at which all series have valid runs.
 
-        A series without any such run does not count.
+        Other axes have the values of `point`. A series without any valid run there is ignored.
         """
         positions = find_shared_positions(
             [
@@ -206,7 +220,7 @@ class _Evaluation:
         return [self._axes[self._x][position] for position in positions]
 
     def _select_by_seed(self, point: Point, column: str) -> RunValues:
-        """Return the metric of each run at a point, by its seed."""
+        """Return the metric of each run at a point, by the run's seed."""
         rows = self._rows.get(tuple(point[axis] for axis in self._axes))
         return pd.Series(dtype=float) if rows is None else average_by_run(rows, column, "seed")
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`nagi metrics FILE...`: the connections of single captures, in both directions.
 
-A row is one direction of a connection. Its columns are those of nagi_captures.flow_columns and
-DERIVED. Terminal output needs neither pandas nor NumPy: their import takes longer than to read most
+A row is one direction of a connection, with the columns of nagi_captures.flow_columns and DERIVED.
+Terminal output uses neither pandas nor NumPy, because their import takes longer than reading most
 captures.
 """
 
@@ -27,9 +27,9 @@ Network = IPv4Network | IPv6Network
 # If a smaller share of the bytes was captured, the goodput of the connection is not known.
 MIN_COVERAGE = 0.99
 Row = dict[str, Any]
-_MAX_WARNINGS = 10  # of one kind, each on one connection
+_MAX_WARNINGS = 10  # number of warnings of one kind, each on one direction of a connection
 
-# Columns that are computed from those of the capture.
+# Columns that are computed from FLOW_COLUMNS.
 DERIVED: dict[str, str] = {
     "start_s": "the connection's first packet, since the capture's first, s",
     "interval_s": "the measurement interval: as given, or from the connection's first packet to "
@@ -65,17 +65,17 @@ SHOWN_COLUMNS = (
 
 @dataclass(frozen=True)
 class Choice:
-    """A selection of connections, their order and their number."""
+    """The connections to select, their order and their maximum number."""
 
-    networks: Sequence[Network] = ()  # one of them contains an end of the connection
-    ports: Sequence[int] = ()  # one of them is the port of an end
+    networks: Sequence[Network] = ()  # networks, one of which contains an endpoint; empty: any
+    ports: Sequence[int] = ()  # ports, one of which is the port of an endpoint; empty: any
     sort: str = "bytes"  # a key of _SORT_COLUMNS
-    limit: int | None = None  # None shows all
-    every_column: bool = False  # otherwise those that a terminal shows
+    limit: int | None = None  # maximum number of connections; None selects all
+    every_column: bool = False  # whether to read all columns, instead of SHOWN_COLUMNS
 
 
-# Sort keys of connections, largest first, with the column of their directions that decides; None is
-# decided in _order_connections().
+# Sort key -> column by which connections are sorted, the largest value of a direction first. For
+# None, _order_connections() computes the order.
 _SORT_COLUMNS: dict[str, str | None] = {
     "bytes": "first_time_bytes",
     "packets": "packets",
@@ -102,7 +102,10 @@ class Overview:
         return display_name(self.path)
 
     def iterate_rows(self, protocol: str) -> Iterator[Row]:
-        """Yield the directions that have packets, with DERIVED; None stands for not known."""
+        """Yield the rows of a protocol's directions that have packets, with the columns DERIVED.
+
+        Values that are not known are None.
+        """
         for directions in self.connections:
             if directions[0]["protocol"] == protocol:
                 for row, other in (directions, directions[::-1]):
@@ -110,14 +113,14 @@ class Overview:
                         yield row | self._derive_columns(row, other)
 
     def _derive_columns(self, row: Row, other: Row) -> Row:
-        """Return the columns DERIVED of a row; `other` is the row of the other direction."""
+        """Return the columns DERIVED of a row; `other` is the row of the reverse direction."""
         totals = self.totals
         start_ns = min(direction["first_ns"] for direction in (row, other) if direction["packets"])
         begin = start_ns if totals.start_ns is None else totals.start_ns
         end = row["last_data_ns"] if totals.end_ns is None else totals.end_ns
         seconds = (end - begin) / 1e9
         if totals.packets_without_time:
-            seconds = 0.0  # not known
+            seconds = 0.0  # not known, so that _divide() returns None
         has_interval = totals.start_ns is not None
         ip_bytes = row["ip_bytes_inside" if has_interval else "ip_bytes_to_data"]
         coverage = _compute_coverage(row)
@@ -143,7 +146,7 @@ class Overview:
         return derived
 
     def list_warnings(self) -> list[str]:
-        """Return what makes the numbers doubtful."""
+        """Return sentences on why numbers may be wrong or are not known."""
         captured_twice = sum(
             row["captured_twice"] for directions in self.connections for row in directions
         )
@@ -155,21 +158,21 @@ class Overview:
             if (coverage := _compute_coverage(row)) is not None and coverage < MIN_COVERAGE
         ]
         lines += [
-            f"{self.name}: of connection {row['connection']}, {row['uncaptured_bytes']:,} bytes "
-            f"were acknowledged that the capture does not have ({coverage:.1%} covered): it missed "
-            "packets, so goodput is not known; capture with a larger buffer (tcpdump -B), or at a "
-            "quieter host"
+            f"{self.name}: connection {row['connection']}: {row['uncaptured_bytes']:,} bytes "
+            f"were acknowledged that the capture does not have ({coverage:.1%} covered). Packets "
+            "were not captured, so goodput is not known; capture with a larger buffer "
+            "(tcpdump -B), or at a host with less load"
             for row, coverage in incomplete[:_MAX_WARNINGS]
         ]
         if (further := len(incomplete) - _MAX_WARNINGS) > 0:
             lines.append(
-                f"{self.name}: so it is of {further:,} more directions; their goodput is not "
-                "known, and their `coverage` is in --csv and --json"
+                f"{self.name}: packets of {further:,} more directions were not captured; their "
+                "goodput is not known, and their `coverage` is in --csv and --json"
             )
         return lines
 
     def list_notices(self) -> list[str]:
-        """Return damage, warnings, and the packets that are in no connection."""
+        """Return sentences on damage, warnings, and packets that are in no connection."""
         lines = [f"damaged: {self.totals.damage}"] if self.totals.damage else []
         lines += self.list_warnings()
         if self.totals.unused:
@@ -194,15 +197,16 @@ def read_overview(
     With a measurement interval, connections without a packet in it are left out.
 
     Args:
-        path: The capture, or "-".
-        choice: Which connections to return.
-        bottleneck_bps: Rate of the bottleneck, for the AGI; None without.
+        path: The capture, or "-" for standard input.
+        choice: The connections to return.
+        bottleneck_bps: Rate of the bottleneck; None leaves out the AGI.
         from_ns: Begin of the measurement interval, counted from the capture's first packet.
-        to_ns: Its end.
+        to_ns: End of the interval, also counted from the first packet. If both are None, each
+            direction has its own interval (see `interval_s` in DERIVED).
         tunnels: Whether to read packets within tunnels.
 
     Raises:
-        InputError: The file is no capture, or has neither TCP nor UDP.
+        InputError: The file is no capture, has neither TCP nor UDP, or ends before `from_ns`.
     """
     has_interval = from_ns is not None or to_ns is not None
     column = _SORT_COLUMNS[choice.sort]
@@ -243,7 +247,10 @@ def read_overview(
 
 
 def to_json(overview: Overview) -> dict[str, Any]:
-    """Return a capture's selected connections as plain data."""
+    """Return a capture's totals and selected connections as plain data for JSON.
+
+    The form is {"tcp": [ROW, ...], "udp": [ROW, ...], "packets": N, ...}.
+    """
     totals = overview.totals
     return {
         "file": overview.name,
@@ -273,22 +280,30 @@ def write_csv(overviews: Sequence[Overview], file: IO[str]) -> None:
 
 
 def list_warnings(name: str, totals: Totals, captured_twice: int) -> list[str]:
-    """Return what makes a capture's numbers doubtful: missing or decreasing times, and copies."""
+    """Return sentences on why a capture's numbers may be wrong.
+
+    Reasons are missing or decreasing times, frames with several packets, and copies of packets.
+
+    Args:
+        name: Name of the capture.
+        totals: Totals of the capture.
+        captured_twice: Number of packets that are copies.
+    """
     lines = []
     if totals.packets_back:
         lines.append(
-            f"{name}: {totals.packets_back} packets have times before that of the packet in front "
-            f"of them, by up to {totals.max_back_ns / 1e6:.6g} ms"
+            f"{name}: {totals.packets_back} packets have times before that of the previous packet, "
+            f"by up to {totals.max_back_ns / 1e6:.6g} ms"
         )
     if totals.frames_of_several:
         lines.append(
-            f"{name}: of {totals.frames_of_several:,} frames with several packets (A-MSDU) only "
-            "the first was read; capture where IP is, or without aggregation"
+            f"{name}: {totals.frames_of_several:,} frames have several packets (A-MSDU), of which "
+            "only the first was read; capture IP packets, or switch aggregation off"
         )
     if totals.packets_without_time:
         lines.append(
             f"{name}: {totals.packets_without_time:,} packets have no time, so no rate and no RTT "
-            "is known; capture again, with blocks that have a time (pcapng: enhanced packets)"
+            "is known; capture again, with blocks that have a time (pcapng: Enhanced Packet Blocks)"
         )
     if captured_twice:
         lines.append(
@@ -300,7 +315,7 @@ def list_warnings(name: str, totals: Totals, captured_twice: int) -> list[str]:
 
 
 def _compute_coverage(row: Row) -> float | None:
-    """Return the share of a direction's acknowledged bytes that were captured, or None."""
+    """Return the share of a direction's payload bytes that were captured; None without payload."""
     captured: int = row["first_time_bytes"]
     return _divide(captured, captured + row["uncaptured_bytes"])
 
@@ -318,25 +333,37 @@ def format_endpoint(address: str, port: int) -> str:
 
 
 def _require_connections(path: Path | str, totals: Totals, count: int) -> None:
+    """Check that a capture has connections.
+
+    Args:
+        path: The capture, for messages.
+        totals: Totals of the capture.
+        count: Number of connections in the capture.
+
+    Raises:
+        InputError: There is no connection. The message names damage, or packets of other kinds.
+    """
     if not count and totals.damage:
         raise refuse(
             # The damage names the file.
             f"{totals.damage}; no TCP or UDP packet is before that{describe_contents(totals)}",
-            "get the file again from where it was captured; dumpcap and tcpdump end it whole at "
-            "SIGINT and SIGTERM",
+            "get the file again from where it was captured; end dumpcap and tcpdump by SIGINT or "
+            "SIGTERM, so that they complete the file",
         )
     if not count:
         raise refuse(
             f"there is no TCP or UDP packet in it{describe_contents(totals)}",
-            "give a capture of TCP; --tunnels looks into GRE, VXLAN, Geneve, GTP-U and IP-in-IP",
+            "give a capture of TCP; --tunnels reads packets in GRE, VXLAN, Geneve, GTP-U and "
+            "IP-in-IP",
             file=display_name(path),
         )
 
 
 def _close_interval(flows: Flows) -> Flows:
-    """Return `flows` with both ends of the measurement interval.
+    """Return `flows` with begin and end of the measurement interval set.
 
-    The interval ends with the capture at the latest.
+    A begin or end that is not given is the capture's begin or end. The interval ends with the
+    capture at the latest.
     """
     last_ns = flows.last_ns + 1
     return replace(
@@ -350,25 +377,25 @@ def _order_connections(columns: Columns, choice: Choice) -> npt.NDArray[Any]:
     """Return the numbers of the selected connections, in the requested order."""
     import numpy as np
 
-    def either(column: npt.NDArray[Any], function: Any) -> npt.NDArray[Any]:
+    def reduce_directions(column: npt.NDArray[Any], function: Any) -> npt.NDArray[Any]:
         reduced: npt.NDArray[Any] = function(column.reshape(-1, 2), axis=1)
         return reduced
 
     never = np.iinfo(np.int64).max
-    start = either(np.where(columns["packets"] > 0, columns["first_ns"], never), np.min)
+    start = reduce_directions(np.where(columns["packets"] > 0, columns["first_ns"], never), np.min)
     column = _SORT_COLUMNS[choice.sort]
     if column is not None:
-        key = -either(columns[column], np.max)
+        key = -reduce_directions(columns[column], np.max)
     elif choice.sort == "start":
         key = start
     elif choice.sort == "duration":
-        key = start - either(columns["last_ns"], np.max)
+        key = start - reduce_directions(columns["last_ns"], np.max)
     else:
-        key = -either(np.nan_to_num(columns["rtt_sequence_median_ns"], nan=-1.0), np.max)
-    is_selected = either(columns["packets_inside"], np.sum) > 0
+        key = -reduce_directions(np.nan_to_num(columns["rtt_sequence_median_ns"], nan=-1.0), np.max)
+    is_selected = reduce_directions(columns["packets_inside"], np.sum) > 0
     if choice.ports:
-        ends = [np.isin(columns[name][::2], choice.ports) for name in _PORTS]
-        is_selected &= ends[0] | ends[1]
+        has_port = [np.isin(columns[name][::2], choice.ports) for name in _PORTS]
+        is_selected &= has_port[0] | has_port[1]
     if choice.networks:
         addresses = [columns[name][::2].tolist() for name in ("source", "destination")]
         is_inside = {
@@ -392,7 +419,7 @@ def _make_row(columns: Columns, index: int) -> Row:
 
 
 def _to_plain_number(value: Any) -> Any:
-    """Return a number as JSON has it; None if it is not known."""
+    """Return a value for JSON: None instead of nan and infinity."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -401,10 +428,9 @@ def _divide(part: float, whole: float) -> float | None:
 
 
 def _compute_indices(goodput: float | None, bottleneck_bps: int, row: Row, other: Row) -> Row:
-    """Return AGI, ceiling and AGI / ceiling.
+    """Return AGI, ceiling and AGI / ceiling; None if not known.
 
-    The ceiling is that of segments as large as the options of both SYNs permit; None if the SYNs
-    were not captured.
+    The ceiling is for segments as large as both SYNs permit, and None if a SYN was not captured.
     """
     from nagi_reports.metrics import agi, agi_ceiling, agi_of_ceiling
 

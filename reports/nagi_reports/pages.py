@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the HTML report and the explorer share: templates, content policy, safe replacement."""
+"""Functions for the pages of HTML reports and of the explorer.
+
+They load templates, make the content security policy, and check whether files can be replaced.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,13 @@ import jinja2
 def load_templates(
     directory: Path, finalize: Callable[[Any], Any] | None = None
 ) -> jinja2.Environment:
-    """Return the templates in a directory; they escape texts, and a missing value is an error.
+    """Return the templates in a directory.
+
+    They escape texts, and raise an error for a missing value.
 
     Args:
-        directory: Where the templates are.
-        finalize: Applied to each value before it is inserted.
+        directory: The directory with the templates.
+        finalize: A function that is applied to each value before it is inserted.
     """
     return jinja2.Environment(
         loader=jinja2.FileSystemLoader(directory),
@@ -34,10 +39,10 @@ def load_templates(
 def make_content_policy(scripts: Iterable[str] = (), *, loads_scripts: bool = False) -> str:
     """Return a page's Content-Security-Policy.
 
-    With it, the page cannot fetch or send anything, even if it contains text of a stranger.
+    With this policy, the page cannot fetch or send anything, even if it contains untrusted text.
 
     Args:
-        scripts: The scripts within the page, which may run.
+        scripts: Texts of the scripts within the page, which may run.
         loads_scripts: Whether the page may also load scripts from its directory or server.
     """
     digests = (hashlib.sha256(script.encode()).digest() for script in scripts)

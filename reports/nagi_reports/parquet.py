@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from nagi_contracts.errors import excerpt, refuse
 
-# Real rows differ in their times, so they cannot compress as well as identical rows.
-_ALWAYS_ROWS = 1_000_000
+# A small file with very many rows could fill the memory, so it is refused. Real files do not have
+# as many rows per byte, because rows differ in their times and compress worse than identical rows.
+_ALWAYS_ALLOWED_ROWS = 1_000_000
 _MAX_ROWS_PER_BYTE = 20
 
 
@@ -24,7 +25,7 @@ def read_parquet(
     Args:
         path: The file.
         columns: Names of columns; None means all.
-        cure: The cure for messages; None means to run the campaign again.
+        cure: The cure for messages; None means to restore the file or run the campaign again.
 
     Raises:
         InputError: The file is damaged, lacks a column, or has more rows than a file of its
@@ -33,7 +34,7 @@ def read_parquet(
     try:
         with pq.ParquetFile(path) as file:
             rows = file.metadata.num_rows
-        if rows > max(_ALWAYS_ROWS, path.stat().st_size * _MAX_ROWS_PER_BYTE):
+        if rows > max(_ALWAYS_ALLOWED_ROWS, path.stat().st_size * _MAX_ROWS_PER_BYTE):
             raise ValueError(f"{rows:,} rows, more than a file of its size has")
         return pd.read_parquet(path, columns=columns)
     except (OSError, ValueError, pa.ArrowException) as error:
@@ -46,11 +47,11 @@ def read_parquet(
 
 
 def require_kinds(table: pd.DataFrame, kinds: Mapping[str, str], path: Path, cure: str) -> None:
-    """Check the columns of a table that may come from a stranger.
+    """Check the columns of a table from an untrusted file.
 
     Args:
         table: The table.
-        kinds: Kind of each required column: "text", or "number" (which may be missing in rows).
+        kinds: Kind of each required column: "text", or "number" (rows may have no number).
         path: The file, for messages.
         cure: The cure, for messages.
 
@@ -60,7 +61,9 @@ def require_kinds(table: pd.DataFrame, kinds: Mapping[str, str], path: Path, cur
     for name, kind in kinds.items():
         if name not in table.columns:
             raise refuse(
-                f"it has no column {name}: is it of an earlier version?", cure, file=str(path)
+                f"it has no column {name}; was it written by an earlier version?",
+                cure,
+                file=str(path),
             )
         column = table[name]
         if kind == "text":
@@ -68,4 +71,6 @@ def require_kinds(table: pd.DataFrame, kinds: Mapping[str, str], path: Path, cur
         else:
             fits = pd.api.types.is_numeric_dtype(column) and column.dtype != bool
         if not fits:
-            raise refuse(f"its column {name} has values that are no {kind}", cure, file=str(path))
+            raise refuse(
+                f"its column {name} has values that are not of kind {kind}", cure, file=str(path)
+            )

@@ -4,7 +4,7 @@
 In the repository, next to the experiment:
 
 README.md          describes the campaign and the command that made it
-publication.json   the same for programs, with the SHA-256 of each file of the release
+publication.json   this description for programs, with the SHA-256 of each file of the release
 campaign.json      the list of runs
 results.parquet    one row per flow of each run
 
@@ -39,7 +39,7 @@ FILE = "publication.json"
 _TRAFFIC_PROGRAMS = ("iperf", "tcpdump")
 _FILES = ("campaign.json", "results.parquet")
 _REPORTS = ("report.pdf", "report.html")
-RELEASE = "release"  # directory of a campaign
+RELEASE = "release"  # directory in the directory of a campaign
 
 
 class Publication(Contract):
@@ -51,10 +51,10 @@ class Publication(Contract):
     command: str
     build: Build
     programs: list[str] = Field(
-        description="of the distribution, and the kernel, whose versions may change results"
+        description="versions of kernels and of the distribution's programs that may change results"
     )
     runs: int = Field(description="all of them valid")
-    statements: dict[str, int] = Field(description="outcome -> of how many statements")
+    statements: dict[str, int] = Field(description="outcome -> number of statements with it")
     bundle: str = Field(description="file name")
     bundle_bytes: int
     bundle_sha256: str
@@ -71,26 +71,30 @@ class Publication(Contract):
 def publish(
     directory: Path, campaign: Campaign, target: Path, chapters: Mapping[str, Chapter]
 ) -> Publication:
-    """Write the published part of a campaign to `target`, and its release to `directory`/release.
+    """Write the small part of a publication to `target`, and its release to `directory`/release.
+
+    Also write results.parquet and the reports in `directory`. An earlier release is deleted first.
 
     Args:
         directory: The directory of the campaign.
         campaign: The campaign.
-        target: The directory to write; its earlier contents are replaced.
-        chapters: What each backend adds to the report, by the backend's name.
+        target: The directory to write; an earlier publication in it is replaced.
+        chapters: The chapter of each backend, by the backend's name.
 
     Raises:
-        InputError: A run is missing or not valid, or `target` has other contents.
+        InputError: A run is missing or not valid, or `target` has files but no publication.json.
     """
     if not can_replace(target, FILE):
-        raise refuse("contains other files than a publication", "give another", file=str(target))
+        raise refuse(
+            "contains other files than a publication", "give another directory", file=str(target)
+        )
     table = analysis.build_table(directory, campaign)
     status_counts = Counter(table.drop_duplicates("run_id")["status"])
     missing = len(campaign.runs) - status_counts["valid"]
     if missing:
         raise refuse(
-            f"{missing} of {len(campaign.runs)} runs are not valid, or not done",
-            "run the campaign to its end; `nagi show` lists the reasons",
+            f"{missing} of {len(campaign.runs)} runs are not valid, or were not executed",
+            "complete the campaign with `nagi run`; `nagi show` lists the reasons",
             file=str(directory),
         )
     for format_ in ("pdf", "html"):
@@ -138,7 +142,10 @@ def publish(
 
 
 def list_programs(directory: Path, campaign: Campaign) -> list[str]:
-    """Return the versions of kernels and of programs that made or captured traffic."""
+    """Return the versions of kernels and of programs that made or captured traffic.
+
+    Runs without a manifest are left out.
+    """
     versions = set()
     for run in campaign.runs:
         manifest = directory / "runs" / run.run_id / "manifest.json"

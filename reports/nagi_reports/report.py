@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The report of a campaign, as PDF or HTML.
 
-chapters/ composes the content; report.typ and report.html.jinja lay it out. The same runs give the
-same bytes.
+chapters/ composes the content; report.typ and report.html.jinja lay it out. Reports of the same
+runs are equal to the byte.
 """
 
 from __future__ import annotations
@@ -52,15 +52,16 @@ def write_report(
 ) -> Path:
     """Write the report of a campaign and its figures, and return the path of the report.
 
-    The files are OUT/report.pdf or OUT/report.html, and OUT/figures/*.svg.
+    The files are `out`/report.pdf or `out`/report.html, and `out`/figures/*.svg. Earlier figures
+    are deleted.
 
     Args:
         out: The directory of the campaign.
         campaign: The campaign.
-        table: Its table of results.
+        table: The campaign's table of results.
         format: Format of the report.
-        chapters: What each backend adds to the report, by the backend's name.
-        link_explorer: Whether HTML links to the explorer if that exists.
+        chapters: The chapter of each backend, by the backend's name.
+        link_explorer: Whether an HTML report links to the explorer, if the explorer exists.
 
     Raises:
         InputError: There is no valid run.
@@ -68,12 +69,12 @@ def write_report(
     summary = summarise(campaign, table)
     if summary.valid == 0:
         raise refuse(
-            "there is no valid run to report", "see the verdicts of its runs", file=str(out)
+            "there is no valid run to report", "`nagi show` lists the reasons", file=str(out)
         )
     report = compose(read_material(out, campaign, table, summary), chapters)
     figures = out / "figures"
     figures.mkdir(exist_ok=True)
-    for leftover in out.glob(f"{_WORK}*"):  # of a process that was killed
+    for leftover in out.glob(f"{_WORK}*"):  # temporary directories of a process that was killed
         shutil.rmtree(leftover)
     page = Path(explorer.NAME) / explorer.PAGE
     link = page.as_posix() if link_explorer and (out / page).exists() else None
@@ -86,7 +87,7 @@ def write_report(
 
 
 def write_document(target: Path, report: Report, format: Format) -> None:
-    """Write any report to a file."""
+    """Write a report of any content to `target`."""
     with _lay_out(report, target.parent, format) as (file, _):
         file.replace(target)
 
@@ -95,7 +96,10 @@ def write_document(target: Path, report: Report, format: Format) -> None:
 def _lay_out(
     report: Report, out: Path, format: Format, link: str | None = None
 ) -> Iterator[tuple[Path, list[Path]]]:
-    """Yield the report and its figures as files in a temporary directory within `out`."""
+    """Yield the paths of the report and of its figures, in a temporary directory within `out`.
+
+    The directory is deleted afterwards.
+    """
     with tempfile.TemporaryDirectory(dir=out, prefix=_WORK) as name:
         work = Path(name)
         for figure in report.iterate_figures():
@@ -113,7 +117,7 @@ def _typeset(report: Report, work: Path, target: Path) -> None:
     content = dataclasses.asdict(report)
     for section in content["sections"]:
         for block in section["blocks"]:
-            block.pop("svg", None)  # the figure is a file of its own
+            block.pop("svg", None)  # the figure is a separate file
     content = _replace_missing_glyphs(content)
     text = json.dumps(content, ensure_ascii=False)
     if MISSING in text:
@@ -129,7 +133,7 @@ def _typeset(report: Report, work: Path, target: Path) -> None:
     typst.compile(
         str(work / _LAYOUT.name),
         output=str(target),
-        # The same fonts on every machine: typst's, and matplotlib's for characters that these lack.
+        # Every machine has these fonts: those of typst, and matplotlib's for further characters.
         ignore_system_fonts=True,
         font_paths=[str(fonts)],
         pdf_standards=["ua-1"],
@@ -138,7 +142,7 @@ def _typeset(report: Report, work: Path, target: Path) -> None:
 
 
 def _replace_missing_glyphs(content: Any) -> Any:
-    """Return content whose texts have only characters that the fonts can show."""
+    """Return `content` with MISSING in place of characters that the fonts cannot show."""
     if isinstance(content, str):
         return replace_missing_glyphs(content)
     if isinstance(content, dict):
@@ -149,11 +153,11 @@ def _replace_missing_glyphs(content: Any) -> Any:
 
 
 def render_html(report: Report, link: str | None = None) -> str:
-    """Return the report as one page without scripts that needs no other file and no network.
+    """Return the report as one HTML page without scripts, which needs neither files nor a network.
 
     Args:
         report: The report.
-        link: Path of the explorer, relative to the page; None without.
+        link: Path of the explorer, relative to the page; None without an explorer.
     """
     environment = load_templates(_HERE, finalize=_join_units)
     environment.filters["inline"] = inline_svg
@@ -164,7 +168,7 @@ def render_html(report: Report, link: str | None = None) -> str:
 
 
 def _join_units(value: Any) -> Any:
-    """Return a text with no-break spaces between numbers and units; keep other values."""
+    """Return a text with no-break spaces between numbers and units, or another value unchanged."""
     return _UNIT.sub("\\1\u00a0\\2", value) if type(value) is str else value
 
 
@@ -172,7 +176,7 @@ def _mark_as_safe(formula: Any) -> Markup:
     return Markup(formula.mathml)  # formula.py escapes texts
 
 
-# Colours of figures that become the page's colours, in dark mode, too.
+# Colours of figures -> variables of the page, which has other colours in dark mode.
 _COLOURS = {
     "#000000": "var(--ink)",
     "#ffffff": "var(--paper)",
@@ -191,11 +195,11 @@ _COLOURS = {
 
 
 def inline_svg(svg: str, name: str, alt: str) -> Markup:
-    """Return an SVG file as part of a page, with unique ids, the page's colours, and a description.
+    """Return an SVG figure for insertion into a page, with the page's colours and a description.
 
     Args:
-        svg: The file's text.
-        name: Name of the figure, which makes ids unique.
+        svg: The text of the SVG file.
+        name: Name of the figure, which is added to ids to make them unique in the page.
         alt: Description for readers who do not see the figure.
     """
     name = str(escape(name))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A run over time: congestion window and RTT of the sender, and the queue at the bottleneck.
+"""A flow over time: congestion window and RTT of its sender, and the queue at its bottleneck.
 
 Times are seconds since the run's traffic began, so that runs and flows can be compared.
 """
@@ -21,12 +21,12 @@ from nagi_reports.parquet import read_parquet
 
 Floats = npt.NDArray[np.float64]
 
-_STEPS = 600  # points of a curve; a figure cannot show more
+_STEPS = 600  # maximum number of points of a curve, as a figure cannot show more
 
 
 @dataclass(frozen=True)
 class Curve:
-    """Values over time, with the smallest and largest of the samples that each value stands for."""
+    """A curve over time. Each point is the mean of samples, with their minimum and maximum."""
 
     time_s: Floats
     value: Floats
@@ -36,31 +36,31 @@ class Curve:
 
 @dataclass(frozen=True)
 class Queue:
-    """Packets waiting at the bottleneck, and when packets were dropped there."""
+    """Packets waiting at the bottleneck, and times of drops, condensed for a figure."""
 
-    waiting: Curve
-    limit_packets: int | None
-    overflow_s: Floats
-    loss_s: Floats
+    waiting: Curve  # number of packets
+    limit_packets: int | None  # None if the queue has no limit in packets
+    overflow_s: Floats  # times of drops by the queue
+    loss_s: Floats  # times of losses on the channel
 
 
 @dataclass(frozen=True)
 class RecordedQueue:
-    """The waiting packets with every change, or in samples, and when packets were dropped.
+    """Packets waiting at the bottleneck, and times of drops, as recorded.
 
-    From each `time_s` on, `waiting` packets wait; if the queue is sampled, they wait at each
-    `time_s`.
+    From `time_s` on, `waiting` packets wait until the next `time_s`. If the queue was sampled,
+    `waiting` packets wait at `time_s`, and their number between samples is not known.
     """
 
     time_s: Floats
     waiting: Floats
     sampled: bool
-    limit_packets: int | None
-    overflow_s: Floats
-    loss_s: Floats
+    limit_packets: int | None  # None if the queue has no limit in packets
+    overflow_s: Floats  # times of drops by the queue
+    loss_s: Floats  # times of losses on the channel
 
     def condense(self, end_s: float) -> Queue:
-        """Return the queue with few enough points to draw it over [0, end_s]."""
+        """Return the queue over [0, end_s] with at most _STEPS points, to draw it."""
         if self.sampled:  # the queue is not known between samples
             waiting = condense(self.time_s, self.waiting)
         else:
@@ -70,7 +70,7 @@ class RecordedQueue:
 
 @dataclass(frozen=True)
 class Verdicts:
-    """Times at which a scheme of nagi classified losses, by classification."""
+    """Times at which a scheme of nagi classified a loss, by classification."""
 
     congestion_s: Floats
     channel_s: Floats
@@ -79,23 +79,23 @@ class Verdicts:
 
 @dataclass(frozen=True)
 class RunSeries:
-    """One flow of one run over time; None for what the run did not record."""
+    """One flow of one run over time. Curves that the run did not record are None."""
 
     run_id: str
     flow: str
-    bottleneck: str  # name of the queue
-    end_s: float
+    bottleneck: str  # name of the queue at the bottleneck
+    end_s: float  # end of the flow
     cwnd: Curve | None  # packets
     ssthresh: Curve | None  # packets
     rtt_ms: Curve | None  # the sender's smoothed RTT
     base_rtt_ms: float
-    verdicts: Verdicts | None  # None for schemes of the kernel, which report nothing
+    verdicts: Verdicts | None  # None for schemes of the kernel, which report no events
     queue: Queue | None
-    why_no_queue: str
+    no_queue_reason: str  # why `queue` is None; empty if there is a queue
 
     @property
     def recorded(self) -> bool:
-        """True if there is anything to show."""
+        """True if there is a curve to show."""
         return any(curve is not None for curve in (self.cwnd, self.rtt_ms, self.queue))
 
 
@@ -129,14 +129,17 @@ def read_series(run: Path, number: int = 0) -> RunSeries:
         base_rtt_ms=flow.base_rtt_s * 1e3,
         verdicts=_read_verdicts(run / "scheme_events.parquet", flow, begin_s),
         queue=None if queue is None else queue.condense(flow.end_s - begin_s),
-        why_no_queue=reason,
+        no_queue_reason=reason,
     )
 
 
 def read_queue(
     run: Path, plan: RunPlan, direction: LinkDirection
 ) -> tuple[RecordedQueue | None, str]:
-    """Read the queue of a link's direction or of a hop's sender, or return why it is not known.
+    """Read the queue of a direction of a link, or of the station that sends over a hop.
+
+    Returns:
+        The queue and an empty text; or None and the reason why the queue is not known.
 
     Raises:
         InputError: A file is damaged.
@@ -147,7 +150,10 @@ def read_queue(
 
 
 def find_bottleneck(plan: RunPlan, flow: FlowPlan) -> LinkDirection:
-    """Return the first hop of a flow's path with the smallest rate."""
+    """Return the hop of a flow's path with the smallest rate; of several, the first.
+
+    Return the first hop of the path if no hop has a rate.
+    """
     limited = [
         direction for direction in flow.path if plan.channel(direction).mean_rate_bps is not None
     ]
@@ -157,15 +163,20 @@ def find_bottleneck(plan: RunPlan, flow: FlowPlan) -> LinkDirection:
 
 
 def name_queue(direction: LinkDirection) -> str:
-    """Return the name of the queue of a link's direction or of a station."""
+    """Return the name of a queue: the link, and the direction or the sending station."""
     return f"{direction.link} {direction.sender or direction.direction}"
 
 
 def read_samples(path: Path, flow: FlowPlan) -> pd.DataFrame:
-    """Read the samples of the sender's sockets of a flow, summed over its connections.
+    """Read the samples of TCP_INFO of a flow's sender, summed over the flow's connections.
+
+    Args:
+        path: The file tcp_info.parquet.
+        flow: The flow.
 
     Returns:
-        t_s (since the run began), snd_cwnd, snd_ssthresh and rtt (us); empty without the file.
+        A table with t_s (since the run began), snd_cwnd, snd_ssthresh and rtt (us, the mean over
+            connections). The table is empty if the file does not exist.
     """
     columns = ["t_s", "flow", "snd_cwnd", "snd_ssthresh", "rtt"]
     if not path.exists():
@@ -174,7 +185,6 @@ def read_samples(path: Path, flow: FlowPlan) -> pd.DataFrame:
     samples = table[table["flow"] == flow.name]
     if flow.traffic == "bulk":
         return samples.sort_values("t_s")
-    # The sum of the windows of all connections, and their mean RTT.
     groups = samples.groupby("t_s")
     windows = groups[["snd_cwnd", "snd_ssthresh"]].sum(min_count=1)
     return windows.assign(rtt=groups["rtt"].mean()).reset_index()
@@ -189,6 +199,7 @@ def _make_curve(samples: pd.DataFrame, column: str, begin_s: float) -> Curve | N
 
 
 def _read_verdicts(path: Path, flow: FlowPlan, begin_s: float) -> Verdicts | None:
+    """Read the times of a flow's verdicts; None if the flow's scheme reported no events."""
     if not path.exists():
         return None
     table = read_parquet(path, columns=["t_s", "flow", "event", "verdict"])
@@ -207,13 +218,13 @@ def _read_verdicts(path: Path, flow: FlowPlan, begin_s: float) -> Verdicts | Non
 def _read_emulator_queue(
     path: Path, plan: RunPlan, direction: LinkDirection
 ) -> tuple[RecordedQueue | None, str]:
-    """Read a queue of the emulator, or return why it is not known."""
+    """Read a queue of the emulator, or return the reason why the queue is not known."""
     channel = plan.channel(direction)
     if channel.mean_rate_bps is None:
         return None, "the path has no rate limit"
     if not channel.has_steady_delay:
-        # The arrival at the far end then does not show when a packet left the queue.
-        return None, "not known under a delay that varies"
+        # The time at which a packet left the queue is its arrival minus the delay.
+        return None, "not known with a delay that varies"
     if not path.exists():
         return None, "not recorded"
     columns = ["link", "direction", "arrived_ns", "left_ns", "fate", "is_copy"]
@@ -252,9 +263,9 @@ def _read_emulator_queue(
 def _read_switch_queue(
     run: Path, plan: RunPlan, direction: LinkDirection
 ) -> tuple[RecordedQueue | None, str]:
-    """Read the samples of a switch's queue, or return why it is not known.
+    """Read the samples of a switch's queue, or return the reason why the queue is not known.
 
-    A switch samples packets as they leave.
+    A switch samples the length of its queue when packets leave.
     """
     port = plan.port(direction)
     assert port is not None and port.imposes is not None
@@ -266,7 +277,7 @@ def _read_switch_queue(
     table = read_parquet(path)
     table = table[(table["link"] == direction.link) & (table["direction"] == direction.direction)]
     if table.empty:
-        return None, "the switch told nothing of it"
+        return None, "the switch reported no samples"
     begin_s = plan.timeline.traffic_s
     overflow, loss = _read_switch_drops(run, plan, direction)
     limit = port.imposes.queue.packets if port.imposes.queue is not None else None
@@ -281,9 +292,9 @@ def _read_switch_queue(
 
 
 def _read_switch_drops(run: Path, plan: RunPlan, direction: LinkDirection) -> tuple[Floats, Floats]:
-    """Return when a switch's queue was full, and when its loss model dropped a TCP segment.
+    """Return the times at which a switch's queue was full, and at which its loss model dropped.
 
-    Both are empty if the switch has no log.
+    Both arrays are empty if the switch has no drop log.
     """
     node = plan.node(plan.sender_of(direction))
     assert node.switch is not None
@@ -304,15 +315,15 @@ def compute_backlog(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return the number of packets waiting in a queue after each instant at which it changed.
 
-    Packets leave in the order in which they arrived. A packet in transmission does not wait.
-    Packets that had not left when the record ended do not count.
+    The queue must be FIFO. A packet in transmission does not wait. Packets that had not left when
+    the record ended do not count.
 
     Args:
-        arrived_ns: When each packet entered the queue.
-        sent_ns: When the transmission of each packet ended.
+        arrived_ns: Time at which each packet entered the queue.
+        sent_ns: Time at which the transmission of each packet ended.
 
     Returns:
-        The instants, and the number of waiting packets from each of them on.
+        The instants, and the number of waiting packets from each instant on.
     """
     order = np.lexsort((sent_ns, arrived_ns))
     arrived, sent = arrived_ns[order], sent_ns[order]
@@ -327,7 +338,7 @@ def compute_backlog(
 
 
 def condense(time: Floats, value: Floats) -> Curve:
-    """Return samples as at most some hundred points, each with mean, minimum and maximum."""
+    """Return samples as a curve of at most _STEPS points, each the mean over an equal time span."""
     if len(time) <= _STEPS:
         return Curve(time, value, value, value)
     edges = np.linspace(time[0], time[-1], _STEPS + 1)
@@ -342,12 +353,17 @@ def condense(time: Floats, value: Floats) -> Curve:
 
 
 def condense_steps(time: Floats, value: Floats, end_s: float) -> Curve:
-    """Return a step function over [0, end_s] in equal spans, each with mean, minimum and maximum.
+    """Return a step function over [0, end_s] as a curve of _STEPS points.
 
-    The function is `value` from each `time` on, and 0 before the first.
+    Each point is the mean over an equal time span.
+
+    Args:
+        time: The instants at which the function changes, in ascending order.
+        value: The value from each instant on. The function is 0 before the first instant.
+        end_s: The end of the curve.
     """
     edges = np.linspace(0, end_s, _STEPS + 1)
-    # A step at each edge makes every span begin with the value that holds there.
+    # A step at each edge makes every span begin with the function's value at the edge.
     index_before = np.searchsorted(time, edges, side="right") - 1
     at_edges = np.where(index_before >= 0, value[np.maximum(index_before, 0)], 0.0)
     times = np.concatenate((time, edges))

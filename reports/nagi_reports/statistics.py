@@ -1,20 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Means with their uncertainty, and whether two sets of runs differ.
+"""Means with confidence intervals, and tests for differences between two sets of runs.
 
-The unit of observation is a run: a run with several flows counts with the mean of its flows, for
-flows of one run are not independent. Only valid runs count, and of these no cross traffic.
+The unit of observation is a run. A run with several flows counts with the mean of its flows,
+because flows of one run are not independent. Only valid runs count, without background traffic.
 
-Intervals are two-sided, of confidence 95 %, by Student's t: for the mean of n runs
-t(0.975, n - 1) x s / sqrt(n), s the sample's standard deviation.
+Intervals are two-sided, with confidence 95 %, by Student's t: the half width for the mean of n runs
+is t(0.975, n - 1) x s / sqrt(n), where s is the sample's standard deviation.
 
-Differences are taken between runs that met the same channel (same point, same seed), which removes
-from them what the channel alone does. A point's difference is tested by the paired t test: it needs
-no more than a few repeats, where no rank or sign-flip test could ever say anything (its smallest
-two-sided p-value is 2 / 2^n, 0.06 with five pairs), and it agrees with the interval that is shown.
-It supposes that differences of run means are about normal. Over all points together it is the
-Wilcoxon signed-rank test of the points' mean differences, which supposes no common variance.
-p-values of several points are corrected for their number by Holm's method, which holds whatever
-their dependence: with it, the chance of calling any point different that is not is at most 5 %.
+Differences are computed between runs with the same channel (same point, same seed), which removes
+the influence of the channel. The difference at a point is tested by the paired t test. This test
+needs only a few repeats, and agrees with the interval that is shown. A rank or sign-flip test could
+not detect any difference with so few repeats: its smallest two-sided p-value is 2 / 2^n, 0.06 with
+five pairs. The t test assumes that differences of run means are approximately normal.
+
+Over all points together, the points' mean differences are tested by the Wilcoxon signed-rank test,
+which assumes no common variance.
+
+p-values of several points are corrected for their number by Holm's method, which is valid also for
+dependent tests: the probability that any point without a difference is called different is at most
+5 %.
 """
 
 from __future__ import annotations
@@ -38,7 +42,10 @@ RunValues: TypeAlias = "pd.Series[float]"  # one value per run, by the run's see
 
 @dataclass(frozen=True)
 class Mean:
-    """A mean of `runs` values with half the width of its confidence interval (nan for 1)."""
+    """A mean of `runs` values, with half the width of its confidence interval.
+
+    The half width is nan for a single value.
+    """
 
     value: float
     halfwidth: float
@@ -46,7 +53,7 @@ class Mean:
 
 
 def mean(values: Values) -> Mean | None:
-    """Return the mean of the values that are not nan, with its interval, or None."""
+    """Return the mean of the values that are not nan, with its interval; None without values."""
     values = _drop_nan(values)
     if len(values) == 0:
         return None
@@ -62,11 +69,15 @@ def halfwidth(values: Values) -> float:
 
 
 def ratio(parts: Values, wholes: Values) -> Mean | None:
-    """Return the ratio of the sums of `parts` and `wholes`, one pair per run, with its interval.
+    """Return the sum of `parts` / the sum of `wholes`, with its interval over runs.
 
-    The interval is that of the mean of part - ratio x whole, divided by the mean whole (Cochran,
-    Sampling Techniques, 1977, section 2.11). Runs whose whole is 0 do not count. Return None if no
-    other run is left.
+    The interval is the interval of the mean of (part - ratio x whole), divided by the mean of
+    `wholes` (Cochran, Sampling Techniques, 1977, section 2.11). Runs whose whole is 0 do not count.
+    Return None if no run counts.
+
+    Args:
+        parts: The numerator of each run.
+        wholes: The denominator of each run.
     """
     y, x = np.asarray(parts, np.float64), np.asarray(wholes, np.float64)
     y, x = y[x > 0], x[x > 0]
@@ -76,55 +87,65 @@ def ratio(parts: Values, wholes: Values) -> Mean | None:
     return Mean(value, halfwidth(y - value * x) / float(x.mean()), len(x))
 
 
-def ratio_of_means(ones: Sequence[RunValues], others: Sequence[RunValues]) -> Mean | None:
-    """Return the mean over points of the means of `ones`, divided by that of `others`.
+def ratio_of_means(
+    numerators: Sequence[RunValues], denominators: Sequence[RunValues]
+) -> Mean | None:
+    """Return the mean of `numerators` / the mean of `denominators`, with its interval.
 
-    Runs are paired by their seeds, as runs of the same seed have the same channel: the interval of
-    a point is that of the mean of one - ratio x other. If fewer than two seeds are shared, the runs
-    of the point are treated as independent. Intervals of points add in squares.
+    Each is a mean over points of the mean over runs. Runs are paired by their seeds, as runs with
+    the same seed have the same channel: the interval of a point is the interval of the mean of
+    (numerator - ratio x denominator). If fewer than two seeds are in both, the runs of the point
+    are treated as independent. The squares of the points' half widths are added.
 
     Args:
-        ones: The runs of the numerator, one series per point.
-        others: The runs of the denominator at as many points.
+        numerators: The values of the runs of the numerator, one series per point.
+        denominators: The values of the runs of the denominator, one series per point.
 
     Returns:
         The ratio, with the smallest number of runs of a point; None if there is no point, a point
-            has no run, or the mean of `others` is 0.
+            has no run, or the mean of `denominators` is 0.
     """
-    if not ones or any(values.empty for values in (*ones, *others)):
+    if not numerators or any(values.empty for values in (*numerators, *denominators)):
         return None
-    points = [_pair_by_seed(one, other) for one, other in zip(ones, others, strict=True)]
-    whole = float(np.mean([other.mean() for _, other in points]))
+    points = [
+        _pair_by_seed(numerator, denominator)
+        for numerator, denominator in zip(numerators, denominators, strict=True)
+    ]
+    whole = float(np.mean([denominator.mean() for _, denominator in points]))
     if whole == 0:
         return None
-    value = float(np.mean([one.mean() for one, _ in points])) / whole
+    value = float(np.mean([numerator.mean() for numerator, _ in points])) / whole
     halfwidths = [
-        halfwidth((one - value * other).to_numpy())
-        if one.index.equals(other.index)
-        else math.hypot(halfwidth(one.to_numpy()), value * halfwidth(other.to_numpy()))
-        for one, other in points
+        halfwidth((numerator - value * denominator).to_numpy())
+        if numerator.index.equals(denominator.index)
+        else math.hypot(halfwidth(numerator.to_numpy()), value * halfwidth(denominator.to_numpy()))
+        for numerator, denominator in points
     ]
-    runs = min(min(len(one), len(other)) for one, other in points)
+    runs = min(min(len(numerator), len(denominator)) for numerator, denominator in points)
     return Mean(value, math.hypot(*halfwidths) / len(points) / abs(whole), runs)
 
 
-def _pair_by_seed(one: RunValues, other: RunValues) -> tuple[RunValues, RunValues]:
-    """Return the values with common seeds, or all values if fewer than two seeds agree."""
-    seeds = one.index.intersection(other.index).sort_values()
-    has_few_seeds = len(seeds) < 2 and not one.index.sort_values().equals(other.index.sort_values())
-    return (one, other) if has_few_seeds else (one.loc[seeds], other.loc[seeds])
+def _pair_by_seed(first: RunValues, second: RunValues) -> tuple[RunValues, RunValues]:
+    """Return the values of the seeds that both have.
+
+    Return all values if fewer than two seeds are in both, unless both have the same seeds.
+    """
+    seeds = first.index.intersection(second.index).sort_values()
+    has_same_seeds = first.index.sort_values().equals(second.index.sort_values())
+    has_few_seeds = len(seeds) < 2 and not has_same_seeds
+    return (first, second) if has_few_seeds else (first.loc[seeds], second.loc[seeds])
 
 
 def count_runs_needed(values: Values, target: float, maximum: int) -> int:
-    """Return how many runs an interval of half width `target` needs.
+    """Return the number of runs that are needed for an interval of half width `target`.
 
-    It is the smallest n with t(0.975, n - 1) x s / sqrt(n) <= target, at most `maximum`, where s is
-    the standard deviation of `values`.
+    This is the smallest n with t(0.975, n - 1) x s / sqrt(n) <= target, where s is the standard
+    deviation of `values`.
 
     Args:
         values: The values of two runs or more.
         target: Half width of the interval, in the unit of `values`.
-        maximum: The largest number to return.
+        maximum: The largest number to return, even if it is not enough.
     """
     deviation = float(_drop_nan(values).std(ddof=1))
     for count in range(2, maximum):
@@ -134,15 +155,18 @@ def count_runs_needed(values: Values, target: float, maximum: int) -> int:
 
 
 def drop_background(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the rows of results that are not of background traffic.
+    """Return the rows of results of flows that are not background traffic.
 
-    Tables of earlier versions have no column `background`; all their rows are returned.
+    Return all rows of a table without the column `background`, which earlier versions did not
+    write.
     """
     return table[table["background"].ne(True)] if "background" in table else table
 
 
 def average_by_run(table: pd.DataFrame, column: str, key: str = "run_id") -> RunValues:
-    """Return the mean of a column over the flows of each run; runs without a value are left out.
+    """Return the mean of a column over the flows of each run, by `key`.
+
+    Runs without a value are left out.
 
     Args:
         table: Rows of results.
@@ -180,15 +204,15 @@ def paired_p_value(differences: Values) -> float | None:
     if values.std() == 0:  # equal differences, as between runs of a deterministic lab
         return 1.0 if values[0] == 0 else 0.0
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # of nearly equal differences
+        warnings.simplefilter("ignore", RuntimeWarning)  # scipy warns of nearly equal differences
         return float(stats.ttest_1samp(values, 0.0).pvalue)
 
 
 def signed_rank_p_value(differences: Values) -> float | None:
-    """Return the two-sided p-value of the Wilcoxon signed-rank test, or None.
+    """Return the two-sided p-value of the Wilcoxon signed-rank test.
 
-    The null hypothesis is that differences are symmetric around 0. The test is exact for up to 50
-    differences without ties; it needs MIN_POINTS differences.
+    Return None for fewer than MIN_POINTS differences. The null hypothesis is that differences are
+    symmetric around 0. The test is exact for up to 50 differences without ties.
     """
     from scipy import stats  # imported on demand, as the import is slow
 
@@ -202,14 +226,14 @@ def signed_rank_p_value(differences: Values) -> float | None:
 
 @dataclass(frozen=True)
 class PointDifference:
-    """Two sets of runs at one point, paired by seed; the difference is second - first."""
+    """The difference (second - first) of two sets of runs at one point, paired by seed."""
 
     point: dict[str, str]
-    first: Mean  # over the pairs
+    first: Mean  # mean of the first set's runs that are in pairs
     second: Mean
     difference: Mean
     p_value: float | None  # None for one pair, which cannot be tested
-    corrected: float | None  # for the number of tested points
+    corrected: float | None  # p_value, corrected for the number of tested points
 
     @property
     def differs(self) -> bool:
@@ -219,15 +243,15 @@ class PointDifference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two sets of runs, paired by point and seed."""
+    """The comparison of two sets of runs, paired by point and seed."""
 
     metric: str
-    points: list[PointDifference]
-    overall: Mean | None  # of the mean differences of points
+    points: list[PointDifference]  # empty if there are no pairs
+    overall: Mean | None  # mean of the points' mean differences
     overall_p_value: float | None  # None for fewer than MIN_POINTS points
-    only_first: int  # valid runs with a value but without a partner
+    only_first: int  # number of valid runs of the first set that have a value, but are in no pair
     only_second: int
-    not_valid: int  # runs of both sets that are not valid, and so have no partner
+    not_valid: int  # number of runs of both sets that are not valid, and so are in no pair
 
 
 def compare(first: pd.DataFrame, second: pd.DataFrame, metric: str, key: list[str]) -> Comparison:
@@ -237,10 +261,10 @@ def compare(first: pd.DataFrame, second: pd.DataFrame, metric: str, key: list[st
         first: Results of the first set of runs.
         second: Results of the second set.
         metric: The column to compare.
-        key: Columns in which partners agree, such as point_id and seed.
+        key: Columns in which the two runs of a pair agree, such as point_id and seed.
 
     Returns:
-        The comparison. A pair's point consists of the axes that agree in all pairs.
+        The comparison. Its points have only axes that agree in all pairs.
     """
     tables = (first, second)
     runs = [_select_by_run(table, metric, key) for table in tables]

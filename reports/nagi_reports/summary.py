@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A campaign's results arranged as the experiment requests: curves over x, panels, NAGI.
 
-Only valid runs enter a mean. A run with several flows counts with their mean. Every mean has its
-number of runs and, for two runs or more, its 95 % confidence interval (Student's t).
+Only valid runs enter a mean. A run with several flows counts with the mean of its flows. Every mean
+has its number of runs and, for two runs or more, its 95 % confidence interval (Student's t).
 
-NAGI compares series only over the same set: within a panel, over the values of x at which every
-series has a valid run. A series without any valid run in the panel has no NAGI, and does not count.
+NAGI compares series, so it is computed over the same values of x for all series of a panel: the
+values at which every series has a valid run. A series without any valid run in the panel has no
+NAGI, and does not limit these values.
 """
 
 from __future__ import annotations
@@ -43,10 +44,10 @@ def average_runs(rows: pd.DataFrame, column: str) -> Mean | None:
 
 
 def average_topologies(means: Sequence[Mean | None]) -> Mean | None:
-    """Return the mean of a measure over the topologies of a set; of the AGI, this is NAGI.
+    """Return the mean of a metric over topologies. For the AGI, this is NAGI (metrics.nagi()).
 
-    Equation 2 of the paper. Intervals add in squares; `runs` is the number of topologies. Return
-    None if there is no topology, or one of them has no value.
+    The squares of the half widths of the intervals are added. `runs` of the result is the number of
+    topologies. Return None if there is no topology, or a topology has no value.
     """
     values = [mean for mean in means if mean is not None]
     if not values or len(values) < len(means):
@@ -55,9 +56,15 @@ def average_topologies(means: Sequence[Mean | None]) -> Mean | None:
     return Mean(nagi(mean.value for mean in values), halfwidth, len(values))
 
 
-def find_shared_positions(series: Iterable[Sequence[Mean | None]]) -> list[int]:
-    """Return the positions at which all series that have any value have one."""
-    present = [means for means in series if any(mean is not None for mean in means)]
+def find_shared_positions(means_of_series: Iterable[Sequence[Mean | None]]) -> list[int]:
+    """Return the positions at which every series has a value.
+
+    Series without any value are ignored.
+
+    Args:
+        means_of_series: The means of each series, one per value of x.
+    """
+    present = [means for means in means_of_series if any(mean is not None for mean in means)]
     return [
         position for position, means in enumerate(zip(*present, strict=True)) if None not in means
     ]
@@ -65,25 +72,25 @@ def find_shared_positions(series: Iterable[Sequence[Mean | None]]) -> list[int]:
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis of the matrix: its values in the file's order, as texts and as numbers."""
+    """An axis of the experiment's matrix, with its values in the order of the experiment file."""
 
     name: str
     values: list[str]
 
     @property
     def phrase(self) -> str:
-        """The axis' name within a sentence."""
+        """The axis' name as it is written within a sentence."""
         return " ".join(_ACRONYMS.get(word, word) for word in self.name.lower().split("_"))
 
     @property
     def title(self) -> str:
-        """The axis' name at the begin of a line."""
+        """The axis' name as it is written at the begin of a line."""
         return f"{self.phrase[0].upper()}{self.phrase[1:]}"
 
     def to_numbers(self) -> tuple[list[float], str]:
         """Return the values as numbers of one unit, and the unit.
 
-        Return positions and an empty unit if the values are no quantities.
+        If the values are no quantities, return their positions and an empty unit.
         """
         for kind, scale, unit in (
             (Bitrate, 1e6, "Mb/s"),
@@ -116,8 +123,8 @@ class Panel:
     label: str
     curves: list[Curve]
     bottleneck_bps: list[float]  # at each value of x; nan where nothing was run
-    ceiling: float  # of the AGI
-    compared: list[int]  # positions of the values of x that NAGI is over
+    ceiling: float  # the largest AGI that headers permit
+    compared: list[int]  # positions of the values of x over which NAGI is the mean
 
 
 @dataclass(frozen=True)
@@ -127,10 +134,10 @@ class Summary:
     x: Axis
     panels_axis: Axis | None
     panels: list[Panel]
-    runs: int
-    valid: int
+    runs: int  # number of planned runs
+    valid: int  # number of valid runs
     invalid: int
-    failed: int
+    failed: int  # number of runs without results
 
 
 def summarise(campaign: Campaign, table: pd.DataFrame) -> Summary:

@@ -66,7 +66,10 @@ def make_application_tables(campaign: Campaign, table: pd.DataFrame) -> Iterator
 
 
 def to_data(summary: Summary) -> dict[str, Any]:
-    """Return what the tables contain as plain data: a list `panels` of lists `series`."""
+    """Return the content of the tables as plain data for JSON.
+
+    The form is {"x": NAME, "panels": [{"series": [...], ...}, ...]}.
+    """
     axis = summary.panels_axis
     return {
         "x": summary.x.name,
@@ -102,13 +105,19 @@ def _make_caption_lines(summary: Summary, panel: Panel) -> Iterator[str]:
 
 
 def describe_compared_points(summary: Summary, panel: Panel) -> str:
-    """Return how many points NAGI is over, as " (n of m points)"; empty if all."""
+    """Return the number of points over which NAGI is the mean, as " (n of m points)".
+
+    Return an empty text if NAGI is over all points, or there is no NAGI.
+    """
     compared, total = len(panel.compared), len(summary.x.values)
     return "" if compared in (0, total) else f" ({compared} of {total} points)"
 
 
 def explain_missing_points(summary: Summary, panel: Panel) -> str | None:
-    """Return a sentence on the points that NAGI leaves out in a panel and why, or None."""
+    """Return a sentence on the points of a panel that NAGI leaves out, or None without such points.
+
+    The sentence lists the series that have no valid run there.
+    """
     gaps = []
     for curve in panel.curves:
         values = [
@@ -131,7 +140,7 @@ def explain_missing_points(summary: Summary, panel: Panel) -> str | None:
 
 
 def name_panel(summary: Summary, panel: Panel) -> str:
-    """Return the name of a panel."""
+    """Return the heading of a panel: its axis and value, or "Achieved goodput index"."""
     if summary.panels_axis is None:
         return "Achieved goodput index"
     return f"{summary.panels_axis.title} {panel.label}"
@@ -146,7 +155,7 @@ def _format_mean(mean: Mean | None, digits: int = 3) -> str:
 
 
 def _to_mean_data(mean: Mean | None) -> dict[str, Any]:
-    """Return a mean with its 95 % interval as plain data; null stands for no value."""
+    """Return a mean with its 95 % interval as plain data; values that are not known are None."""
     if mean is None:
         return {"mean": None, "halfwidth": None, "runs": 0}
     halfwidth = None if isnan(mean.halfwidth) else mean.halfwidth

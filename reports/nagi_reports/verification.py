@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Comparison of repeated runs with what was published of them (publication.py).
+"""Comparison of repeated runs with a publication of these runs (publication.py).
 
-A run in virtual time follows from its plan and the programs that executed it. Another machine with
-the same programs therefore gives the same tables and captures to the byte, and every value of
-results.parquet. The guest kernel and the agent are among these programs: what the agent does before
-a run changes what the kernel draws during the run, such as sequence numbers and ports, and shifts
-instants by microseconds. With other versions of them, a run has the same channel and is one more
-repeat of its point. The manifest states when and by which programs a run was made, and so differs.
-Texts (*.json) are compared by their values in results.parquet, not by their bytes, as a later nagi
-may write them differently.
+A run in virtual time depends only on its plan and the programs that execute it. So another machine
+with the same programs gives the same values of results.parquet, and tables and captures that are
+equal to the byte. The guest kernel and the agent are among these programs, because the agent's
+actions before a run change random numbers that the kernel draws during the run, such as sequence
+numbers and ports, and shift instants by microseconds. With other versions of these programs, a run
+has the same channel, but is one more repeat of its point. manifest.json always differs, because it
+has the date and the programs of the run. JSON files are not compared by their bytes, because a
+later version of nagi may write them differently; the values of results.parquet are compared.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ from nagi_reports.publication import FILE, Publication, list_programs
 
 # Parts of a build that change a run in virtual time.
 _PARTS = ("guest", "nagi_agent", "nagi_link", "nagi_tcp", "nagi_traffic")
-_CURE = "get what was published again"
-# Columns that identify a run or its programs, and so differ.
-_NAMES = {"run_id", "point_id", "build", "lab", "point"}
+_CURE = "get the publication again"
+# Columns that are not compared, because they identify a run or its programs, and so differ.
+_IDENTITY_COLUMNS = {"run_id", "point_id", "build", "lab", "point"}
 
 
 @dataclass(frozen=True)
 class VerifiedRun:
-    """A run and its differences from what was published of it."""
+    """A run and its differences from the published run."""
 
     run: CampaignRun
     files: int  # number of compared files
-    differences: list[str]  # names of files, and values with the published values
+    differences: list[str]  # files that differ, and values that differ from published values
 
 
 @dataclass(frozen=True)
 class Verification:
-    """The valid runs of a campaign that were published."""
+    """The comparison of a campaign's valid runs with a publication."""
 
-    runs: list[VerifiedRun]
+    runs: list[VerifiedRun]  # only runs that the publication has
     has_compared_files: bool  # False without the release, which has the checksums of files
-    programs: list[str]  # of these runs, whose versions may change results
+    programs: list[str]  # versions of the campaign's programs that may change results
     published_programs: list[str]
     other_parts: list[str]  # parts of the build that differ from the published build
 
@@ -64,17 +64,17 @@ class Verification:
 def verify(
     directory: Path, campaign: Campaign, published: Path, release: Path | None = None
 ) -> Verification:
-    """Compare runs with what was published of them.
+    """Compare the valid runs of a campaign with a publication.
 
     Args:
         directory: The directory of the campaign.
         campaign: The campaign.
         published: The directory that `nagi publish` wrote.
-        release: The directory with the files of its release; None: files are not compared.
+        release: The directory with the files of the release; None skips the comparison of files.
 
     Raises:
-        InputError: `published` is no publication of this experiment, or has none of the runs; or a
-            file of the release is damaged.
+        InputError: `published` is no publication of this experiment and variant, or has none of the
+            runs; or a file of the release is damaged.
     """
     refuse_links(published)
     publication = _read_publication(campaign, published)
@@ -88,7 +88,7 @@ def verify(
     for run in campaign.runs:
         published_run = published_runs.get(_make_run_key(run))
         rows = [row for row in rows_by_run.get(run.run_id, []) if row["status"] == "valid"]
-        if published_run is None or not rows:
+        if published_run is None or not rows:  # not published, or not valid
             continue
         prefix = f"runs/{published_run.run_id}/"
         compared_sums = {
@@ -105,8 +105,8 @@ def verify(
             "run points of the same experiment and variant, with the same repeats",
             file=str(directory),
         )
-    own_build, published_build = campaign.build.model_dump(), publication.build.model_dump()
-    parts = [part for part in _PARTS if own_build.get(part) != published_build.get(part)]
+    build, published_build = campaign.build.model_dump(), publication.build.model_dump()
+    parts = [part for part in _PARTS if build.get(part) != published_build.get(part)]
     return Verification(
         verified,
         release is not None,
@@ -126,23 +126,25 @@ def _read_published_table(published: Path) -> pd.DataFrame:
 def _read_released_sums(publication: Publication, release: Path) -> dict[str, str]:
     """Check the files of a release, and return the checksums of the files of its bundle.
 
+    Reports and the bundle itself may be missing.
+
     Raises:
-        InputError: A file differs from its checksum in publication.json, the file of checksums is
-            missing, or a line of it is no checksum: otherwise fewer files would be compared.
+        InputError: A file differs from its checksum in publication.json, or the file of checksums
+            is missing, is empty, or has a line that is no checksum.
     """
     refuse_links(release)
     expected = publication.assets | {publication.bundle: publication.bundle_sha256}
     for name, digest in expected.items():
         asset = release / name
         if asset.is_file() and compute_sha256(asset) != digest:
-            raise refuse(f"is not the file that {FILE} names", _CURE, file=str(asset))
+            raise refuse(f"differs from its checksum in {FILE}", _CURE, file=str(asset))
     path = release / publication.sums_file
     if not path.is_file():
         raise refuse("it is missing", _CURE, file=str(path))
     sums = bundle.read_sums(path)
     for line, (name, digest) in enumerate(sums.items(), 1):
         if not name or re.fullmatch("[0-9a-f]{64}", digest) is None:
-            raise refuse("not a checksum and a name", _CURE, file=str(path), line=line)
+            raise refuse("the line is no checksum with a name", _CURE, file=str(path), line=line)
     if not sums:
         raise refuse("it is empty", _CURE, file=str(path))
     return sums
@@ -161,8 +163,8 @@ def _read_publication(campaign: Campaign, published: Path) -> Publication:
             for named_campaign in (Campaign.read(published / "campaign.json"), campaign)
         ]
         raise refuse(
-            f"is of {names[0]}, not of {names[1]}",
-            f"run it by `{publication.command}`",
+            f"is a publication of {names[0]}, not of {names[1]}",
+            f"run its experiment by `{publication.command}`",
             file=str(published),
         )
     return publication
@@ -173,7 +175,7 @@ def _make_run_key(run: CampaignRun) -> tuple[Any, ...]:
 
 
 def _group_rows(table: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:
-    """Return the rows of each run, in the order of their flows."""
+    """Return the rows of each run by its id, sorted by flow."""
     rows_by_run: dict[str, list[dict[str, Any]]] = {}
     for row in table.sort_values("flow", kind="stable").to_dict("records"):
         rows_by_run.setdefault(row["run_id"], []).append({str(key): row[key] for key in row})
@@ -181,7 +183,7 @@ def _group_rows(table: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:
 
 
 def _compare_files(run: Path, compared_sums: dict[str, str]) -> Iterator[str]:
-    """Yield the files that are missing, or differ from their checksums."""
+    """Yield a text for each file of a run that is missing or differs from its checksum."""
     for name, digest in sorted(compared_sums.items()):
         if not (run / name).is_file():
             yield f"{name} is missing"
@@ -192,14 +194,14 @@ def _compare_files(run: Path, compared_sums: dict[str, str]) -> Iterator[str]:
 def _compare_values(
     own_rows: list[dict[str, Any]], published_rows: list[dict[str, Any]]
 ) -> list[str]:
-    """Return the differences in the columns that both tables have."""
+    """Return a text for each difference in the columns that both tables have."""
     if [row["flow"] for row in own_rows] != [row["flow"] for row in published_rows]:
         return ["other flows"]
     return [
         f"{name} of {own_row['flow']}: {own_row[name]}, published: {published_row[name]}"
         for own_row, published_row in zip(own_rows, published_rows, strict=True)
         for name in ResultRow.model_fields
-        if name not in _NAMES and name in own_row.keys() & published_row.keys()
+        if name not in _IDENTITY_COLUMNS and name in own_row.keys() & published_row.keys()
         if not _is_same(own_row[name], published_row[name])
     ]
 

@@ -39,7 +39,7 @@ POISSON_SERVER = {"received_bytes": 0, "connections": 0, "connections_complete":
 def test_completion_times_are_of_what_was_completed():
     transfers = [[0.1 * i, 1000, (i + 1) / 100] for i in range(100)] + [[11.0, 5, None]] * 25
     found = compute_columns(
-        ends("poisson", {"transfers": transfers, "skipped": 0}, POISSON_SERVER), one_clock=True
+        ends("poisson", {"transfers": transfers, "skipped": 0}, POISSON_SERVER), has_one_clock=True
     )
     assert found["completed_share"] == 0.8
     # 0.01 to 1 s: the quantile at share q of 100 values is at place 99 q, between two of them.
@@ -50,7 +50,7 @@ def test_completion_times_are_of_what_was_completed():
 
 def test_without_any_transfer_nothing_is_known():
     none = ends("poisson", {"transfers": [], "skipped": 0}, POISSON_SERVER)
-    assert compute_columns(none, one_clock=True) == {"completed_share": None}
+    assert compute_columns(none, has_one_clock=True) == {"completed_share": None}
 
 
 def call(**server: Any) -> ApplicationEnds:
@@ -74,7 +74,7 @@ def call(**server: Any) -> ApplicationEnds:
 
 
 def test_datagrams_are_lost_that_were_sent_and_did_not_come():
-    assert compute_columns(call(), one_clock=True) == {
+    assert compute_columns(call(), has_one_clock=True) == {
         "datagram_loss_rate": 0.1,
         "datagram_jitter_s": 0.001,
         "datagram_delay_mean_s": 0.03,
@@ -85,7 +85,7 @@ def test_datagrams_are_lost_that_were_sent_and_did_not_come():
 
 
 def test_delays_are_omitted_if_clocks_differ():
-    assert compute_columns(call(), one_clock=False) == {
+    assert compute_columns(call(), has_one_clock=False) == {
         "datagram_loss_rate": 0.1,
         "datagram_jitter_s": 0.001,
     }
@@ -93,7 +93,7 @@ def test_delays_are_omitted_if_clocks_differ():
 
 def test_if_nothing_came_there_is_a_loss_and_no_delay():
     found = compute_columns(
-        call(packets_received=0, one_way_delay=None, voice=None, jitter_s=None), one_clock=True
+        call(packets_received=0, one_way_delay=None, voice=None, jitter_s=None), has_one_clock=True
     )
     assert found == {"datagram_loss_rate": 1.0, "datagram_jitter_s": None}
 
@@ -143,7 +143,7 @@ def test_a_figure_has_axes_for_each_flow():
         figures.ApplicationCurves(f"Flow {number}", "MOS", [("cubic", [None, None])])
         for number in range(11)
     ]
-    first, second = figures.application_metrics(x, drawn)
+    first, second = figures.make_application_figures(x, drawn)
     shown = [sum(axes.get_visible() for axes in figure.axes) for figure in (first, second)]
     assert shown == [9, 2]
     assert figures.render_svg(first) == figures.render_svg(first)

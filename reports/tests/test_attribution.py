@@ -198,7 +198,8 @@ def retransmissions(*rows: tuple[float, int]) -> pd.DataFrame:
 
 def read_off(lost, resent, seen, threshold=True) -> list[str]:
     return [
-        OUTCOMES[code] for code in classify_by_tcp_info(lost, resent, seen, threshold=threshold)
+        OUTCOMES[code]
+        for code in classify_by_tcp_info(lost, resent, seen, sets_threshold=threshold)
     ]
 
 

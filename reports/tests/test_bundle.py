@@ -121,7 +121,7 @@ def test_it_says_nothing_of_where_it_was_made(campaign, bundle, tmp_path):
     verdict = Verdict.read(run / "verdict.json")
     reasons = [f"{campaign}/runs/x/S.wired.pcap: cannot read it"]
     verdict.model_copy(update={"reasons": reasons}).write(run / "verdict.json")
-    with pytest.raises(InputError, match=r"verdict\.json: names the directory"):
+    with pytest.raises(InputError, match=r"verdict\.json: contains the path"):
         write_bundle(campaign, tmp_path / "again.tar.zst")
     assert not list(tmp_path.glob("again*"))
 
@@ -135,13 +135,13 @@ def test_what_cannot_be_published_is_refused(campaign, bundle, tmp_path):
     (run,) = (campaign / "runs").iterdir()
     capture = run / "client.radio.pcap"
     capture.write_bytes(capture.read_bytes()[:-1] + b"x")
-    with pytest.raises(InputError, match=r"client\.radio\.pcap: is not what manifest\.json says"):
+    with pytest.raises(InputError, match=r"client\.radio\.pcap: differs from manifest\.json"):
         write_bundle(campaign, out)
     capture.unlink()
     with pytest.raises(InputError, match=r"client\.radio\.pcap: is missing"):
         write_bundle(campaign, out)
     shutil.rmtree(run)
-    with pytest.raises(InputError, match="no run of this campaign has been done"):
+    with pytest.raises(InputError, match="no run of this campaign was executed"):
         write_bundle(campaign, out)
     assert not list(tmp_path.glob("again*"))
 
@@ -236,7 +236,7 @@ def test_an_existing_target_is_reported(bundle, tmp_path):
     with pytest.raises(InputError, match=r"would be unpacked to .*example, which exists; use"):
         read_bundle(bundle, None)
     other = bundle.rename(tmp_path / "noname")
-    with pytest.raises(InputError, match="say with --out where"):
+    with pytest.raises(InputError, match="give the directory to unpack it to"):
         read_bundle(other, None)
     (tmp_path / "text.tar.zst").write_text("this is no archive of any kind")
     with pytest.raises(InputError, match=r"text\.tar\.zst: cannot be read past its beginning"):

@@ -27,8 +27,8 @@ from nagi_reports.fairness import (
     add_harm,
     choose_window_s,
     compute_fairness,
+    compute_jain_over_time,
     group_by_bottleneck,
-    jain_over_time,
     measure_convergence,
 )
 from nagi_reports.report import render_html, write_report
@@ -209,7 +209,9 @@ def test_shares_and_jain_s_index_are_of_all_flows_that_share(made_up):
 
 def test_jain_s_index_over_time():
     rates = np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 0.0], [1.0, 3.0]])
-    assert jain_over_time(rates).tolist() == pytest.approx([1, 0.5, math.nan, 0.8], nan_ok=True)
+    assert compute_jain_over_time(rates).tolist() == pytest.approx(
+        [1, 0.5, math.nan, 0.8], nan_ok=True
+    )
 
 
 def test_convergence_is_counted_from_the_last_start():
@@ -329,9 +331,9 @@ def test_no_label_of_the_figures_covers_another_or_is_cut_off():
     cells[2][3] = None
     matrix = figures.HarmMatrix("Goodput, flows each 8", schemes, schemes, cells, [[True] * 6] * 6)
     drawn = [
-        figures.shares_over_time(runs),
-        figures.shares_over_time(runs[:1]),
-        figures.harm_matrices([(matrix, matrix)] * 2),
+        figures.make_shares_figure(runs),
+        figures.make_shares_figure(runs[:1]),
+        figures.make_harm_figure([(matrix, matrix)] * 2),
     ]
     for figure in drawn:
         assert overlaps(figure) == []

@@ -387,12 +387,12 @@ def test_no_name_in_a_map_covers_another(tmp_path, across, down):
     drawn = make_drawn_medium(plan, plan.medium("air"))
     assert len(drawn.decodes) == across * (down - 1) + down * (across - 1)
     assert len(drawn.paths) == 2 * down
-    figure = figures.medium_map(drawn)
+    figure = figures.make_medium_map(drawn)
     renderer = FigureCanvasAgg(figure).get_renderer()
     figure.draw(renderer)
     boxes = [
         (text.get_text(), text.get_window_extent(renderer))
-        for text in figures.visible_texts(figure)
+        for text in figures.list_visible_texts(figure)
     ]
     for at, (words, box) in enumerate(boxes):
         assert not [other for other, second in boxes[at + 1 :] if box.overlaps(second)], words

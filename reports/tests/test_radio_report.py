@@ -235,7 +235,7 @@ def test_it_can_be_written(campaign):
 
 def test_curves_show_what_was_lost_and_mark_where_nothing_was():
     rates = [ErrorRate(10, 50, 100), ErrorRate(12, 1, 1000), ErrorRate(14, 0, 2000)]
-    figure = figures.error_rates([("there", rates), ("back", rates[:2])])
+    figure = figures.make_error_rate_figure([("there", rates), ("back", rates[:2])])
     (axes,) = figure.axes
     assert axes.get_yscale() == "log"
     some, none, *_ = axes.get_lines()
@@ -245,7 +245,7 @@ def test_curves_show_what_was_lost_and_mark_where_nothing_was():
     legend = {text.get_text() for text in figure.legends[0].get_texts()}
     assert legend == {"there", "back"}
     # A curve of which nothing was lost is a row of triangles.
-    figures.render_svg(figures.error_rates([("all", rates[2:])]))
+    figures.render_svg(figures.make_error_rate_figure([("all", rates[2:])]))
 
 
 def test_snr_is_a_quantity_of_axes_and_statements():

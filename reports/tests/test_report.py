@@ -108,8 +108,10 @@ def test_points_without_a_valid_run_are_reported(campaign, table):
         "NAGI at loss 0 % is over the 1 of 2 points at which all series have valid runs: "
         "newreno has none at 10 Mb/s." in words
     )
-    [figure] = figures.normalised_index(summary)
-    assert "Loss 0 % (1 of 2 points)" in {text.get_text() for text in figures.visible_texts(figure)}
+    [figure] = figures.make_nagi_figures(summary)
+    assert "Loss 0 % (1 of 2 points)" in {
+        text.get_text() for text in figures.list_visible_texts(figure)
+    }
 
 
 def in_words(summary):
@@ -131,8 +133,8 @@ def test_series_without_a_common_point_have_no_nagi(campaign, table):
         "There is no NAGI at loss 0 %, as at no capacity all series have valid runs: "
         "newreno has none at 10 Mb/s; cubic has none at 20 Mb/s." in in_words(summary)
     )
-    [figure] = figures.normalised_index(summary)
-    assert "no common point" in {text.get_text() for text in figures.visible_texts(figure)}
+    [figure] = figures.make_nagi_figures(summary)
+    assert "no common point" in {text.get_text() for text in figures.list_visible_texts(figure)}
 
 
 def test_a_series_without_any_valid_run_leaves_the_others_their_nagi(campaign, table):
@@ -148,7 +150,7 @@ def test_flows_of_one_run_are_one_run(campaign, table):
     assert (mean.value, mean.runs) == (pytest.approx(0.81), 2)
 
 
-DRAWINGS = [figures.achieved_goodput, figures.achieved_goodput_index, figures.normalised_index]
+DRAWINGS = [figures.make_goodput_figures, figures.make_index_figures, figures.make_nagi_figures]
 
 
 @pytest.mark.parametrize("draw", DRAWINGS)
@@ -170,8 +172,8 @@ def test_axes_that_are_no_quantities_are_drawn_in_their_order():
     rows = [valid_row(run, 0.5, 10e6) for run in campaign.runs]
     summary = summarise(campaign, pd.DataFrame(rows))
     assert summary.x.to_numbers() == ([0.0, 1.0], "")
-    [figure] = figures.achieved_goodput_index(summary)
-    said = {text.get_text() for text in figures.visible_texts(figure)}
+    [figure] = figures.make_index_figures(summary)
+    said = {text.get_text() for text in figures.list_visible_texts(figure)}
     assert {"near", "far", "Capacity"} <= said
 
 
@@ -315,7 +317,7 @@ def test_invalid_failed_and_left_out_are_listed(synthetic):
     notes = " ".join(section(report, "result").blocks[-1].items)
     assert "Left out: tahoe: this kernel has no tahoe." in notes
     assert "1 run failed or not run: not in any mean." in notes
-    assert "3 runs invalid, as links did not do what the plan asks" in notes
+    assert "3 runs invalid, as links did not do what the plan requires" in notes
     certificate, bad = tables_of(report, "certificate")
     assert [row[2] for row in bad.rows] == ["invalid"] * 3 + ["failed"]
     assert "transit_error_p99: 3.2 ms at wireless forward (limit 1)" in bad.rows[0][3]
@@ -388,7 +390,7 @@ def test_losses_are_shown_by_classification(synthetic):
     assert with_loss.rows[0][:4] == ["newreno", "inferred", "360", "0.0 ± 0.0"]
     assert without.rows[2][2:7] == ["0", "–", "–", "–", "42"]
     words = section(report, "losses").blocks[0].text
-    assert "congestion marks (ECN) are not among them: cubic 18, sack 18" in words
+    assert "congestion marks (ECN) are not included: cubic 18, sack 18" in words
     [figure] = [each for each in section(report, "losses").blocks if isinstance(each, Figure)]
     assert "sack, reported: 360 channel losses (50 % congestion" in figure.alt
     assert "Error rate 0 %: newreno, inferred: 0 channel losses, 42 queue losses" in figure.alt
@@ -430,7 +432,7 @@ def test_a_panel_without_losses_says_so(synthetic):
     out, campaign, table = synthetic(told=("cubic",), capacities=(10,), repeats=1)
     report = report_of(out, campaign, table)
     without, with_loss = tables_of(report, "losses")
-    assert without.caption.startswith("Loss differentiation at error rate 0 %. The rest")
+    assert without.caption.startswith("Loss differentiation at error rate 0 %. Other losses")
     assert without.rows == [["cubic", "reported", "0", "–", "–", "–", "0", "–", "–", "–"]]
     assert with_loss.rows[0][2:4] == ["40", "25.0"]
     [figure] = [each for each in section(report, "losses").blocks if isinstance(each, Figure)]
@@ -460,7 +462,7 @@ def overlaps(figure):
     figure.draw(renderer)
     boxes = [
         (text.get_text(), Text.get_window_extent(text, renderer).padded(-0.5))
-        for text in figures.visible_texts(figure)
+        for text in figures.list_visible_texts(figure)
     ]
     inside = [(words, box) for words, box in boxes if box.width > 0 and box.height > 0]
     return [
@@ -477,7 +479,7 @@ def find_clipped(figure):
     whole = figure.bbox.padded(1)
     return [
         text.get_text()
-        for text in figures.visible_texts(figure)
+        for text in figures.list_visible_texts(figure)
         for box in [Text.get_window_extent(text, renderer)]
         if box.width and (box.x0 < whole.x0 or box.x1 > whole.x1 or box.y1 > whole.y1)
     ]
@@ -536,14 +538,14 @@ def test_no_label_covers_another_or_is_cut_off(synthetic, shape):
     material = read_material(out, campaign, table, summary)
     for chosen in choose_runs(material):
         rows = [(name, read_series(out / "runs" / run)) for name, run in chosen.runs]
-        drawn.append(figures.time_series(rows))
+        drawn.append(figures.make_time_series_figure(rows))
     for known in ("reported", "inferred"):
         groups = [
             (name_panel(summary, panel), classify(summary, known)) for panel in summary.panels
         ]
         drawn += [
-            figures.loss_classification(groups),
-            figures.loss_classification([("", groups[0][1])]),
+            figures.make_loss_figure(groups),
+            figures.make_loss_figure([("", groups[0][1])]),
         ]
     for figure in drawn:
         assert overlaps(figure) == []
@@ -581,9 +583,10 @@ def test_a_topology_too_crowded_for_details_shows_names():
         figures.DrawnLink((f"n{i}", f"n{i + 1}"), f"link{i}", ("10 to 200 Mb/s", "5 ms"))
         for i in range(8)
     ]
-    said = {text.get_text() for text in figures.visible_texts(figures.topology(nodes, chain, "n0"))}
+    diagram = figures.make_topology_diagram(nodes, chain, "n0")
+    said = {text.get_text() for text in figures.list_visible_texts(diagram)}
     assert "link0" in said and not any("Mb/s" in words for words in said)
-    few = {text.get_text() for text in figures.visible_texts(figures.topology(
+    few = {text.get_text() for text in figures.list_visible_texts(figures.make_topology_diagram(
         dict(list(nodes.items())[:3]), chain[:2], "n0"))}  # fmt: skip
     assert "link0\n10 to 200 Mb/s\n5 ms" in few
 
@@ -684,7 +687,7 @@ def test_page_and_pdf_have_the_same_content(synthetic):
 
 
 def test_drawings_in_a_page_follow_its_colours_and_have_ids_of_their_own(campaign, table):
-    [figure] = figures.achieved_goodput(summarise(campaign, table))
+    [figure] = figures.make_goodput_figures(summarise(campaign, table))
     drawing = str(inline_svg(figures.render_svg(figure), "ag", 'AG of <two> "schemes"'))
     assert "AG of &lt;two&gt; &#34;schemes&#34;" in drawing
     assert not re.search(r"#[0-9a-f]{6}", drawing, re.IGNORECASE)
@@ -695,7 +698,7 @@ def test_drawings_in_a_page_follow_its_colours_and_have_ids_of_their_own(campaig
 def test_hatched_drawings_in_a_page_do_so_too(campaign, table):
     losses = classify(summarise(campaign, table), "told")
     drawing = str(
-        inline_svg(figures.render_svg(figures.loss_classification([("", losses)])), "losses", "")
+        inline_svg(figures.render_svg(figures.make_loss_figure([("", losses)])), "losses", "")
     )
     assert not re.search(r"#[0-9a-f]{6}", drawing, re.IGNORECASE)
     patterns = set(re.findall(r'<pattern id="(losses-[^"]+)"', drawing))

@@ -62,7 +62,7 @@ def test_missing_records_are_reported(run):
     (run / "tcp_info.parquet").unlink()
     series = read_series(run)
     assert series.cwnd is None and series.rtt_ms is None and series.queue is None
-    assert series.why_no_queue == "not recorded"
+    assert series.no_queue_reason == "not recorded"
     assert not series.recorded
 
 
@@ -72,7 +72,7 @@ def test_under_jitter_the_queue_is_not_known(run):
     (run / "plan.json").write_text(json.dumps(plan))
     series = read_series(run)
     assert series.queue is None
-    assert "delay that varies" in series.why_no_queue
+    assert "delay that varies" in series.no_queue_reason
 
 
 def test_no_slow_start_threshold_before_the_first_loss(run):

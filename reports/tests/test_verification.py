@@ -94,7 +94,7 @@ def test_a_damaged_file_of_the_release_is_refused(again):
     for file in (again / "release").iterdir():
         content = file.read_bytes()
         file.write_bytes(content + b"\n")
-        with pytest.raises(InputError, match=r"is not the file that publication\.json names"):
+        with pytest.raises(InputError, match=r"differs from its checksum in publication\.json"):
             verified(again)
         file.write_bytes(content)
     (found,) = verified(again)
@@ -125,7 +125,7 @@ def test_what_was_not_published_is_refused(again, tmp_path):
 
 def test_another_variant_is_refused(again):
     campaign = Campaign.read(again / "campaign.json").model_copy(update={"variant": "other"})
-    with pytest.raises(InputError, match=r"is of .*, not of .*-other"):
+    with pytest.raises(InputError, match=r"is a publication of .*, not of .*-other"):
         verify(again, campaign, again.parent / "published", again / "release")
 
 

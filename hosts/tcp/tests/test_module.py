@@ -132,7 +132,7 @@ def test_refuses_what_has_no_headers(tmp_path, system, headers):
     assert done.returncode == 2
     first, *rest = done.stderr.splitlines()
     assert first.startswith(
-        f"nagi: {tmp_path}: no headers of a kernel; as root, install linux-headers-{headers} (of"
+        f"nagi: {tmp_path} has no kernel headers; as root, install linux-headers-{headers} (for"
     )
     assert all(line.startswith("make: ***") for line in rest)
     assert not (tmp_path / "build").exists()

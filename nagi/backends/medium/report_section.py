@@ -98,7 +98,7 @@ def _compose_map(material: Material, medium: MediumPlan) -> Figure:
     ranges = ""
     if len(drawn.senses) > figures.MAX_SENSE_LINES and drawn.rings:
         ranges = (
-            f" Circles around {figures.central_station(drawn)}: the distances up to which its "
+            f" Circles around {figures.find_central_station(drawn)}: the distances up to which its "
             "frames are decoded (solid) and sensed (dotted)."
         )
     has_motion = any(station.trace for station in drawn.stations)
@@ -108,7 +108,7 @@ def _compose_map(material: Material, medium: MediumPlan) -> Figure:
     start_note = " at the start" if motion_note else ""
     return Figure(
         f"medium-{medium.name}",
-        figures.render_svg(figures.medium_map(drawn)),
+        figures.render_svg(figures.make_medium_map(drawn)),
         f"Medium {medium.name}: stations {arrangement}{start_note}, squares are hosts, round boxes "
         "routers; which stations hear each other; and the paths of flows in the first run, without "
         f"the paths of their ACKs.{ranges}{motion_note}",
@@ -357,7 +357,7 @@ def _compose_station_figures(material: Material, medium: MediumPlan) -> Iterator
     width_s = airtimes[0].edges_s[1] - airtimes[0].edges_s[0]
     yield Figure(
         f"airtime-{medium.name}",
-        figures.render_svg(figures.airtime(airtimes)),
+        figures.render_svg(figures.make_airtime_figure(airtimes)),
         f"Airtime at {point_words}: the share of each window of {width_s:.2g} s in which a station "
         f"of medium {medium.name} was sending. On the right: the mean over the measurement "
         "interval. The runs are the same as in the figures over time.",
@@ -367,7 +367,7 @@ def _compose_station_figures(material: Material, medium: MediumPlan) -> Iterator
     means = list(_compute_means(material, medium, point.panel.label, point.x))
     yield Figure(
         f"stations-{medium.name}",
-        figures.render_svg(figures.station_metrics(names, means)),
+        figures.render_svg(figures.make_station_figure(names, means)),
         f"Stations of medium {medium.name} at {point_words}: airtime, retries per packet, and "
         "packets given up; means over valid runs during the measurement interval.",
         f"Stations at {point_words}. {_describe_means(names, means)}",

@@ -38,7 +38,7 @@ def compose_blocks(material: Material) -> list[Figure]:
         f" out. SNRs with less than {format_count(_MIN_TRANSMISSIONS, 'transmission')} are left"
         " out."
     )
-    drawn = figures.modes_over_snr(panels)
+    drawn = figures.make_mode_figure(panels)
     return [Figure("modes", figures.render_svg(drawn), caption, _describe_figure(panels))]
 
 

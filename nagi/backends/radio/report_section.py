@@ -86,7 +86,7 @@ def compose_blocks(material: Material) -> list[Block]:
     composed: list[Block] = [Paragraph(introduction), _compose_table(groups)]
     curves = _collect_curves(groups)
     if curves:
-        figure = figures.error_rates(curves)
+        figure = figures.make_error_rate_figure(curves)
         composed.append(
             Figure(
                 "radio",

@@ -257,4 +257,7 @@ def test_warnings_about_many_connections_are_bounded(tmp_path):
     process = CliRunner().invoke(make_app(), ["metrics", str(capture), "--csv"])
     assert process.exit_code == 0
     assert process.stderr.count("were acknowledged that the capture does not have") == 10
-    assert "so it is of 470 more directions; their goodput is not known" in process.stderr
+    assert (
+        "packets of 470 more directions were not captured; their goodput is not known"
+        in process.stderr
+    )

@@ -180,14 +180,14 @@ def test_what_cannot_be_compared_is_refused(refused, nagi, tmp_path):
     assert "no valid run with the same point and seed" in refused("compare", one, invalid)
     assert "either two campaigns or --by" in refused("compare", one)
     assert "either two campaigns or --by" in refused("compare", one, other, "--by", "scheme=a,b")
-    assert "no results here" in refused("compare", one, tmp_path)
+    assert "has no results.parquet" in refused("compare", one, tmp_path)
     assert "there is no metric 'speed'; one of: " in refused(
         "compare", one, one, "--metric", "speed"
     )
     table = pd.read_parquet(one / "results.parquet").drop(columns="rtt_mean_s")
     table.to_parquet(one / "results.parquet")
     output = refused("compare", one, other_seed, "--metric", "rtt_mean_s")
-    assert f"make it again with `nagi analyze {one}`" in output
+    assert f"write it again with `nagi analyze {one}`" in output
     (one / "results.parquet").write_bytes(b"PAR1")
     assert "cannot read the table" in refused("compare", one, other)
 

@@ -188,7 +188,7 @@ def test_damage_of_what_was_published_is_named(results, tmp_path, file, content)
         path.write_bytes(content)
     process = nagi(*verify, cwd=tmp_path)
     assert process.returncode == 2 and process.stderr.startswith(f"nagi: {path}:")
-    assert "get what was published again" in process.stderr
+    assert "get the publication again" in process.stderr
 
 
 def test_a_table_is_as_long_as_its_file_can_be(results, tmp_path):

@@ -77,7 +77,10 @@ def test_what_is_no_campaign_is_refused(view, results, tmp_path):
     for arguments, message in (
         ((tmp_path,), "this directory has no campaign; give the --out of `nagi run`"),
         ((results / "campaign.json",), "this is a file, not the directory of a campaign"),
-        ((results, "--out", results), "contains other files than an explorer; give another"),
+        (
+            (results, "--out", results),
+            "contains other files than an explorer; give another directory",
+        ),
     ):
         result = view(*arguments)
         assert (result.status, result.out) == (2, "") and message in result.err

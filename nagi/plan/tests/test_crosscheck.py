@@ -8,13 +8,13 @@ import json
 import subprocess
 
 import pytest
-from crosscheck import simulator
+from crosscheck import compile_simulator
 from nagi.plan.planner import plan_runs
 from nagi.spec.points import read_experiment
 from nagi_contracts.errors import InputError
 from nagi_contracts.paths import ROOT
 from nagi_contracts.plan import RunPlan
-from ns3_settings import COUNTERPARTS, settings_of
+from ns3_settings import COUNTERPARTS, make_ns3_settings
 
 SPEC = ROOT / "experiments" / "crosscheck" / "achievement.yaml"
 
@@ -36,7 +36,7 @@ def plan_of(tmp_path, *changes: tuple[str, str], scheme: str = "sack") -> RunPla
 
 def test_links_and_hosts_are_those_of_the_plan(tmp_path):
     plan = plan_of(tmp_path)
-    settings = settings_of(plan)
+    settings = make_ns3_settings(plan)
     wired, wireless = settings["hops"]
     assert wired["there"]["rate_bps"] == wired["back"]["rate_bps"] == 100_000_000
     assert (wireless["there"]["rate_bps"], wireless["there"]["delay_ns"]) == (10**7, 5 * 10**6)
@@ -51,7 +51,7 @@ def test_links_and_hosts_are_those_of_the_plan(tmp_path):
 
 
 def test_linux_hosts_delay_acks_and_begin_with_ten_segments(tmp_path):
-    tcp = settings_of(plan_of(tmp_path, ("host_profile: ns2", "host_profile: linux")))["tcp"]
+    tcp = make_ns3_settings(plan_of(tmp_path, ("host_profile: ns2", "host_profile: linux")))["tcp"]
     assert (tcp["initial_window"], tcp["segments_an_ack"]) == (10, 2)
 
 
@@ -59,7 +59,7 @@ def test_linux_hosts_delay_acks_and_begin_with_ten_segments(tmp_path):
 def test_a_scheme_uses_sack_in_both_or_in_neither(tmp_path, scheme):
     plan = plan_of(tmp_path, scheme=scheme)
     sysctls = plan.node("S").sysctls
-    assert (sysctls["net.ipv4.tcp_sack"] == "1") == settings_of(plan)["tcp"]["sack"]
+    assert (sysctls["net.ipv4.tcp_sack"] == "1") == make_ns3_settings(plan)["tcp"]["sack"]
 
 
 @pytest.mark.parametrize(
@@ -67,19 +67,20 @@ def test_a_scheme_uses_sack_in_both_or_in_neither(tmp_path, scheme):
     [
         (("duration: 60 s", "duration: 60 s\nmax_window: 9 packets"), "no cap on windows"),
         (("payload: 1000 bytes", "payload: 1000 bytes, traffic: {application: cbr, rate: 1 Mb/s}"),
-         "one bulk flow"),
+         "exactly one flow, with bulk traffic"),
         (("delay: 5 ms\n    queue: 1 bdp", "delay: 5 ms\n    queue: {discipline: codel}"),
-         "ns-3 would have another queue"),
+         "ns-3's queue is drop-tail"),
         (("delay: 5 ms", "delay: 5 ms\n    jitter: {distribution: uniform, half_width: 1 ms}"),
          "no constant rate and delay"),
         (("links:\n  wired: {between: [S, N], rate: 100 Mb/s, delay: 45 ms, queue: 1 bdp}",
           "media:\n  air: {phy: 802.11b, data_rate: 11 Mb/s, stations: "
-          "{S: {at: [0 m, 0 m]}, N: {at: [9 m, 0 m]}}}\nlinks:"), "the flow crosses a medium"),
+          "{S: {at: [0 m, 0 m]}, N: {at: [9 m, 0 m]}}}\nlinks:"),
+         "the flow crosses a shared medium"),
     ],
 )  # fmt: skip
 def test_what_ns_3_cannot_do_is_refused(tmp_path, change, said):
     with pytest.raises(InputError, match=said):
-        settings_of(plan_of(tmp_path, change))
+        make_ns3_settings(plan_of(tmp_path, change))
 
 
 @pytest.mark.slow
@@ -88,11 +89,11 @@ def test_what_ns_3_cannot_do_is_refused(tmp_path, change, said):
 )
 def test_ns_3_fills_a_link_without_losses(tmp_path):
     plan = plan_of(tmp_path)
-    settings = settings_of(plan) | {"duration_ns": 10 * 10**9, "warmup_ns": 4 * 10**9}
+    settings = make_ns3_settings(plan) | {"duration_ns": 10 * 10**9, "warmup_ns": 4 * 10**9}
     settings["hops"][1]["there"]["loss_probability"] = 0
     given = tmp_path / "settings.json"
     given.write_text(json.dumps(settings))
-    program = simulator(tmp_path / "program")
+    program = compile_simulator(tmp_path / "program")
     done = subprocess.run([program, given], capture_output=True, text=True, check=True)
     found = json.loads(done.stdout)
     # 1,000 bytes of 1,054 on the wire.

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""From a run directory to its rows of results, and from a campaign's runs to results.parquet."""
+"""Computation of a run's rows of results from its records, and of a campaign's results.parquet."""
 
 from nagi_reports.analysis.losses import LossClassification, classify_losses
 from nagi_reports.analysis.recorded import (
     GOODPUT,
     METRICS,
     RecordedRun,
+    compute_packet_identities,
     find_capture,
     locate_receiver_capture,
     locate_sender_capture,
-    packet_identities,
     read_all_drops,
     require_capture,
     to_epoch_ns,
@@ -26,11 +26,11 @@ __all__ = [
     "build_table",
     "can_analyse",
     "classify_losses",
+    "compute_packet_identities",
     "ensure_metrics",
     "find_capture",
     "locate_receiver_capture",
     "locate_sender_capture",
-    "packet_identities",
     "read_all_drops",
     "read_table",
     "require_capture",

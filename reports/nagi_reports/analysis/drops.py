@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packets that were dropped on a flow's path, by the accounts of emulator and switches."""
+"""Counts of packets dropped on a flow's path, from the counters in links.json and switches.json."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nagi_reports.analysis.recorded import (
 
 
 def has_full_drop_log(flow: FlowPlan, recorded: RecordedRun) -> bool:
-    """Return whether every drop on the flow's path is in a log."""
+    """Return whether the drop logs of emulator and switches have every drop on the flow's path."""
     plan = recorded.plan
     if plan.switch_target not in TARGETS_WITHOUT_DROP_LOG:
         return True
@@ -21,8 +21,8 @@ def has_full_drop_log(flow: FlowPlan, recorded: RecordedRun) -> bool:
 def count_drops(flow: FlowPlan, recorded: RecordedRun) -> tuple[int | None, int, int]:
     """Return the queue drops, channel losses and transmitted packets along a flow's path.
 
-    Queue drops are None if a switch does not report them. At a station of a medium, all its packets
-    count, whatever their destination; channel losses are the packets that it gave up.
+    Queue drops are None if a switch does not report them. At a station of a shared medium, packets
+    to all destinations count, and channel losses are the packets that the station gave up.
     """
     overflows: int | None = 0
     losses = transmitted = 0
@@ -43,10 +43,12 @@ def count_drops(flow: FlowPlan, recorded: RecordedRun) -> tuple[int | None, int,
             transmitted += account.server.packets
             dropped: int | None = account.packets.dropped_by_queue
         else:
-            lost = port.lost or 0  # some targets do not report it of a user's pipeline
+            lost_packets = (
+                port.lost or 0
+            )  # None if the switch cannot count the losses of a user's pipeline
             sent = account.packets.offered if port.sent is None else port.sent
-            losses += lost
-            transmitted += sent + lost
+            losses += lost_packets
+            transmitted += sent + lost_packets
             dropped = port.queue_overflows
         overflows = None if overflows is None or dropped is None else overflows + dropped
     return overflows, losses, transmitted

@@ -18,7 +18,7 @@ from nagi_reports.analysis.drops import count_drops
 from nagi_reports.analysis.losses import compute_loss_columns
 from nagi_reports.analysis.recorded import (
     RecordedRun,
-    clock_samples,
+    list_clock_samples,
     locate_receiver_capture,
     locate_sender_capture,
     to_epoch_ns,
@@ -39,7 +39,7 @@ _RTT_STATISTICS = ("min", "mean", "median", "p95", "p99")
 
 
 def compute_flow_row(recorded: RecordedRun, flow: FlowPlan) -> dict[str, Any]:
-    """Return the columns of results for one flow, by name."""
+    """Return the values of a flow's row of results, by column."""
     sent = merge_scan_rows(recorded.scans[locate_sender_capture(flow)].flows, flow)
     received = merge_scan_rows(recorded.scans[locate_receiver_capture(flow)].flows, flow)
     overflows, losses, transmitted = count_drops(flow, recorded)
@@ -74,18 +74,19 @@ def compute_flow_row(recorded: RecordedRun, flow: FlowPlan) -> dict[str, Any]:
         values |= compute_loss_columns(recorded, flow, sent)
     if sent and received:
         values |= compare_captures(recorded, flow)
-    hops = [hop for hop in (*flow.path, *flow.path_back()) if hop.is_hop]
-    if hops:
+    medium_hops = [hop for hop in (*flow.path, *flow.path_back()) if hop.is_hop]
+    if medium_hops:
         measure = recorded.plan.measure
         values |= recorded.air.compute_columns(
-            recorded.air.select_flow_packets(recorded.read_identities(flow).unique(), hops),
+            recorded.air.select_flow_packets(recorded.read_identities(flow).unique(), medium_hops),
             round(measure.start_s * 1e9),
             round(recorded.find_end_s(flow) * 1e9),
         )
     application = recorded.applications.get(flow.name)
     if application is not None:
-        one_clock = not {flow.sender, flow.receiver} & recorded.verdict.clocks.keys()
-        values |= applications.compute_columns(application, one_clock=one_clock)
+        # The verdict lists the hosts that do not share the emulator's clock.
+        has_one_clock = not {flow.sender, flow.receiver} & recorded.verdict.clocks.keys()
+        values |= applications.compute_columns(application, has_one_clock=has_one_clock)
     return {name: to_json_value(value) for name, value in values.items()}
 
 
@@ -96,7 +97,13 @@ def _sends_datagrams(recorded: RecordedRun, flow: FlowPlan) -> bool:
 
 
 def _measure_at_sender(recorded: RecordedRun, flow: FlowPlan, sent: Any) -> dict[str, Any]:
-    """Return the columns that follow from the capture at the sender."""
+    """Return the columns that follow from the capture at the sender.
+
+    Args:
+        recorded: The records of the run.
+        flow: The flow.
+        sent: The flow's row in the scan of this capture.
+    """
     acknowledgements = merge_scan_rows(
         recorded.scans[locate_sender_capture(flow)].flows, flow, data=False
     )
@@ -119,9 +126,10 @@ def _measure_at_sender(recorded: RecordedRun, flow: FlowPlan, sent: Any) -> dict
 
 
 def compare_captures(recorded: RecordedRun, flow: FlowPlan) -> dict[str, Any]:
-    """Return the columns that follow from both captures: delays and losses.
+    """Return the columns of delays and losses, which follow from both captures.
 
-    Return no columns if one of the clocks is not known: the direction of packets is not known then.
+    Return {} if the clock of the sender or of the receiver is not known, because packets can then
+    not be matched, or if the captures have no packet of the flow in common.
     """
     clocks = recorded.verdict.clocks
     if any(node in clocks and clocks[node] is None for node in (flow.sender, flow.receiver)):
@@ -134,8 +142,8 @@ def compare_captures(recorded: RecordedRun, flow: FlowPlan) -> dict[str, Any]:
         end_ns=to_epoch_ns(manifest, measure.end_s),
         complete=True,  # captures begin before the traffic, and end when all packets have arrived
         clocks=(
-            clock_samples(manifest, clocks.get(flow.sender)),
-            clock_samples(manifest, clocks.get(flow.receiver)),
+            list_clock_samples(manifest, clocks.get(flow.sender)),
+            list_clock_samples(manifest, clocks.get(flow.receiver)),
         ),
     )
     row = merge_match_rows(comparison.flows, flow)
@@ -158,14 +166,20 @@ def compare_captures(recorded: RecordedRun, flow: FlowPlan) -> dict[str, Any]:
 
 
 def _has_delay_trace(plan: RunPlan, path: Sequence[LinkDirection]) -> bool:
-    """Return whether a trace changes the path's propagation delay; queueing is then not known."""
+    """Return whether a trace changes the path's propagation delay.
+
+    Queueing delay is then not known, because the propagation delay of a packet is not.
+    """
     return any(plan.channel(direction).delay_trace is not None for direction in path)
 
 
 def _compute_mean_cwnd(recorded: RecordedRun, flow: FlowPlan) -> float:
-    """Return the mean over time of the sum of the congestion windows, in packets."""
+    """Return the mean over time of the sum of all connections' congestion windows, in packets.
+
+    Return nan without samples.
+    """
     samples = recorded.tcp_info[recorded.tcp_info["flow"] == flow.name].dropna(subset="snd_cwnd")
-    windows = samples.groupby("t_s")["snd_cwnd"].sum()  # over all connections
+    windows = samples.groupby("t_s")["snd_cwnd"].sum()
     return time_mean(
         (windows.index.to_numpy(np.float64) * 1e9).astype(np.int64),
         windows.to_numpy(np.float64),
@@ -175,7 +189,9 @@ def _compute_mean_cwnd(recorded: RecordedRun, flow: FlowPlan) -> float:
 
 
 def measure_goodput_over_time(recorded: RecordedRun) -> GoodputWindows | None:
-    """Return the goodput of all flows that share a bottleneck, in windows from the traffic's start.
+    """Return the goodput over time of all flows that share a bottleneck.
+
+    The first window begins when the traffic starts.
 
     Return None if no flows share a bottleneck, or the traffic is shorter than a window.
     """
@@ -183,16 +199,16 @@ def measure_goodput_over_time(recorded: RecordedRun) -> GoodputWindows | None:
     flows = [flow for group in group_by_bottleneck(plan) for flow in group.flows]
     width_s = choose_window_s(plan)
     begin_s, end_s = plan.timeline.traffic_s, plan.timeline.traffic_end_s
-    count = math.floor((end_s - begin_s) / width_s + 1e-9)
-    if not flows or not count:
+    window_count = math.floor((end_s - begin_s) / width_s + 1e-9)
+    if not flows or not window_count:
         return None
     width_ns = round(width_s * 1e9)
     begins_ns = {
         node: to_epoch_ns(recorded.manifest, begin_s, recorded.verdict.clocks.get(node))
         for node, _ in recorded.captures
     }
-    # These windows begin with the traffic, those of recorded.scans with the measurement. So each
-    # capture is read once more, for all of its flows together.
+    # The windows begin when the traffic starts, but recorded.scans when the measurement starts. So
+    # each capture is scanned again, once for all flows in it.
     scans = {
         capture: scan(
             recorded.captures[capture], start_ns=begins_ns[capture[0]], interval_ns=width_ns
@@ -201,13 +217,14 @@ def measure_goodput_over_time(recorded: RecordedRun) -> GoodputWindows | None:
     }
     rates = {}
     for flow in flows:
-        received = np.zeros(count)
+        received_bytes = np.zeros(window_count)
         scan_of_receiver, begin_ns = scans[locate_receiver_capture(flow)], begins_ns[flow.receiver]
         rows = scan_of_receiver.flows.index[matches_flow(scan_of_receiver.flows, flow)]
         if scan_of_receiver.series is not None:
             intervals = scan_of_receiver.series[scan_of_receiver.series["flow"].isin(rows)]
             index = ((intervals["start_ns"] - begin_ns) // width_ns).to_numpy()
-            inside = (index >= 0) & (index < count)
-            np.add.at(received, index[inside], intervals["first_time_bytes"].to_numpy()[inside])
-        rates[flow.name] = received * 8 / width_s
-    return GoodputWindows(width_s, begin_s + width_s * np.arange(1, count + 1), rates)
+            is_inside = (index >= 0) & (index < window_count)
+            first_time_bytes = intervals["first_time_bytes"].to_numpy()
+            np.add.at(received_bytes, index[is_inside], first_time_bytes[is_inside])
+        rates[flow.name] = received_bytes * 8 / width_s
+    return GoodputWindows(width_s, begin_s + width_s * np.arange(1, window_count + 1), rates)

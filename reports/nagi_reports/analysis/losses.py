@@ -25,20 +25,20 @@ class LossClassification:
 
     losses: pd.DataFrame  # rows of the drop log, with t_s by the emulator's clock
     codes: attribution.Codes  # one per loss
-    method: Literal["told", "inferred"]
-    mark_reductions: int | None  # for congestion marks; None if inferred
+    method: Literal["told", "inferred"]  # by the scheme's events, or by TCP_INFO
+    mark_reductions: int | None  # window reductions for ECN marks; None if inferred
 
 
 def classify_losses(recorded: RecordedRun, flow: FlowPlan, sent: Any) -> LossClassification | None:
     """Classify the losses of a flow by the scheme's events or, without events, by TCP_INFO.
 
-    Return None if the flow is not a single TCP connection, the clock of its sender is not known, or
-    a switch on its path does not log what it drops.
+    Return None if the flow is not a single TCP connection, the clock of its sender is not known, a
+    switch on its path does not log its drops, or the capture at the sender is incomplete.
 
     Args:
         recorded: The records of the run.
         flow: The flow.
-        sent: The flow's row of the scan at its sender.
+        sent: The flow's row in the scan of the capture at its sender.
     """
     clocks = recorded.verdict.clocks
     clock = clocks.get(flow.sender)
@@ -61,13 +61,13 @@ def classify_losses(recorded: RecordedRun, flow: FlowPlan, sent: Any) -> LossCla
         losses,
         to_emulator_clock(clock, retransmissions),
         to_emulator_clock(clock, samples),
-        threshold=flow.congestion_control not in attribution.NO_THRESHOLD,
+        sets_threshold=flow.congestion_control not in attribution.NO_THRESHOLD,
     )
     return LossClassification(losses, codes, "inferred", None)
 
 
 def compute_loss_columns(recorded: RecordedRun, flow: FlowPlan, sent: Any) -> dict[str, Any]:
-    """Return the loss differentiation columns of the results; empty if none is known."""
+    """Return the loss differentiation columns of the results; {} if losses are not classified."""
     classification = classify_losses(recorded, flow, sent)
     if classification is None:
         return {}
@@ -95,8 +95,9 @@ def _select_retransmissions(
 ) -> pd.DataFrame | None:
     """Return a connection's retransmissions in the capture at its sender.
 
-    The columns are t_s (by the sender's clock), sequence (as on the wire) and payload. Return None
-    if the capture has none of the losses: it is not complete.
+    The columns are t_s (by the sender's clock), sequence (as on the wire) and payload. Without
+    losses, the table is empty. Return None if the capture has none of the lost segments, because it
+    is then incomplete.
     """
     captured = recorded.read_lost_packets(locate_sender_capture(flow)) if len(losses) else None
     if captured is None:
@@ -104,8 +105,8 @@ def _select_retransmissions(
     packets = captured[
         (captured["connection"] == sent.connection) & (captured["direction"] == sent.direction)
     ]
-    # Captures count sequence numbers from the first one, which follows from any dropped segment:
-    # the drop log has its number on the wire.
+    # The table of a capture has sequence numbers relative to the first one. The first one follows
+    # from a dropped segment, because the drop log has the segment's number on the wire.
     captured_losses = losses.merge(packets, on="identity", suffixes=("", "_captured"))
     first_sequence = (
         (captured_losses["sequence"] - captured_losses["sequence_captured"]) % 2**32

@@ -52,11 +52,11 @@ class RecordedRun:
     links: Links
     tcp_info: pd.DataFrame
     events: pd.DataFrame | None  # scheme_events.parquet; None if no flow has a scheme of nagi
-    drops: pd.DataFrame  # by the emulator and all switches
+    drops: pd.DataFrame  # drops of the emulator and of all switches
     switches: Switches | None  # None without switches
-    applications: dict[str, ApplicationEnds]  # by flow
+    applications: dict[str, ApplicationEnds]  # flow -> records of its client and server
     captures: dict[tuple[str, str], Path]  # (node, link) -> file
-    scans: dict[tuple[str, str], Scan]
+    scans: dict[tuple[str, str], Scan]  # of these files, over the measurement interval
     # Caches of read_lost_packets() and read_identities(), by node and link of the capture.
     lost_packets: dict[tuple[str, str], pd.DataFrame] = field(default_factory=dict)
     identities: dict[tuple[str, str], pd.DataFrame] = field(default_factory=dict)
@@ -115,7 +115,7 @@ class RecordedRun:
             dropped = pd.Index(self.drops["identity"].unique())
             parts = []
             for table in read_packets(self.captures[capture]):
-                identity = packet_identities(table)
+                identity = compute_packet_identities(table)
                 is_needed = table["retransmission"] | identity.isin(dropped)
                 parts.append(table.assign(identity=identity)[_LOSS_COLUMNS][is_needed])
             self.lost_packets[capture] = pd.concat(parts)
@@ -127,16 +127,20 @@ class RecordedRun:
         return Air.read(self.directory, self.plan)
 
     def read_identities(self, flow: FlowPlan) -> pd.Series[int]:
-        """Return the identities of a flow's packets in both directions, as in records of packets.
+        """Return the identities of a flow's packets in both directions, as in packets.parquet.
 
-        They are those of all packets that the captures at both ends of the flow have.
+        Packets in the capture at the sender or at the receiver count. The identity of a packet in
+        both captures is returned twice.
         """
         parts_of_flow = []
         for capture in dict.fromkeys((locate_sender_capture(flow), locate_receiver_capture(flow))):
             if capture not in self.identities:
                 parts = [
                     pd.DataFrame(
-                        {"connection": table["connection"], "identity": packet_identities(table)}
+                        {
+                            "connection": table["connection"],
+                            "identity": compute_packet_identities(table),
+                        }
                     )
                     for table in read_packets(self.captures[capture])
                 ]
@@ -153,8 +157,8 @@ class RecordedRun:
     def find_end_s(self, flow: FlowPlan) -> float:
         """Return when the measurement of a flow ends, in s since the run began.
 
-        It ends with the measurement interval or, for a transfer that completed earlier, when the
-        last packet of its data arrived.
+        The measurement ends with the measurement interval or, for a transfer that completed
+        earlier, when the transfer's last data packet arrived.
         """
         measure = self.plan.measure
         application = self.applications.get(flow.name)
@@ -169,15 +173,15 @@ class RecordedRun:
             return measure.end_s
         clock = self.verdict.clocks.get(flow.receiver)
         begin_ns = to_epoch_ns(self.manifest, measure.start_s, clock)
-        after_s = max(0.0, float(received.last_data_ns - begin_ns) / 1e9)
-        return min(measure.start_s + after_s, measure.end_s)
+        length_s = max(0.0, float(received.last_data_ns - begin_ns) / 1e9)
+        return min(measure.start_s + length_s, measure.end_s)
 
     def find_duration_s(self, flow: FlowPlan) -> float:
         """Return how long a flow was measured, in s."""
         return round(self.find_end_s(flow) - self.plan.measure.start_s, 6)
 
     def compute_goodput_bps(self, flow: FlowPlan) -> float:
-        """Return the goodput of a flow over its measurement, in bit/s."""
+        """Return the goodput of a flow over its measurement, in bit/s; 0 if no packet arrived."""
         received = merge_scan_rows(self.scans[locate_receiver_capture(flow)].flows, flow)
         return goodput_bps(
             received.first_time_bytes_inside if received else 0, self.find_duration_s(flow)
@@ -185,9 +189,9 @@ class RecordedRun:
 
 
 def find_capture(run: Path, file: str) -> Path | None:
-    """Return the path of a capture, which may be compressed, or None if it was removed.
+    """Return the path of a capture, which may be compressed, or None if the capture was removed.
 
-    If both forms exist, return the one that manifest.json lists.
+    If the compressed and the uncompressed file exist, return the one that manifest.json lists.
     """
     names = [name for name in (file, file + COMPRESSED) if (run / name).exists()]
     if len(names) > 1:
@@ -202,7 +206,7 @@ def require_capture(run: Path, file: str, consequence: str) -> Path:
     Args:
         run: The run directory.
         file: The capture's name in the plan.
-        consequence: What is not possible without the capture, for the message.
+        consequence: A clause on what is not possible without the capture, for the message.
 
     Raises:
         InputError: The capture was removed.
@@ -231,15 +235,18 @@ def to_epoch_ns(manifest: Manifest, seconds: float, clock: HostClock | None = No
     Args:
         manifest: The manifest of the run.
         seconds: The instant, in s since the run began, by the emulator's clock.
-        clock: The host's clock; None is the emulator's.
+        clock: The host's clock; None means the emulator's clock.
     """
-    since_ns = round(seconds * 1e9)
-    offset_ns = to_host_clock(clock, since_ns) - since_ns
+    instant_ns = round(seconds * 1e9)
+    offset_ns = to_host_clock(clock, instant_ns) - instant_ns
     return round((manifest.began_realtime_s + seconds) * 1e9) + offset_ns
 
 
-def packet_identities(packets: pd.DataFrame) -> pd.Series[int]:
-    """Return the identities of packets as drop logs have them (drops.DROP_COLUMNS)."""
+def compute_packet_identities(packets: pd.DataFrame) -> pd.Series[int]:
+    """Return an identity per packet, made of IP identification and checksum.
+
+    Drop logs have the same identities (drops.DROP_COLUMNS).
+    """
     identities: pd.Series[int] = (
         packets["identification"].astype("int64") * 2**16 + packets["checksum"]
     )
@@ -253,8 +260,11 @@ def to_emulator_clock(clock: HostClock | None, table: pd.DataFrame) -> pd.DataFr
     return table.assign(t_s=seconds - offset_ns / 1e9)
 
 
-def clock_samples(manifest: Manifest, clock: HostClock | None) -> Knots:
-    """Return a host's clock as pairs of time (ns since the Unix epoch) and offset (ns)."""
+def list_clock_samples(manifest: Manifest, clock: HostClock | None) -> Knots:
+    """Return a host's clock as pairs of time (ns since the Unix epoch) and offset (ns).
+
+    Return no pairs for the emulator's clock (None).
+    """
     epoch_ns = to_epoch_ns(manifest, 0)
     return [(time_ns + epoch_ns, offset_ns) for time_ns, offset_ns in clock.knots] if clock else []
 

@@ -21,11 +21,13 @@ from nagi_reports.media import FRAMES, PACKETS
 
 
 def analyse_run(run: Path) -> Metrics:
-    """Compute and write the metrics.json of a run that completed.
+    """Compute the metrics of a run that completed, and write them to its metrics.json.
+
+    If flows share a bottleneck, also write goodput.parquet.
 
     Raises:
-        InputError: A file of the run is missing, cannot be read, or is not the file that was
-            recorded. A truncated capture would give a wrong goodput.
+        InputError: A file of the run is missing, cannot be read, or differs from its checksum in
+            manifest.json. A truncated capture would give a wrong goodput.
     """
     Manifest.read(run / "manifest.json").require_files(run)
     recorded = RecordedRun.read(run)
@@ -75,7 +77,7 @@ def ensure_metrics(run: Path) -> None:
 def can_analyse(run: Path) -> bool:
     """Return whether a run still has the files from which its metrics are computed.
 
-    These are its captures and, with shared media, the records of packets and frames.
+    These files are the captures and, with shared media, the records of packets and frames.
     """
     plan = RunPlan.read(run / "plan.json")
     records = (PACKETS, FRAMES) if plan.media else ()

@@ -36,7 +36,10 @@ def build_table(out: Path, campaign: Campaign) -> pd.DataFrame:
 
 
 def read_table(out: Path, campaign: Campaign) -> pd.DataFrame:
-    """Return the current table of all completed runs of a campaign, without writing it."""
+    """Return the table of results of a campaign, without writing it.
+
+    Runs without metrics.json have no rows.
+    """
     rows = []
     for run in campaign.runs:
         metrics = out / "runs" / run.run_id / METRICS
@@ -48,6 +51,6 @@ def read_table(out: Path, campaign: Campaign) -> pd.DataFrame:
     columns = [name for name in ResultRow.model_fields if name != "point"]
     columns += [f"point.{axis}" for axis in (campaign.runs[0].point if campaign.runs else {})]
     table = pd.DataFrame(rows, columns=columns)
-    # Columns without any value get the type of numbers, too.
-    numbers = [name for name in list_metrics() if table[name].isna().all()]
-    return add_harm(table.astype(dict.fromkeys(numbers, "float64")), campaign)
+    # pandas would give the type "object" to metrics without any value.
+    empty_metrics = [name for name in list_metrics() if table[name].isna().all()]
+    return add_harm(table.astype(dict.fromkeys(empty_metrics, "float64")), campaign)

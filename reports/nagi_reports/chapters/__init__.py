@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The content of the report of a campaign: one module per section, which returns its blocks.
+"""The content of a campaign's report. One module per section composes the section's blocks.
 
-Backends add sections and more (backends.py).
+Backends add sections, rows of tables, and notes (backends.py).
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ __all__ = ["compose", "read_material"]
 
 
 def compose(material: Material, chapters: Mapping[str, Chapter]) -> Report:
-    """Return the report of a campaign.
+    """Return the report of a campaign; sections without blocks are left out.
 
     Args:
         material: The records of the campaign.
-        chapters: What each backend adds, by the backend's name.
+        chapters: The chapter of each backend, by the backend's name.
     """
     campaign = material.campaign
-    shares = chapters.values()
-    notes = collect_notes(material, shares)
-    setup_rows = [row for share in shares for row in share.compose_setup_rows(material)]
-    programs = [program for share in shares for program in share.list_programs(campaign.build)]
+    parts = chapters.values()
+    notes = collect_notes(material, parts)
+    setup_rows = [row for part in parts for row in part.compose_setup_rows(material)]
+    programs = [program for part in parts for program in part.list_programs(campaign.build)]
     outcomes = evaluate_statements(campaign, material.table)
     name = campaign.experiment + (f" ({campaign.variant})" if campaign.variant else "")
     sections = [
@@ -52,14 +52,14 @@ def compose(material: Material, chapters: Mapping[str, Chapter]) -> Report:
         Section("statements", "Statements checked", statements.compose_blocks(outcomes)),
         Section("time", "Time series", over_time.compose_blocks(material, notes)),
         Section("losses", "Loss differentiation", losses.compose_blocks(material)),
-        *(section for share in shares for section in share.compose_sections(material)),
+        *(section for part in parts for section in part.compose_sections(material)),
         Section("setting", "Setup", setting.compose_blocks(material, setup_rows, notes)),
         Section(
             "certificate",
             "Certificate",
             [
                 *certificate.compose_blocks(material),
-                *(block for share in shares for block in share.compose_certificate(material)),
+                *(block for part in parts for block in part.compose_certificate(material)),
             ],
         ),
         Section(
@@ -67,7 +67,7 @@ def compose(material: Material, chapters: Mapping[str, Chapter]) -> Report:
             "Definitions",
             [
                 *closing.compose_definitions(material, notes),
-                *(block for share in shares for block in share.compose_definitions(material)),
+                *(block for part in parts for block in part.compose_definitions(material)),
             ],
         ),
         Section("reproduce", "Reproduction", closing.compose_reproduction(material, programs)),

@@ -47,9 +47,10 @@ def compose_blocks(material: Material) -> list[Block]:
 
 
 def _compose_figures(material: Material) -> Iterator[Block]:
-    """Yield one figure per panel: the first known of LEADING_METRICS of each flow over x.
+    """Yield the figures of each panel, which show one metric of each flow over x.
 
-    Yield none if x has a single value or is the series.
+    The metric of a flow is the first of LEADING_METRICS that has values. Yield no figure if x has a
+    single value, or is the axis of the series.
     """
     campaign, summary = material.campaign, material.summary
     if len(summary.x.values) < 2 or campaign.x == campaign.series:
@@ -60,17 +61,18 @@ def _compose_figures(material: Material) -> Iterator[Block]:
     for number, (panel, flows) in enumerate(by_panel.items(), 1):
         curves = [_select_curves(flow_summary, summary.x.values) for flow_summary in flows]
         where = f" at {to_words(campaign.panels)} {panel}" if campaign.panels else ""
-        for part, figure in enumerate(figures.application_metrics(summary.x, curves), 1):
+        for part, figure in enumerate(figures.make_application_figures(summary.x, curves), 1):
             yield Figure(
                 f"applications-{number}-{part}",
                 figures.render_svg(figure),
-                f"How applications fared against {summary.x.phrase}{where}: one metric of each "
+                f"Metrics of applications against {summary.x.phrase}{where}: one metric of each "
                 f"flow. {describe_bars(summary)}",
                 _describe_figures(curves, summary.x.values),
             )
 
 
 def _select_curves(flow_summary: FlowSummary, values: list[str]) -> ApplicationCurves:
+    """Return the curves of a flow's first known metric of LEADING_METRICS at `values` of x."""
     name = next(name for name in LEADING_METRICS if name in flow_summary.columns)
     position = flow_summary.columns.index(name)
     means = {
@@ -84,10 +86,10 @@ def _select_curves(flow_summary: FlowSummary, values: list[str]) -> ApplicationC
     return ApplicationCurves(f"Flow {flow_summary.flow}", APPLICATION_METRICS[name].title, curves)
 
 
-def _describe_figures(drawn: list[ApplicationCurves], values: list[str]) -> str:
-    """Return the curves in words: where each begins and ends."""
+def _describe_figures(curves_of_flows: list[ApplicationCurves], values: list[str]) -> str:
+    """Return the curves in words: the first and the last point of each."""
     sentences = []
-    for flow_curves in drawn:
+    for flow_curves in curves_of_flows:
         parts = []
         for series, means in flow_curves.curves:
             points = [
@@ -118,7 +120,10 @@ def define_metrics(material: Material) -> list[Block]:
 
 
 def _describe_applications(material: Material) -> dict[str, str]:
-    """Return the application of each flow by its name; if an axis changes it, all of them."""
+    """Return a description of each flow's application, by the flow's name.
+
+    If an axis changes the application, the description names all applications.
+    """
     descriptions: dict[str, dict[str, None]] = {}
     for plan in material.plans.values():
         for flow in plan.flows:

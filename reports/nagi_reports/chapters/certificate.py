@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The section Certificate: whether the links did what the plan requires."""
+"""The section Certificate: the checks that the links did what the plans require."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def compose_blocks(material: Material) -> list[Block]:
     valid = sum(verdict.status == "valid" for verdict in verdicts)
     introduction = (
         f"{valid} of {format_count(len(verdicts), 'run')} passed all checks. Three records are "
-        "checked "
-        "against the plan and each other: the emulator's own account, the model replayed on the "
+        "compared "
+        "with the plan and each other: the emulator's counters, the model replayed on the "
         "recorded arrivals, and the captures at the hosts. Each row shows the worst value of all "
         f"runs. {describe_loss_test(verdicts)}"
     ).strip()
@@ -91,14 +91,15 @@ def compose_blocks(material: Material) -> list[Block]:
 
 
 def _format_reasons(verdict: Verdict) -> str:
-    """Return one line per reason, and a line on their probable cause."""
+    """Return the reasons why a run is not valid and their probable causes, one per line."""
     return "\n".join([*verdict.reasons, *noise.describe_explanations(verdict)]) or "no reason given"
 
 
 def describe_loss_test(verdicts: Iterable[Verdict]) -> str:
-    """Return a sentence on the least probable losses of a channel, by their p-value.
+    """Return a sentence on the smallest p-value of all tests of channels' loss rates.
 
-    Bonferroni's inequality corrects the p-value for the number of channels.
+    The p-value is corrected for the number of channels by Bonferroni's inequality. Return an empty
+    text if no channel was tested.
     """
     p_values = [
         item.value

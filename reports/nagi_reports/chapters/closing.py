@@ -32,7 +32,7 @@ def compose_definitions(material: Material, notes: Notes) -> list[Block]:
     flow = material.plan.flows[0]
     direction = find_bottleneck(material.plan, flow)
     transfer_note = (
-        " Of a transfer that was completed the interval ends when the last of its data arrives."
+        " The interval of a completed transfer ends when the last of its data arrives."
         if material.has_transfers
         else ""
     )
@@ -54,9 +54,9 @@ def compose_definitions(material: Material, notes: Notes) -> list[Block]:
         Definition(
             "Bottleneck",
             None,
-            "b, the smallest rate configured on the flow's path, in bit/s of IP bytes; a rate that "
-            "changes counts with its mean, a medium with its data rate. Of flow "
-            f"{flow.name} in the first run it is {'medium' if direction.is_hop else 'link'} "
+            "b, the smallest rate configured on the flow's path, in bit/s of IP bytes. A rate that "
+            "changes counts with its mean, a medium with its data rate. The bottleneck of flow "
+            f"{flow.name} in the first run is {'medium' if direction.is_hop else 'link'} "
             f"{direction.link}.",
         ),
         Definition(
@@ -84,7 +84,8 @@ def compose_definitions(material: Material, notes: Notes) -> list[Block]:
             row(text("NAGI"), "=", fraction(symbol("1"), symbol("n")), total(a, "i", "n")),
             "The mean AGI over a set of topologies, here the values of "
             f"{material.summary.x.phrase} at which all series have valid runs (Lee et al. 2008, "
-            "equation 2). Its interval: those of its AGIs, added in squares, divided by n.",
+            "equation 2). The half width of its interval is the root of the sum of the AGIs' "
+            "squared half widths, divided by n.",
         ),
         Definition(
             "Mean and 95 % interval",
@@ -96,14 +97,15 @@ def compose_definitions(material: Material, notes: Notes) -> list[Block]:
                 fraction(symbol("s"), root(symbol("k"))),
             ),
             "Over k valid runs, with their standard deviation s and Student's t. A run with "
-            "several flows counts with their mean. From one run there is no interval.",
+            "several flows counts with the mean of its flows. A single run has no interval.",
         ),
         Definition(
             "Queue",
             None,
-            "Packets that have entered a link's queue and whose transmission has not begun. A "
-            "packet's transmission begins when it has arrived and its predecessor's has ended; it "
-            "ends the propagation delay before it is due at the far end." + notes["queue"],
+            "Packets that have entered a link's queue and whose transmission has not begun. The "
+            "transmission of a packet begins when the packet has arrived and the transmission of "
+            "the previous packet has ended. It ends the propagation delay before the packet "
+            "arrives at the other end." + notes["queue"],
         ),
         *applications.define_metrics(material),
         *_define_classification(material),
@@ -112,7 +114,7 @@ def compose_definitions(material: Material, notes: Notes) -> list[Block]:
 
 
 def _define_fairness_metrics(material: Material, notes: Notes) -> list[Block]:
-    """Return definitions for flows that share a bottleneck, if the results have any."""
+    """Return the definitions of fairness metrics; empty if no flows share a bottleneck."""
     if "share" not in material.table or material.table["share"].isna().all():
         return []
     g = symbol("g", "i")
@@ -145,15 +147,15 @@ def _define_fairness_metrics(material: Material, notes: Notes) -> list[Block]:
                     fraction(row(symbol("y"), "−", symbol("x")), symbol("y")),
                     text("of RTT"),
                 ),
-                "x without competitors, y beside them, in runs of the same repeat (Ware et al., "
-                "HotNets 2019).",
+                "x without competitors, y with competitors, in runs of the same repeat (Ware et "
+                "al., HotNets 2019).",
             )
         )
     return definitions
 
 
 def _define_classification(material: Material) -> list[Block]:
-    """Return definitions of how losses are classified, if the results have classifications."""
+    """Return definitions of how losses are classified; empty if no losses were classified."""
     if "reactions" not in material.table:
         return []
     methods = set(material.table["reactions"].dropna())
@@ -163,9 +165,9 @@ def _define_classification(material: Material) -> list[Block]:
             Definition(
                 "Lost segment",
                 None,
-                "A data segment of a flow, sent for the first time or again, that a link dropped: "
-                "on its channel, or because its queue dropped it (the emulator's drop log). Over "
-                "the whole run.",
+                "A data segment of a flow, also a retransmission, that was lost on a link's "
+                "channel or dropped by its queue, by the emulator's drop log. Losses of the whole "
+                "run count.",
             )
         )
     if "told" in methods:
@@ -173,12 +175,13 @@ def _define_classification(material: Material) -> list[Block]:
             Definition(
                 "Classification, reported",
                 None,
-                "By the scheme's first event after the loss that covers the segment (first "
-                "sequence number not acknowledged ≤ its own < first not sent): three duplicate "
-                "ACKs, a timeout, or a partial ACK at this segment, which counts with the recovery "
-                "it belongs to. A segment that is lost again during recovery, and of which later "
-                "events show only that it was acknowledged, counts with that recovery. Otherwise "
-                "it was not noticed: the flow ended first, or another copy had arrived.",
+                "The first event of the scheme after the loss that covers the segment (first "
+                "sequence number not acknowledged ≤ the segment's < first not sent) classifies the "
+                "loss: three duplicate ACKs, a timeout, or a partial ACK at this segment, which "
+                "has the classification of its recovery. A segment that is lost again during "
+                "recovery, and of which later events show only that it was acknowledged, has the "
+                "classification of this recovery. Other losses were not noticed: the flow ended "
+                "first, or another copy of the segment had arrived.",
             )
         )
     if "inferred" in methods:
@@ -187,16 +190,17 @@ def _define_classification(material: Material) -> list[Block]:
                 "Classification, inferred",
                 None,
                 "From TCP_INFO, sampled every "
-                f"{material.plan.tcp_info_interval_s:g} s: between the last sample outside of "
-                "recovery before the segment was sent again and the first one afterwards. "
-                "Congestion if the slow start threshold changed, or the window fell below "
-                f"{REDUCED_BELOW * 100:.0f} % of what it was; else channel loss: nothing was "
-                f"reduced. ({' and '.join(NO_THRESHOLD)}, which sets no threshold on a loss: by "
-                "the window alone, from the last sample before to those of the following "
+                f"{material.plan.tcp_info_interval_s:g} s. The last sample outside of recovery "
+                "before the segment was sent again is compared with the first sample outside of "
+                "recovery after that. Congestion: the slow start threshold changed, or the window "
+                f"fell below {REDUCED_BELOW * 100:.0f} % of its value. Channel loss: neither. "
+                f"({' and '.join(NO_THRESHOLD)} sets no threshold on a loss, so only the window "
+                "decides, from the last sample before to the samples of the following "
                 f"{RESTORED_RTTS} RTTs.) "
-                "Undecided without such samples; not noticed if it was not sent again. A reduction "
-                "counts for all losses between the same samples, and one that leaves no trace in "
-                "them is missed: the shares are as coarse as the samples are, set against the RTT.",
+                "Undecided: there are no such samples. Not noticed: the segment was not sent "
+                "again. A reduction counts for all losses between the same two samples, and a "
+                "reduction that no sample shows is missed. These errors grow with sampling "
+                "interval / RTT.",
             )
         )
     return definitions
@@ -209,7 +213,8 @@ def compose_reproduction(
 
     Args:
         material: The records of the campaign.
-        backend_programs: Name and SHA-256 of programs of backends; None if one was not used.
+        backend_programs: Name and SHA-256 of programs of backends. The SHA-256 of a program that
+            was not used is None.
     """
     campaign = material.campaign
     seeds = _list_seeds(material)
@@ -228,7 +233,7 @@ def compose_reproduction(
             [
                 f"{shlex.join(campaign.command(f'experiments/{campaign.experiment}.yaml'))} {lab}",
                 *analysis_command,
-                "nagi report DIRECTORY     # this report, the same to the byte",
+                "nagi report DIRECTORY     # this report, equal to the byte",
             ]
         ),
         Facts(
@@ -260,7 +265,10 @@ def compose_reproduction(
 
 
 def _list_seeds(material: Material) -> list[list[str]]:
-    """Return each seed with what its runs have in common: axes on which it depends, and repeat."""
+    """Return the rows of the table of seeds.
+
+    A row has a seed, after the axes' values and the repeat that all runs with the seed have.
+    """
     runs = [run for run in material.campaign.runs if run.run_id in material.plans]
     by_seed: dict[int, list[CampaignRun]] = {}
     for run in runs:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The comparison of two sets of runs, as a report of its own."""
+"""The report of a comparison of two sets of runs (`nagi compare`)."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ def _compose_result(first: Side, second: Side, comparison: Comparison) -> list[B
     bars = "Bars span 95 % intervals." if has_intervals else "One pair per point: no intervals."
     figure_blocks: list[Block] = []
     for index, drawing in enumerate(
-        figures.paired_means((first.name, second.name), pairs, to_words(comparison.metric))
+        figures.make_comparison_figures(
+            (first.name, second.name), pairs, to_words(comparison.metric)
+        )
     ):
         caption = (
             f"{to_words(comparison.metric)} of each point, and the difference, {second.name} - "
@@ -119,7 +121,7 @@ def _compose_checks(first: Side, second: Side) -> list[Block]:
         return []
     return [
         Table(
-            "The certificates of both, of all runs that were tried to their end.",
+            "The certificates of all runs that completed.",
             [
                 Column("Check", weight=5),
                 *(
@@ -166,9 +168,10 @@ def _label_point(difference: PointDifference) -> str:
 def _compose_definitions(comparison: Comparison) -> Paragraph:
     return Paragraph(
         f"{comparison.metric}: {list_metrics()[comparison.metric]}. A pair is a run of each "
-        "side with the same point and seed, so that both met the same losses on the channel as far "
-        "as they sent the same; the mean of a run's flows counts. Differences of a point are "
-        "tested by the paired t test, p-values corrected for the number of points by Holm's "
-        "method: the chance of calling any point different that is not is at most 5 %. Over all "
-        "points it is the Wilcoxon signed-rank test of the points' mean differences."
+        "side with the same point and seed. Both runs have the same losses on the channel if they "
+        "send the same packets. A run counts with the mean of its flows. Differences at a point "
+        "are tested by the paired t test, with p-values corrected for the number of points by "
+        "Holm's method: the probability that any point without a difference is called different is "
+        "at most 5 %. Over all points, the points' mean differences are tested by the Wilcoxon "
+        "signed-rank test."
     )

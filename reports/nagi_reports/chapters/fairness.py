@@ -24,15 +24,15 @@ from nagi_reports.fairness import (
     TOLERANCE,
     BottleneckGroup,
     choose_window_s,
+    compute_jain_over_time,
     group_by_bottleneck,
-    jain_over_time,
 )
 from nagi_reports.parquet import read_parquet
 from nagi_reports.statistics import Mean, drop_background, mean
 from nagi_reports.summary import average_runs
 
-MAX_SHOWN = 9  # runs whose shares are shown over time
-MAX_MATRICES = 6  # pairs of matrices of harm
+MAX_SHOWN = 9  # number of runs whose shares are shown over time
+MAX_MATRICES = 6  # number of pairs of matrices of harm
 _TOLERANCE = f"{TOLERANCE * 100:g} %"
 
 
@@ -52,7 +52,7 @@ def compose_blocks(material: Material) -> list[Block]:
 
 @dataclass(frozen=True)
 class _PointGroup:
-    """Flows that share a bottleneck at one point, with the valid rows of its runs."""
+    """Flows that share a bottleneck at one point, with their rows of the point's valid runs."""
 
     point: dict[str, str]
     bottleneck: BottleneckGroup
@@ -60,12 +60,12 @@ class _PointGroup:
     has_siblings: bool  # whether the point has more than one group
 
     def select_by_run(self, column: str) -> pd.Series[Any]:
-        """Return a column's value for each run."""
+        """Return a column's value for each run, by run id; runs without a value are left out."""
         return self.rows.drop_duplicates("run_id").set_index("run_id")[column].dropna()
 
 
 def _collect_groups(material: Material) -> Iterator[_PointGroup]:
-    """Yield the groups of all points, in the order of the matrix."""
+    """Yield the groups of all points with valid runs, in the order of the matrix."""
     if "jain_index" not in material.table or "share" not in material.table:
         return
     valid = drop_background(material.table[material.table["status"] == "valid"])
@@ -133,7 +133,7 @@ def _compose_index_figures(material: Material) -> Iterator[Figure]:
         for series_means in means.values()
         for mean in series_means
     )
-    drawings = figures.means_over_x(summary, means, "Jain's index")
+    drawings = figures.make_mean_figures(summary, means, "Jain's index")
     for number, figure in enumerate(drawings, 1):
         has_parts = len(drawings) > 1
         yield Figure(
@@ -179,9 +179,9 @@ def _compose_table(material: Material, groups: list[_PointGroup]) -> Table:
     return Table(
         "Fairness at each point: means over valid runs"
         + (", with 95 % intervals" if any(run.repeat for run in material.campaign.runs) else "")
-        + ". Shares: of the flows of each entry of the experiment file together. Convergence time: "
-        f"never: shares did not stay within {_TOLERANCE} of equal for {HOLD_S:g} s; too short: "
-        f"less than {HOLD_S:g} s of traffic after the last flow's start.",
+        + ". Shares: the sum over the flows of each entry of the experiment file. Convergence "
+        f"time: never: shares did not stay within {_TOLERANCE} of equal for {HOLD_S:g} s; too "
+        f"short: less than {HOLD_S:g} s of traffic after the last flow's start.",
         columns,
         rows,
         small=True,
@@ -190,7 +190,7 @@ def _compose_table(material: Material, groups: list[_PointGroup]) -> Table:
 
 
 def _format_shares(group: _PointGroup) -> str:
-    """Return each entry's scheme with its share, one per line."""
+    """Return scheme and share of each entry in the experiment file's `flows`, one per line."""
     parts: dict[str, list[str]] = {}
     for flow in group.bottleneck.flows:
         parts.setdefault(flow.group, []).append(flow.name)
@@ -223,10 +223,11 @@ def _format_convergence(group: _PointGroup) -> str:
 
 
 def _compose_shares_figure(material: Material, groups: list[_PointGroup]) -> Iterator[Block]:
-    """Yield the figure of shares over time, with the run of median index of each chosen point.
+    """Yield the figure of shares over time, which shows one run of each selected point.
 
-    All points are chosen if they are few; otherwise those with the lowest index, those around the
-    median, and those with the highest.
+    The run of a point is the run with the median of Jain's index. If there are more than MAX_SHOWN
+    points, equal numbers of points are selected with the lowest indices, with indices around the
+    median, and with the highest indices. Yield no figure without recorded goodput.
     """
     chosen = groups
     if len(groups) > MAX_SHOWN:
@@ -261,17 +262,20 @@ def _compose_shares_figure(material: Material, groups: list[_PointGroup]) -> Ite
     )
     yield Figure(
         "shares",
-        figures.render_svg(figures.shares_over_time(shares_of_runs)),
-        f"Shares of goodput over time, upon each other, and Jain's index in the same windows. "
-        f"{selection}; of each the run with the median index (the lower of two). White lines part "
-        "flows. Dashed: where flows would be parted with equal shares.",
+        figures.render_svg(figures.make_shares_figure(shares_of_runs)),
+        f"Shares of goodput over time, stacked, and Jain's index in the same windows. "
+        f"{selection}, each with the run of the median index (the lower of two). White lines "
+        "separate flows. Dashed lines would separate flows with equal shares.",
         f"Shares of goodput over time. {'; '.join(descriptions)}.",
         floats=True,
     )
 
 
 def _read_shares(material: Material, group: _PointGroup) -> figures.SharesOverTime | None:
-    """Return shares over time of the group's run with the median Jain's index, or None."""
+    """Return the shares over time of the group's run with the median of Jain's index.
+
+    Return None if the run has no goodput over time of these flows.
+    """
     order = group.select_by_run("jain_index").sort_index().sort_values(kind="stable").index
     run = str(order[(len(order) - 1) // 2])
     path = material.run_directory(run) / GOODPUT
@@ -292,12 +296,16 @@ def _read_shares(material: Material, group: _PointGroup) -> figures.SharesOverTi
         title,
         np.append(0.0, ends),
         [(name, scheme, flows) for name, (scheme, flows) in parts.items()],
-        jain_over_time(rates),
+        compute_jain_over_time(rates),
     )
 
 
 def _compose_harm(material: Material) -> Iterator[Block]:
-    """Yield harm as matrices, one pair for each combination of the other axes."""
+    """Yield a text and a figure of harm; a text with the reason if harm is not known.
+
+    The figure has matrices of harm by goodput and by RTT for each combination of the values of
+    other axes, MAX_MATRICES combinations at most. Yield nothing without an axis of competitors.
+    """
     campaign, table = material.campaign, material.table
     if campaign.competitor is None:
         return
@@ -363,17 +371,18 @@ def _compose_harm(material: Material) -> Iterator[Block]:
         pairs.append((matrices[0], matrices[1]))
     omitted = len(combinations) - len(pairs)
     yield Paragraph(
-        "Harm (Ware, Mukerjee, Seshan, Sherry, HotNets 2019) is what competitors take away: of "
-        "goodput (alone − beside) / alone, of the mean RTT (beside − alone) / beside. 0: nothing; "
-        "1: everything; below 0: better beside them. Alone: the run of the same repeat at the same "
-        f"values of all other axes, with {to_words(campaign.competitor)} {ALONE}. The flows of "
-        "that run count: their goodputs together, the mean of their RTTs."
+        "Harm (Ware, Mukerjee, Seshan, Sherry, HotNets 2019) is the part of a metric that is lost "
+        "to competitors: (alone − competing) / alone of goodput, (competing − alone) / competing "
+        "of the mean RTT. 0: no harm; 1: everything is lost; below 0: better with competitors. "
+        "Alone: the run of the same repeat at the same values of all other axes, with "
+        f"{to_words(campaign.competitor)} {ALONE}. The flows of that run count, with the sum of "
+        "their goodputs and the mean of their RTTs."
     )
     yield Figure(
         "harm",
-        figures.render_svg(figures.harm_matrices(pairs)),
-        "Harm to a scheme (row) by a competitor (column). Framed: harm to itself, which Ware et "
-        "al. set as the bound for a competitor. * more than that"
+        figures.render_svg(figures.make_harm_figure(pairs)),
+        "Harm to a scheme (row) by a competitor (column). Framed: harm of the scheme to itself, "
+        "which is the bound for a competitor by Ware et al. *: above this bound"
         + (", by more than both 95 % intervals" if _has_intervals(pairs) else "")
         + ". n/a: no valid run, or none of the same repeat without competitors."
         + (f" {format_count(omitted, 'further pair')} of matrices not shown." if omitted else ""),
@@ -384,7 +393,7 @@ def _compose_harm(material: Material) -> Iterator[Block]:
 def _average_harm(
     rows: pd.DataFrame, series: str, scheme: str, axis: str, competitor: str, column: str
 ) -> Mean | None:
-    """Return the mean harm to a scheme by a competitor."""
+    """Return the mean harm to a scheme by a competitor; None without a value."""
     cell_rows = rows[(rows[f"point.{series}"] == scheme) & (rows[f"point.{axis}"] == competitor)]
     return average_runs(cell_rows, column)
 

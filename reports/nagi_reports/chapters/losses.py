@@ -26,8 +26,8 @@ from nagi_reports.figures import ClassifiedLosses
 from nagi_reports.summary import Mean
 from nagi_reports.text import name_panel
 
-MAX_PANELS = 4  # more panels are combined
-_SOURCES = {"told": "reported", "inferred": "inferred"}  # by the column `reactions`
+MAX_PANELS = 4  # if there are more panels, all are combined
+_SOURCES = {"told": "reported", "inferred": "inferred"}  # value of `reactions` -> word in reports
 
 
 def compose_blocks(material: Material) -> list[Block]:
@@ -49,10 +49,10 @@ def compose_blocks(material: Material) -> list[Block]:
         Paragraph(_compose_introduction(material, classified_rows)),
         Figure(
             "losses",
-            figures.render_svg(figures.loss_classification(groups)),
-            "How each scheme classified its lost segments, as shares; the number beside a bar is "
-            "how many there were. Congestion is wrong for channel losses (left), channel loss is "
-            "wrong for queue losses (right).",
+            figures.render_svg(figures.make_loss_figure(groups)),
+            "How each scheme classified its lost segments, as shares, with the number of lost "
+            "segments next to each bar. Congestion is wrong for channel losses (left), channel "
+            "loss is wrong for queue losses (right).",
             _describe_figure(groups),
         ),
     ]
@@ -94,7 +94,7 @@ def _sum_losses(material: Material, rows: pd.DataFrame) -> Iterator[ClassifiedLo
 
 
 def _compose_introduction(material: Material, classified_rows: pd.DataFrame) -> str:
-    """Return the text on how losses were recorded and classified."""
+    """Return the paragraph on how losses were recorded and classified."""
     summary = material.summary
     runs = classified_rows["run_id"].nunique()
     scope = [f"all values of {summary.x.phrase}"]
@@ -118,7 +118,7 @@ def _compose_introduction(material: Material, classified_rows: pd.DataFrame) -> 
     if len(marks):
         counts = marks.groupby("scheme", sort=False)["mark_reactions"].sum()
         counts_in_words = ", ".join(f"{scheme} {int(count):,}" for scheme, count in counts.items())
-        text += f" Reductions for congestion marks (ECN) are not among them: {counts_in_words}."
+        text += f" Reductions for congestion marks (ECN) are not included: {counts_in_words}."
     return text
 
 
@@ -129,7 +129,7 @@ def _compose_table(material: Material, where: str, senders: list[ClassifiedLosse
     ]
     interval_clause = ", with 95 % intervals over runs" if max(runs, default=0) > 1 else ""
     return Table(
-        f"Loss differentiation{where}{interval_clause}. The rest was classified correctly.",
+        f"Loss differentiation{where}{interval_clause}. Other losses were classified correctly.",
         [
             Column(capitalise(to_words(material.campaign.series)), weight=1),
             Column("Source"),
@@ -154,7 +154,12 @@ def _compose_table(material: Material, where: str, senders: list[ClassifiedLosse
 
 
 def _format_cells(classified: Classified, mistake: int) -> list[str]:
-    """Return the cells on the losses of one cause."""
+    """Return the cells on the losses of one cause: number, and shares of wrong and other outcomes.
+
+    Args:
+        classified: The losses.
+        mistake: The wrong outcome, as a position in OUTCOMES.
+    """
     other_outcomes = range(UNDECIDED, len(OUTCOMES))
     if not classified.shares:
         return ["0", NONE, *(NONE for _ in other_outcomes)]
@@ -169,7 +174,7 @@ def _format_cells(classified: Classified, mistake: int) -> list[str]:
 
 def _describe_figure(groups: list[tuple[str, list[ClassifiedLosses]]]) -> str:
     """Return the figure in words."""
-    sentences = ["How lost segments were classified, a bar per row and cause."]
+    sentences = ["How lost segments were classified, one bar per row and cause."]
     for label, senders in groups:
         parts = []
         for sender in senders:

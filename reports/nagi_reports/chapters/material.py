@@ -23,13 +23,14 @@ Part = TypeVar("Part", bound=Contract)
 class Material:
     """The records of a campaign from which its report is composed."""
 
-    out: Path
+    out: Path  # directory of the campaign
     campaign: Campaign
-    table: pd.DataFrame
+    table: pd.DataFrame  # results.parquet
     summary: Summary
-    plans: dict[str, RunPlan] = field(default_factory=dict)  # by run, of completed runs
+    # By run id. Runs without results have no plan and no manifest here.
+    plans: dict[str, RunPlan] = field(default_factory=dict)
     manifests: dict[str, Manifest] = field(default_factory=dict)
-    verdicts: dict[str, Verdict] = field(default_factory=dict)  # of attempted runs
+    verdicts: dict[str, Verdict] = field(default_factory=dict)
 
     def run_directory(self, run_id: str) -> Path:
         """Return the directory of a run."""
@@ -38,9 +39,14 @@ class Material:
     def read_all(
         self, kind: type[Part], file: str, is_relevant: Callable[[RunPlan], object]
     ) -> Iterator[tuple[str, RunPlan, Part]]:
-        """Yield run, plan and the contents of `file` for each run whose plan `is_relevant`.
+        """Yield run id, plan and the contents of a file of each run.
 
-        A run that did not complete may be without the file.
+        Runs without the file are left out.
+
+        Args:
+            kind: The class of the file's contents.
+            file: Name of the file in a run directory.
+            is_relevant: A function that returns whether to read the file of a run with this plan.
 
         Raises:
             InputError: A file is damaged.
@@ -52,12 +58,15 @@ class Material:
 
     @property
     def in_virtual_time(self) -> bool:
-        """True if clocks stood still while programs ran, so that no CPU was short."""
+        """True if runs were executed in virtual time.
+
+        Clocks then stand still while programs run, so results do not depend on processors.
+        """
         return self.campaign.lab == "virtual"
 
     @property
     def plan(self) -> RunPlan:
-        """The plan of one run, used for settings that all runs have in common."""
+        """The plan of the first run, for settings that all runs have in common."""
         return next(iter(self.plans.values()))
 
     @property
@@ -75,7 +84,10 @@ class Material:
         )
 
     def describe_flows(self) -> str:
-        """Return the flows of all runs, each with its ends; flows of one `count` as one."""
+        """Return names, senders and receivers of the flows of all runs.
+
+        Flows of one entry of the experiment file, made by its `count`, are described together.
+        """
         flows_by_group: dict[str, dict[str, FlowPlan]] = {}
         for plan in self.plans.values():
             for flow in plan.flows:

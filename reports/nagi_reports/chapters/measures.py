@@ -16,12 +16,12 @@ from nagi_reports.text import name_panel
 
 @dataclass(frozen=True)
 class Measure:
-    """A column of the results as the report shows it."""
+    """A column of the results, with the heading and format of the report."""
 
     column: str
     head: str
-    scale: float  # from the column's unit to the head's
-    digits: int
+    scale: float  # factor from the column's unit to the unit in `head`
+    digits: int  # decimals
 
 
 RETRANSMITTED = "retransmitted"  # computed from two columns
@@ -87,7 +87,7 @@ def compose_blocks(material: Material) -> list[Block]:
 
 
 def _format_cell(points: list[pd.DataFrame], measure: Measure) -> str:
-    """Return the mean over all points, or NONE if it is not known at one of them."""
+    """Return the mean over all points, or NONE if a point has no value."""
     mean = average_topologies([average_runs(rows, measure.column) for rows in points])
     if mean is None:
         return NONE

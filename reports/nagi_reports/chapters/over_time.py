@@ -22,20 +22,20 @@ from nagi_reports.text import name_panel
 
 @dataclass(frozen=True)
 class ChosenRuns:
-    """The runs that are shown over time in one panel."""
+    """The runs that are shown over time in one panel, one per series."""
 
     panel: Panel
-    x: str  # empty if each series has its own value
-    runs: list[tuple[str, str | None]]  # series and its run
+    x: str  # value of x; empty if x is the axis of the series
+    runs: list[tuple[str, str | None]]  # series and run id; None without a valid run
 
     def describe_point(self, summary: Summary) -> str:
-        """Return the point in words."""
+        """Return panel and value of x in words."""
         x = f"{summary.x.phrase} {self.x}" if self.x else f"each {summary.x.phrase}"
         return f"{name_panel(summary, self.panel).lower()}, {x}" if summary.panels_axis else x
 
 
-MAX_PANELS = 3  # shown over time
-MAX_FLOWS = 4  # per run
+MAX_PANELS = 3  # number of panels of which runs are shown
+MAX_FLOWS = 4  # number of flows that are shown per run
 
 
 _VERDICTS = (
@@ -45,10 +45,12 @@ _VERDICTS = (
 
 
 def choose_runs(material: Material) -> list[ChosenRuns]:
-    """Choose one run per series and panel.
+    """Choose one run per series and panel; panels without a valid run are left out.
 
-    It is at the middle value of x (among those at which most series have a valid run), and has the
-    median AGI (the lower one of two).
+    The runs of a panel have one value of x: of the values at which the largest number of series
+    have a valid run, the middle value. Of several runs of a series, the run with the median AGI
+    (the lower one of two) is chosen. If there are more than MAX_PANELS panels, the first, the
+    middle and the last are chosen.
     """
     campaign, summary = material.campaign, material.summary
     valid = material.table[material.table["status"] == "valid"]
@@ -104,7 +106,7 @@ def compose_blocks(material: Material, notes: Notes) -> list[Block]:
             blocks.append(
                 Figure(
                     f"time{label}",
-                    figures.render_svg(figures.time_series(part)),
+                    figures.render_svg(figures.make_time_series_figure(part)),
                     f"At {where}: congestion window and slow start threshold, smoothed RTT, and "
                     f"the queue at the bottleneck ({links or 'none'}). Rows share a scale unless "
                     f"their maxima differ by more than a factor of {figures.MAX_SCALE_RATIO:g}."
@@ -139,7 +141,10 @@ def compose_blocks(material: Material, notes: Notes) -> list[Block]:
 def _read_rows(
     material: Material, name: str, run_id: str | None
 ) -> Iterator[tuple[str, RunSeries | None]]:
-    """Yield one row per flow of a run."""
+    """Yield one row per flow of a run, MAX_FLOWS at most: label and values over time.
+
+    Without a run, yield one row without values.
+    """
     if run_id is None:
         yield name, None
         return

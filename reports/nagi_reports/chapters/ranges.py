@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Descriptions of links over all runs: ranges of rates, delays, queue limits and losses."""
+"""Descriptions of links, with the ranges of rates, delays, queue limits and losses over all runs.
+
+Arguments `directions` are the plans of one direction of a link in all runs.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,16 @@ from nagi_contracts.plan import DirectionPlan
 
 
 def describe_directions(directions: list[DirectionPlan]) -> list[str]:
-    """Return rate, delay, queue and loss of a direction, as ranges over runs."""
+    """Return four texts on a direction, as ranges over runs: rate, delay, queue, and loss.
+
+    The text on loss includes further effects on packets, and ARQ.
+    """
     queues = [direction.queue for direction in directions]
-    counts = [queue.packets for queue in queues if queue and queue.packets is not None]
+    packets = [queue.packets for queue in queues if queue and queue.packets is not None]
     sizes = [queue.bytes for queue in queues if queue and queue.bytes is not None]
-    waits = [format_range(counts, "packets"), format_range(sizes, "bytes")]
+    limits = [format_range(packets, "packets"), format_range(sizes, "bytes")]
     if any(queue is None for queue in queues):
-        waits.append("no limit")
+        limits.append("no limit")
     marks = "; marks CE" if any(direction.mark for direction in directions) else ""
     rate = describe_rates(directions)
     overheads = {direction.overhead_bytes for direction in directions} - {0}
@@ -26,7 +32,7 @@ def describe_directions(directions: list[DirectionPlan]) -> list[str]:
     return [
         rate,
         describe_delays(directions),
-        " or ".join(limit for limit in waits if limit) + name_disciplines(queues) + marks,
+        " or ".join(limit for limit in limits if limit) + name_disciplines(queues) + marks,
         _describe_losses([direction.loss for direction in directions])
         + _describe_effects(directions)
         + _describe_arq(directions),
@@ -49,7 +55,7 @@ def _describe_arq(directions: list[DirectionPlan]) -> str:
 
 
 def describe_rates(directions: list[DirectionPlan]) -> str:
-    """Return the range of rates, with the kinds of rate traces and token buckets."""
+    """Return the range of rates, and whether there are rate traces or token buckets."""
     rates = [
         rate / 1e6 for direction in directions if (rate := direction.mean_rate_bps) is not None
     ]

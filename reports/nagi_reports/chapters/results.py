@@ -37,19 +37,25 @@ from nagi_reports.text import describe_compared_points, explain_missing_points, 
 def compose_blocks(material: Material, outcomes: list[Outcome]) -> list[Block]:
     """Return the blocks of the section."""
     summary = material.summary
-    first, *others = _compose_figures(
+    first_figure, *further_figures = _compose_figures(
         "ag",
-        figures.achieved_goodput(summary),
+        figures.make_goodput_figures(summary),
         f"Achieved goodput (AG) against {summary.x.phrase}",
         f"The thick grey line is the bottleneck rate. {describe_bars(summary)}",
         _describe_curves(summary, "Achieved goodput in Mb/s", "goodput_bps", 1e-6),
     )
     abstract = Paragraph(_compose_abstract(material, outcomes))
-    return [abstract, first, *_compose_nagi_tables(material), *_compose_notes(material), *others]
+    return [
+        abstract,
+        first_figure,
+        *_compose_nagi_tables(material),
+        *_compose_notes(material),
+        *further_figures,
+    ]
 
 
 def _compose_abstract(material: Material, outcomes: list[Outcome]) -> str:
-    """Return a text on the number of runs and the outcomes of statements."""
+    """Return a text on the number and length of runs, and the outcomes of statements."""
     summary, campaign, plan = material.summary, material.campaign, material.plan
     counts = [f"{summary.valid} valid"]
     for count, word in ((summary.invalid, "invalid"), (summary.failed, "failed or not run")):
@@ -75,7 +81,7 @@ def _compose_abstract(material: Material, outcomes: list[Outcome]) -> str:
 
 
 def _compose_nagi_tables(material: Material) -> list[Block]:
-    """Return tables of NAGI of every series in every panel."""
+    """Return tables of NAGI: one row per series, one column per panel, six panels per table."""
     summary = material.summary
     names = [curve.series for curve in summary.panels[0].curves]
     labels = [
@@ -108,7 +114,7 @@ def _compose_nagi_tables(material: Material) -> list[Block]:
 
 
 def _compose_notes(material: Material) -> list[Block]:
-    """Return notes on what is left out: schemes, points and runs."""
+    """Return notes on schemes, points and runs that are left out; empty if there are none."""
     campaign, summary = material.campaign, material.summary
     notes = [f"Left out: {scheme}: {reason}." for scheme, reason in campaign.left_out.items()]
     notes += [note for panel in summary.panels if (note := explain_missing_points(summary, panel))]
@@ -117,8 +123,7 @@ def _compose_notes(material: Material) -> list[Block]:
     if summary.invalid:
         notes.append(
             f"{format_count(summary.invalid, 'run')} invalid, as links did not do what the plan "
-            "asks: "
-            "listed under Certificate, not in any mean."
+            "requires: listed under Certificate, not in any mean."
         )
     return [Bullets(notes)] if notes else []
 
@@ -130,14 +135,14 @@ def compose_index(material: Material) -> list[Block]:
     blocks: list[Block] = [
         *_compose_figures(
             "agi",
-            figures.achieved_goodput_index(summary),
+            figures.make_index_figures(summary),
             f"AGI, goodput / bottleneck, against {x}",
             f"The thin grey line is the ceiling that headers set. {describe_bars(summary)}",
             _describe_curves(summary, "Achieved goodput index", "agi", 1.0),
         ),
         *_compose_figures(
             "nagi",
-            figures.normalised_index(summary),
+            figures.make_nagi_figures(summary),
             f"NAGI: the mean AGI over the {_describe_compared_values(summary)} of {x}",
             describe_bars(summary),
             _describe_bars_of_nagi(summary),
@@ -157,7 +162,13 @@ def _describe_compared_values(summary: Summary) -> str:
 
 
 def _compose_index_tables(summary: Summary, panel: Panel, heads: list[str]) -> Iterator[Table]:
-    """Yield tables of AGI: one row per value of x, one column per series."""
+    """Yield tables of AGI of a panel: one row per value of x, one column per series.
+
+    Args:
+        summary: The results of the campaign.
+        panel: The panel.
+        heads: The heading of each row.
+    """
     intervals = any(mean and not math.isnan(mean.halfwidth) for c in panel.curves for mean in c.agi)
     for curves in _pack_curves(panel.curves, cell=15 if intervals else 7):
         rows = [
@@ -181,17 +192,22 @@ def _compose_index_tables(summary: Summary, panel: Panel, heads: list[str]) -> I
 
 
 def _pack_curves(curves: list[Curve], cell: int) -> Iterator[list[Curve]]:
-    """Yield groups of curves whose columns fit side by side in a line of about 95 letters."""
-    width_left, used = 100, 0
+    """Yield groups of curves whose columns fit side by side in a table.
+
+    Args:
+        curves: The curves.
+        cell: The width of a column's numbers, in letters.
+    """
+    max_width, used_width = 100, 0
     packed: list[Curve] = []
     for curve in curves:
-        longest = max(map(len, re.split(r"[-_ /+]", curve.series)))
-        width = max(cell, longest + 2)
-        if packed and used + width > width_left:
+        longest_word = max(map(len, re.split(r"[-_ /+]", curve.series)))
+        width = max(cell, longest_word + 2)
+        if packed and used_width + width > max_width:
             yield packed
-            packed, used = [], 0
+            packed, used_width = [], 0
         packed.append(curve)
-        used += width
+        used_width += width
     if packed:
         yield packed
 
@@ -199,7 +215,15 @@ def _pack_curves(curves: list[Curve], cell: int) -> Iterator[list[Curve]]:
 def _compose_figures(
     name: str, drawings: Sequence[Drawing], content: str, legend: str, alt: str
 ) -> Iterator[Figure]:
-    """Yield one figure per part, with a caption of `content` and legend."""
+    """Yield one figure per drawing.
+
+    Args:
+        name: Name of the figure; a number is added if there are several.
+        drawings: The drawings.
+        content: Begin of the caption.
+        legend: End of the caption.
+        alt: Description for readers who do not see the figures.
+    """
     for number, figure in enumerate(drawings, 1):
         has_parts = len(drawings) > 1
         yield Figure(
@@ -211,8 +235,8 @@ def _compose_figures(
 
 
 def _describe_curves(summary: Summary, content: str, column: str, scale: float) -> str:
-    """Return the curves in words: where each begins and ends."""
-    sentences = [f"{content} against {summary.x.phrase}, a line a series."]
+    """Return the curves in words: the first and the last point of each."""
+    sentences = [f"{content} against {summary.x.phrase}, one line per series."]
     for panel in summary.panels:
         parts = []
         for curve in panel.curves:
@@ -232,7 +256,7 @@ def _describe_curves(summary: Summary, content: str, column: str, scale: float) 
 
 
 def _describe_bars_of_nagi(summary: Summary) -> str:
-    sentences = ["NAGI as a bar a series."]
+    sentences = ["NAGI, one bar per series."]
     for panel in summary.panels:
         label = f"{name_panel(summary, panel)}: " if summary.panels_axis else ""
         parts = [f"{curve.series} {format_mean(curve.nagi)}" for curve in panel.curves]

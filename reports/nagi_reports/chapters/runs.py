@@ -20,8 +20,8 @@ from nagi_reports.content import (
     Table,
 )
 
-_DIGITS = 8  # of a checksum
-_LETTERS = 40  # of the axes' values in a row
+_DIGITS = 8  # shown digits of a checksum
+_LETTERS = 40  # width of the axes' columns together, in letters
 
 
 def compose_blocks(material: Material) -> list[Block]:
@@ -81,8 +81,8 @@ def compose_blocks(material: Material) -> list[Block]:
 def _make_axis_columns(campaign: Campaign, letters: int) -> list[Column]:
     """Return one column per axis.
 
-    Columns are as wide as their values if these have at most `letters` in all; else they share the
-    rest of the width.
+    Columns are as wide as their longest values if all columns together have at most `letters`.
+    Otherwise, they share the width that other columns leave.
     """
     columns = []
     longest = {
@@ -107,6 +107,6 @@ def _format_number(value: float) -> str:
 
 
 def _make_breakable(value: str) -> str:
-    """Return a value that may be broken after hyphens and underscores, and within long words."""
+    """Return a value with permitted line breaks after -, _ and /, and within long words."""
     hyphened = re.sub(r"([-_/])(?=\w)", "\\1\u200b", value)
     return re.sub(r"(\w{12})(?=\w)", "\\1\u200b", hyphened)

@@ -35,7 +35,7 @@ from nagi_reports.content import (
     Table,
 )
 
-_MAX_UNLINKED = 4  # with more stations without links, the topology hides them
+_MAX_UNLINKED = 4  # if more stations have no links, the diagram leaves out all of them
 
 
 def compose_blocks(
@@ -45,8 +45,8 @@ def compose_blocks(
 
     Args:
         material: The records of the campaign.
-        backend_rows: Rows of backends for the table of facts.
-        notes: What backends add to texts.
+        backend_rows: Rows of backends for the table of facts, as name and value.
+        notes: Texts of backends; the text on "emulator" continues the row Lab.
     """
     links = _compose_links(material) if material.plan.links else []
     return [*links, Facts(_collect_facts(material, backend_rows, notes))]
@@ -76,8 +76,8 @@ def _compose_links(material: Material) -> list[Block]:
 def _draw_topology(material: Material) -> Figure:
     """Return the diagram of the topology.
 
-    The diagram leaves out stations without links, unless they are few: the figures of media show
-    them.
+    If more than _MAX_UNLINKED stations of media have no links, the diagram leaves them out, because
+    the figures of media show them.
     """
     plan = material.plan
     plans = list(material.plans.values())
@@ -101,7 +101,7 @@ def _draw_topology(material: Material) -> Figure:
     ]
     medium_kinds: dict[str, str] = dict.fromkeys((medium.name for medium in plan.media), "medium")
     first_node = plan.flows[0].sender
-    diagram = figures.topology(
+    diagram = figures.make_topology_diagram(
         kinds | medium_kinds,
         [*links, *attachments],
         first_node if first_node in kinds else plan.links[0].ends[0].node,
@@ -183,7 +183,7 @@ def _make_diagram_lines(plans: list[RunPlan], index: int) -> Iterator[str]:
 def _collect_facts(
     material: Material, backend_rows: list[tuple[str, str]], notes: Notes
 ) -> list[tuple[str, str]]:
-    """Return names and values of the facts on the setup."""
+    """Return the rows of the table of facts on the setup, as name and value."""
     campaign, plan = material.campaign, material.plan
     facts = [
         node.facts for manifest in material.manifests.values() for node in manifest.nodes.values()
@@ -223,7 +223,7 @@ def _collect_facts(
         (
             "Hosts",
             f"profile {plan.host_profile}; {versions}; "
-            f"{format_range(payloads, 'bytes')} of payload a segment"
+            f"{format_range(payloads, 'bytes')} of payload per segment"
             + (f"; windows capped at {format_range(windows, 'packets')}" if windows else ""),
         ),
         (
@@ -245,7 +245,10 @@ def _collect_facts(
 
 
 def _make_ebpf_rows(material: Material) -> list[tuple[str, str]]:
-    """Return a row on the schemes that are eBPF programs, with their parameters over all runs."""
+    """Return the row on schemes that are eBPF programs, with the ranges of their parameters.
+
+    Return no row if no flow has such a scheme.
+    """
     values: dict[str, dict[str, set[int]]] = {}
     for flow in (flow for plan in material.plans.values() for flow in plan.flows):
         for control, scheme_object in flow.objects().items():
@@ -270,7 +273,7 @@ def _make_ebpf_rows(material: Material) -> list[tuple[str, str]]:
 
 
 def _describe_command(flow: FlowPlan) -> str:
-    """Return the commands of a flow with traffic `command`, as in the first run."""
+    """Return the commands of a flow with traffic `command`."""
     assert flow.command is not None
     ends = {"sender": (flow.sender, flow.receiver), "receiver": (flow.receiver, flow.sender)}
     listener, talker = ends[flow.command.listens]
@@ -282,7 +285,10 @@ def _describe_command(flow: FlowPlan) -> str:
 
 
 def _describe_emulator(material: Material) -> str:
-    """Return version, I/O and scheduling of the emulator, by the first run that recorded them."""
+    """Return version, I/O and scheduling of the emulator in the first run that recorded them.
+
+    Return an empty text if no run did.
+    """
     for run_id in material.plans:
         try:
             links = Links.read(material.run_directory(run_id) / "links.json")
@@ -299,7 +305,7 @@ def _describe_emulator(material: Material) -> str:
 
 
 def _name_emulated_parts(plan: RunPlan) -> str:
-    """Return what the emulator carries: links, media or both."""
+    """Return whether the emulator carries links, media or both, in words."""
     if not plan.media:
         return "every link"
     return "every link and medium" if plan.links else "every medium"

@@ -24,7 +24,7 @@ from nagi_reports.content import (
 from nagi_reports.outcomes import Finding, Outcome, Result
 from nagi_reports.summary import Mean
 
-_RESULTS: dict[Result, str] = {  # in the order of the report, with a sign for print
+_RESULTS: dict[Result, str] = {  # result -> sign in the report, in the report's order
     "confirmed": "✓",
     "confirmed in part": "(✓)",
     "not confirmed": "✗",
@@ -99,7 +99,7 @@ _METRICS = {
 
 
 def describe_condition(outcome: Outcome) -> str:
-    """Return the condition of a statement as a sentence."""
+    """Return a sentence with the condition that was checked for a statement."""
     statement = outcome.statement
     sentence = _name_metric(statement.metric)
     if statement.against:
@@ -115,7 +115,7 @@ def describe_condition(outcome: Outcome) -> str:
 
 
 def _name_metric(name: str) -> str:
-    """Return the name of a metric, as the tables have it."""
+    """Return the name of a metric within a sentence."""
     application_metric = APPLICATION_METRICS.get(name)
     return _METRICS[name] if application_metric is None else application_metric.phrase
 
@@ -129,10 +129,12 @@ def _typeset_signs(text: str) -> str:
 
 
 def describe_findings(outcome: Outcome) -> str:
-    """Return the range of the values, the worst point, and the points without a value."""
+    """Return sentences on a statement's values, the worst point, and points without a value."""
     tested = outcome.list_tested()
     if not tested:
-        return capitalise(f"{_typeset_signs(outcome.nowhere) or _describe_missing(outcome)}.")
+        return capitalise(
+            f"{_typeset_signs(outcome.no_points_reason) or _describe_missing(outcome)}."
+        )
     values = [finding.value for finding in tested if finding.value is not None]
     lowest = min(values, key=lambda mean: mean.value)
     highest = max(values, key=lambda mean: mean.value)
@@ -158,6 +160,8 @@ def describe_findings(outcome: Outcome) -> str:
 
 
 def _find_worst(outcome: Outcome, findings: list[Finding]) -> Finding | None:
+    """Return the finding whose value is farthest from fulfilling the statement, or None."""
+
     def distance(finding: Finding) -> float:
         return outcome.statement.is_.distance(finding.value.value) if finding.value else 0.0
 
@@ -185,7 +189,7 @@ def _name_point(finding: Finding) -> str:
 
 
 def _describe_missing(outcome: Outcome) -> str:
-    """Return where a statement was not tested, and why."""
+    """Return a clause on the points at which a statement was not tested, with the reason."""
     names = [_name_point(finding) for finding in outcome.list_missing()]
     listed = "; ".join(names[:4])
     rest = f" and {len(names) - 4} more" if len(names) > 4 else ""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Phrases and numbers that all sections write in the same way."""
+"""Formats of numbers, and phrases, that several sections of a report use."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def format_mean(mean: Mean | None, digits: int = 3) -> str:
 
 
 def mention_intervals(summary: Summary) -> str:
-    """Return a clause that mentions the intervals; empty if there are none."""
+    """Return a clause for captions that mentions the intervals; empty if there are none."""
     return ", with 95 % intervals" if has_intervals(summary) else ""
 
 

@@ -5,9 +5,10 @@ EXPLORER/index.html     the campaign, with plotly.js, so that the page needs no 
 EXPLORER/runs/ID.js     data of one run, loaded when the user opens the run
 EXPLORER/runs/ID/F-N.js part N of flow F with every packet, loaded when the user zooms in
 
-The data are scripts, as a page that was opened from a disk may load scripts, but no other files.
-Existing files are kept if the run's directory has not changed and this user wrote them. A seal in
-the first line proves this, as the scripts of a stranger's results would run in the page.
+The data are scripts, because a page that was opened from a disk may load scripts, but no other
+files. Existing files are kept if the run's directory has not changed and this user wrote them. A
+seal (HMAC) in the first line proves this: scripts in results from somebody else must not run in the
+page.
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ from nagi_reports.explorer.run import MAX_FLOWS, RunFiles, read_flows
 from nagi_reports.explorer.tracks import pack_parts
 from nagi_reports.pages import can_replace, load_templates, make_content_policy
 
-NAME = "explorer"  # in the directory of a campaign
+NAME = "explorer"  # directory in the directory of a campaign
 PAGE = "index.html"
 
 _HERE = Path(__file__).parent
 _SCRIPTS = ("codec.js", "campaign.js", "run.js", "main.js")
 _MARK_FILE = ".nagi-explorer"  # marks a directory that may be replaced
-_FORMAT = 2  # of the runs' files; files of other formats are written again
+_FORMAT = 2  # version of the runs' files; files of other versions are written again
 _PROCESS_KEY = secrets.token_bytes(32)
 
 
@@ -54,15 +55,18 @@ def write_explorer(
     Args:
         out: The directory of the campaign.
         campaign: The campaign.
-        target: Where to write.
-        step: Called after each run.
+        target: The directory to write. Files of runs that have no data now are deleted.
+        step: A function that is called after each run, to show progress.
         key: The user's key, which seals files; files with another seal are written again.
 
     Raises:
-        InputError: `target` has other contents, or a file of the campaign is missing or damaged.
+        InputError: `target` has files but no explorer, or a file of the campaign is missing or
+            damaged.
     """
     if not can_replace(target, _MARK_FILE):
-        raise refuse("contains other files than an explorer", "give another", file=str(target))
+        raise refuse(
+            "contains other files than an explorer", "give another directory", file=str(target)
+        )
     runs = target / "runs"
     runs.mkdir(parents=True, exist_ok=True)
     (target / _MARK_FILE).touch()
@@ -82,6 +86,12 @@ def write_explorer(
 
 def write_run(directory: Path, run_id: str, target: Path, key: bytes) -> None:
     """Write the files of a run, unless this user has written them and the run has not changed.
+
+    Args:
+        directory: The run directory.
+        run_id: The run's id, which names the files.
+        target: The directory to write to.
+        key: The user's key, which seals the files.
 
     Raises:
         InputError: A file of the run is damaged.
@@ -120,7 +130,7 @@ def write_run(directory: Path, run_id: str, target: Path, key: bytes) -> None:
         "flows": [flow.to_data(end_s) for flow in flows],
         "left_out": max(len(run.plan.flows) - MAX_FLOWS, 0),
     }
-    # This file is the last: if it exists, so do the others.
+    # This file is written last: if it exists, all files of the run exist.
     body = f"nagi.run({to_script_json(data)});\n"
     heading = _make_heading(stamp, body.encode(), folder, key).decode()
     write_atomically(file, f"{heading}\n{body}")
@@ -135,7 +145,14 @@ def _remove(path: Path) -> None:
 
 
 def _make_heading(stamp: str, body: bytes, folder: Path, key: bytes) -> bytes:
-    """Return the first line of a run's script: the run's state and a seal of its scripts."""
+    """Return the first line of a run's script: the run's state, and a seal of the run's scripts.
+
+    Args:
+        stamp: Hash of the run's state, by _hash_file_list().
+        body: The script without its first line.
+        folder: The directory with the run's other scripts, which may be missing.
+        key: The user's key.
+    """
     parts = sorted(folder.iterdir()) if folder.is_dir() else []
     sums = [[path.name, compute_sha256(path) if path.is_file() else ""] for path in parts]
     sealed = json.dumps([stamp, hashlib.sha256(body).hexdigest(), sums]).encode()
@@ -144,7 +161,7 @@ def _make_heading(stamp: str, body: bytes, folder: Path, key: bytes) -> bytes:
 
 
 def render_page(data: dict[str, Any]) -> str:
-    """Return the page as HTML."""
+    """Return the page of a campaign as HTML, given the data of collect_campaign_data()."""
     sources = ((_HERE / name).read_text(encoding="utf-8") for name in _SCRIPTS)
     scripts = [_read_plotly(), *sources, f"start({to_script_json(data)});"]
     return (
@@ -160,7 +177,7 @@ def render_page(data: dict[str, Any]) -> str:
 
 
 def to_script_json(value: Any) -> str:
-    """Return JSON that is safe within a script of a page, whatever its texts contain."""
+    """Return a value as JSON in which no text can end the script that contains it."""
     text = json.dumps(value, allow_nan=False, ensure_ascii=True, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 

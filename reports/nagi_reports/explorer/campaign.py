@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The data of a campaign for the page: one row per flow of each run, and its axes."""
+"""The data of a campaign for the page: one row of results per flow of each run, and the axes."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from nagi_reports import analysis
 from nagi_reports.parquet import read_parquet
 from nagi_reports.summary import Axis
 
-# Labels of results whose names do not end with their unit.
+# Labels of columns of results; other labels are made from the column's name.
 _LABELS = {"agi": "AGI", "agi_ceiling": "AGI that headers permit", "mos": "MOS"}
+# End of a column's name -> unit on the page, factor to this unit.
 _UNITS = {"_bps": ("Mb/s", 1e-6), "_s": ("s", 1.0), "_bytes": ("bytes", 1.0)}
 
 
@@ -32,7 +33,7 @@ def read_results(out: Path, campaign: Campaign) -> pd.DataFrame:
     results = out / "results.parquet"
     if not results.exists():
         raise refuse(
-            "neither runs nor results.parquet are here", "give the --out of `nagi run`",
+            "has neither runs nor results.parquet", "give the --out of `nagi run`",
             file=str(out),
         )  # fmt: skip
     table = read_parquet(results)
@@ -41,8 +42,8 @@ def read_results(out: Path, campaign: Campaign) -> pd.DataFrame:
     absent = [name for name in expected if name not in table.columns]
     if absent:
         raise refuse(
-            f"it has no column {absent[0]}", "it is not of this campaign, or was damaged: make it "
-            "again with `nagi analyze`", file=str(results),
+            f"it has no column {absent[0]}", "it is of another campaign or damaged; write it again "
+            "with `nagi analyze`", file=str(results),
         )  # fmt: skip
     return table
 
@@ -50,10 +51,15 @@ def read_results(out: Path, campaign: Campaign) -> pd.DataFrame:
 def collect_campaign_data(out: Path, campaign: Campaign, with_data: set[str]) -> dict[str, Any]:
     """Return the data that campaign.js draws.
 
+    The form is {"axes": [...], "metrics": [...], "runs": [...], "rows": {COLUMN: [...]}, ...}.
+
     Args:
         out: The directory of the campaign.
         campaign: The campaign.
-        with_data: Runs that have a file of their own.
+        with_data: Ids of the runs that have a file with their data.
+
+    Raises:
+        InputError: There are no results, or a file is damaged.
     """
     table = read_results(out, campaign)
     axes = [
@@ -99,7 +105,7 @@ def collect_campaign_data(out: Path, campaign: Campaign, with_data: set[str]) ->
 
 
 def label_column(column: str) -> str:
-    """Return the label of a column of results on a page, without its unit."""
+    """Return the label of a column of results on the page, without the unit."""
     if column in _LABELS:
         return _LABELS[column]
     for suffix in _UNITS:
@@ -132,7 +138,10 @@ def _describe_axis(campaign: Campaign, name: str) -> dict[str, Any]:
 def _describe_run(
     out: Path, run: CampaignRun, has_data: bool, table: pd.DataFrame
 ) -> dict[str, Any]:
-    """Return what the page lists about a run."""
+    """Return the data of a run for the page's table: point, repeat, status and reasons.
+
+    The status of a run without verdict and results is "missing".
+    """
     path = out / "runs" / run.run_id / "verdict.json"
     if path.exists():
         verdict = Verdict.read(path)

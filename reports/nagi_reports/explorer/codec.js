@@ -3,8 +3,8 @@
 "use strict";
 
 const nagi = {
-  runs: new Map(), // data of run.py, by id
-  parts: new Map(), // tables by track, by id/flow-part
+  runs: new Map(), // run id -> data of run.py
+  parts: new Map(), // "id/flow-part" -> tables by track
   run(data) { nagi.runs.set(data.id, data); },
   part([id, flow, part], tables) { nagi.parts.set(`${id}/${flow}-${part}`, tables); },
 };
@@ -20,7 +20,7 @@ function loadScript(path) {
       script.onload = resolve;
       script.onerror = () => {
         loading.delete(path);
-        reject(new Error(`${path} cannot be loaded. nagi view writes it; keep it beside this page.`));
+        reject(new Error(`${path} cannot be loaded. nagi view writes this file; keep it with this page.`));
       };
       document.head.append(script);
     }));
@@ -47,7 +47,7 @@ async function unpack(packed) {
 }
 
 // Return the first row at or after a time.
-function firstAt(times, at) {
+function findFirstRow(times, at) {
   let low = 0, high = times.length;
   while (low < high) {
     const middle = (low + high) >> 1;
@@ -56,26 +56,26 @@ function firstAt(times, at) {
   return low;
 }
 
-// Return the rows of a time span, and `beyond` rows on either side. Of steps, include the row that
-// holds at the begin.
-function clipped(table, begin, end, beyond = 0) {
-  const first = Math.max(firstAt(table.time, begin) - (table.steps ? 1 : beyond), 0);
-  const last = firstAt(table.time, end) + beyond;
+// Return the rows of a time span, and `beyond` rows before and after it. For steps, include the row
+// whose value holds at the begin of the span.
+function clipTable(table, begin, end, beyond = 0) {
+  const first = Math.max(findFirstRow(table.time, begin) - (table.steps ? 1 : beyond), 0);
+  const last = findFirstRow(table.time, end) + beyond;
   const cut = (column) => column.subarray(first, last);
   return { ...table, time: cut(table.time), low: cut(table.low), high: cut(table.high) };
 }
 
-// Condense a table to a number of rows, each with minimum and maximum of the rows it stands for.
-function condensed(table, most) {
+// Condense a table to at most `maxRows` rows, each with minimum and maximum of the rows it replaces.
+function condenseTable(table, maxRows) {
   const rows = table.time.length;
-  if (rows <= most) return table;
+  if (rows <= maxRows) return table;
   const begin = table.time[0], span = (table.time[rows - 1] - begin) || 1;
   const time = [], low = [], high = [];
   let bucket = -1;
   for (let i = 0; i < rows; i++) {
-    const mine = Math.floor((table.time[i] - begin) / span * most);
-    if (mine !== bucket) {
-      bucket = mine;
+    const rowBucket = Math.floor((table.time[i] - begin) / span * maxRows);
+    if (rowBucket !== bucket) {
+      bucket = rowBucket;
       time.push(table.time[i]);
       low.push(table.low[i]);
       high.push(table.high[i]);
@@ -88,8 +88,8 @@ function condensed(table, most) {
   return { ...table, time, low, high, exact: false };
 }
 
-// Join consecutive tables.
-function joined(tables) {
+// Join tables of consecutive parts.
+function joinTables(tables) {
   const all = (name) => tables.flatMap((table) => Array.from(table[name]));
   const column = (name) => Float64Array.from(all(name));
   return { ...tables[0], time: column("time"), low: column("low"), high: column("high") };
@@ -97,19 +97,19 @@ function joined(tables) {
 
 const byId = (id) => document.getElementById(id);
 
-function element(name, attributes = {}, ...children) {
-  const made = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  made.append(...children);
-  return made;
+function makeElement(name, attributes = {}, ...children) {
+  const created = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) created.setAttribute(key, value);
+  created.append(...children);
+  return created;
 }
 
 // Escape a text for Plotly, which interprets some HTML.
-function plain(text) {
+function escapeText(text) {
   return String(text).replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 }
 
-function shortNumber(value) {
+function formatNumber(value) {
   if (value === null || value === undefined) return "n/a";
   const size = Math.abs(value);
   if (size !== 0 && (size < 1e-3 || size >= 1e7)) return value.toExponential(3);
@@ -123,13 +123,13 @@ const PLOT_CONFIG = {
   modeBarButtonsToRemove: ["sendChartToCloud", "select2d", "lasso2d", "autoScale2d", "resetScale2d", "zoomIn2d", "zoomOut2d"],
 };
 
-// Draw a plot. If its subplots have changed, create it again, as Plotly.react fails then.
-// Listeners are functions by event.
-function draw(plot, subplots, traces, layout, listeners) {
+// Draw a plot. If its subplots have changed, Plotly.react fails, so create the plot again.
+// `listeners` are functions by event.
+function drawPlot(plot, subplots, traces, layout, listeners) {
   if (plot.dataset.subplots === subplots) return Plotly.react(plot, traces, layout, PLOT_CONFIG);
   Plotly.purge(plot);
   plot.dataset.subplots = subplots;
-  const drawn = Plotly.newPlot(plot, traces, layout, PLOT_CONFIG);
+  const promise = Plotly.newPlot(plot, traces, layout, PLOT_CONFIG);
   for (const [event, listener] of Object.entries(listeners)) plot.on(event, listener);
-  return drawn;
+  return promise;
 }

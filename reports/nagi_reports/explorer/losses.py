@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The losses of a flow one by one, and how its sender classified each."""
+"""The lost segments of a flow, with the sender's classification of each loss."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class Losses:
     """
 
     table: pd.DataFrame
-    source: str  # a sentence on the source of the classifications, or why they are not known
+    source: str  # a sentence on the source of the classifications; empty without losses
 
     def group(self) -> list[tuple[str, str, pd.DataFrame]]:
-        """Return cause, outcome and rows of each combination that occurs."""
+        """Return the rows of each combination of cause and classification that occurs."""
         groups = []
         for cause in CAUSES:
             for outcome in CLASSIFICATIONS:
@@ -56,7 +56,7 @@ _SOURCE_NOTES = {
 def read_flow_losses(
     flow: FlowPlan, drops: pd.DataFrame, began_ns: int, recorded: RecordedRun | None
 ) -> Losses:
-    """Return the losses of a flow.
+    """Return the losses of a flow; the classification of each is UNKNOWN if it is not known.
 
     Args:
         flow: The flow.
@@ -94,9 +94,15 @@ def _classify(recorded: RecordedRun, flow: FlowPlan) -> LossClassification | Non
 def find_first_sequence(
     capture: Path, connection: int, direction: int, losses: pd.DataFrame
 ) -> int | None:
-    """Return the number from which a capture counts the sequence numbers of a direction.
+    """Return the first sequence number (as on the wire) of a direction in a capture.
 
-    Return None if none of the losses is in the capture.
+    Return None if the capture has none of the lost segments.
+
+    Args:
+        capture: The capture.
+        connection: Number of the connection in the capture.
+        direction: The direction of the connection.
+        losses: The lost segments, with `sequence` and `identity`.
     """
     if losses.empty:
         return None

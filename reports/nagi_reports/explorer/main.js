@@ -1,37 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// Choose the page by the address: #RUN or #RUN,RUN is a page of runs, anything else the campaign.
+// Show what the address selects: #RUN or #RUN,RUN one or two runs, any other address the campaign.
 "use strict";
 
 function openRun(id) {
-  if (id && runOf.get(id).data) location.hash = id;
+  if (id && runById.get(id).data) location.hash = id;
 }
 
-function complain(text) {
+function showProblem(text) {
   byId("problem").textContent = text;
   byId("problem").hidden = !text;
 }
 
 async function show() {
-  complain("");
-  const wanted = decodeURIComponent(location.hash.slice(1)).split(",").filter(Boolean).slice(0, 2);
-  const known = wanted.filter((id) => runOf.has(id));
-  if (known.length < wanted.length) complain("This campaign has no such run.");
-  byId("campaign").hidden = known.length > 0;
-  byId("run").hidden = known.length === 0;
-  document.title = known.length ? `${known.map((id) => runLabel(runOf.get(id))).join(" | ")}: ${data.title}` : data.title;
-  if (!known.length) {
+  showProblem("");
+  const requestedIds = decodeURIComponent(location.hash.slice(1)).split(",").filter(Boolean).slice(0, 2);
+  const ids = requestedIds.filter((id) => runById.has(id));
+  if (ids.length < requestedIds.length) showProblem("This campaign has no such run.");
+  byId("campaign").hidden = ids.length > 0;
+  byId("run").hidden = ids.length === 0;
+  document.title = ids.length ? `${ids.map((id) => labelRun(runById.get(id))).join(" | ")}: ${data.title}` : data.title;
+  if (!ids.length) {
     drawCampaign();
     return;
   }
   try {
-    await showRuns(known);
+    await showRuns(ids);
   } catch (error) {
-    complain(error.message);
+    showProblem(error.message);
   }
 }
 
-function start(given) {
-  prepareCampaign(given);
+function start(campaignData) {
+  prepareCampaign(campaignData);
   prepareRuns();
   window.addEventListener("hashchange", show);
   let width = window.innerWidth;

@@ -27,8 +27,8 @@ from nagi_reports.explorer import losses
 from nagi_reports.explorer.tracks import Floats, Track, choose_part_edges
 from nagi_reports.parquet import read_parquet
 
-MAX_FLOWS = 8  # per run
-_WINDOWS = 100  # of goodput over the whole run, approximately
+MAX_FLOWS = 8  # number of flows of a run that the page shows
+_WINDOWS = 100  # approximate number of windows of goodput over the traffic's duration
 _KINDS = {
     tracing.FRESH: "segment",
     tracing.RETRANSMISSION: "retransmission",
@@ -37,19 +37,19 @@ _KINDS = {
 }
 # States of TCP_INFO that are a reaction to a loss or a mark; open and disorder are not.
 _STATES = {2: "CWR", 3: "recovery", 4: "timeout"}
-_NOT_KEPT = "The capture at the flow's {end} is not there (the experiment's `keep`)."
+_NOT_KEPT = "The capture at the flow's {end} was not kept (see `keep` of the experiment)."
 
 
 @dataclass(frozen=True)
 class FlowTracks:
-    """A flow over time."""
+    """The data of a flow over time."""
 
     plan: FlowPlan
     tracks: list[Track]
-    states: list[tuple[float, float, str]]  # begin, end, name of a state
+    states: list[tuple[float, float, str]]  # begin, end, and name of a state of the sender
     events: list[dict[str, Any]]  # events that the scheme reported, in order of time
-    missing: dict[str, str]  # reason by empty panel
-    notes: list[str]
+    missing: dict[str, str]  # empty panel -> sentence with the reason
+    notes: list[str]  # sentences on the data
 
     @property
     def packets(self) -> list[Track]:
@@ -63,10 +63,11 @@ class FlowTracks:
         return float(max(times, default=0.0))
 
     def choose_edges(self, end_s: float) -> list[float]:
+        """Return the begins of all parts and the end of the last."""
         return choose_part_edges(self.packets, 0.0, end_s)
 
     def to_data(self, end_s: float) -> dict[str, Any]:
-        """Return the data that run.js draws."""
+        """Return the data that run.js draws: {"tracks": {NAME: TRACK}, "events": [...], ...}."""
         flow = self.plan
         return {
             "name": flow.name,
@@ -89,7 +90,10 @@ class FlowTracks:
 
 @dataclass
 class RunFiles:
-    """The files of a run, read on demand; reading raises InputError if a file is damaged."""
+    """The files of a run, which are read when they are needed.
+
+    Methods and properties raise InputError if a file is missing or damaged.
+    """
 
     directory: Path
     scans: dict[tuple[Path, int | None], Scan] = field(default_factory=dict)
@@ -110,7 +114,7 @@ class RunFiles:
 
     @cached_property
     def recorded(self) -> analysis.RecordedRun | None:
-        """The records of the run; None if it failed, or not all of its captures were kept."""
+        """The records of the run; None if the run failed, or not all of its captures were kept."""
         if self.verdict.status == "failed" or self.manifest is None:
             return None
         return (
@@ -121,32 +125,42 @@ class RunFiles:
 
     @cached_property
     def drops(self) -> pd.DataFrame | None:
+        """The drops of emulator and switches; None without the emulator's log."""
         if not (self.directory / "drops.pcapng").exists():
             return None
         return analysis.read_all_drops(self.directory, self.plan)
 
     @property
     def captured_s(self) -> float:
-        """End of the captures."""
+        """End of the captures, in s since the traffic began."""
         timeline = self.plan.timeline
         return timeline.capture_end_s - timeline.traffic_s
 
     def find_end_s(self, flows: list[FlowTracks]) -> float:
-        """Return until when there is something to show."""
+        """Return the end of the shown time, in s since the traffic began.
+
+        This is the end of the traffic or of the tracks, but not after the end of the captures.
+        """
         timeline = self.plan.timeline
         traffic_s = timeline.traffic_end_s - timeline.traffic_s
         last_s = max((flow.last_s for flow in flows), default=0.0)
         return min(max(traffic_s, last_s + 0.01 * traffic_s), self.captured_s)
 
     def find_capture(self, location: tuple[str, str]) -> Path | None:
-        """Return the capture at a node and link, or None."""
+        """Return the path of the capture at a node and link, or None if it was not kept."""
         for capture in self.plan.captures:
             if (capture.node, capture.link) == location:
                 return analysis.find_capture(self.directory, capture.file)
         return None
 
     def scan_capture(self, path: Path, interval_ns: int | None = None, start_ns: int = 0) -> Scan:
-        """Return a scan of a capture, which is read once for each `interval_ns`."""
+        """Return a scan of a capture. Each capture is scanned once for each `interval_ns`.
+
+        Args:
+            path: The capture.
+            interval_ns: Length of intervals in which to count; None means no intervals.
+            start_ns: Begin of the first interval.
+        """
         key = (path, interval_ns)
         if key not in self.scans:
             begin = None if interval_ns is None else start_ns
@@ -154,31 +168,42 @@ class RunFiles:
         return self.scans[key]
 
     def read_queue(self, direction: LinkDirection) -> tuple[series.RecordedQueue | None, str]:
+        """Return the result of series.read_queue(), which is called once for each queue."""
         name = series.name_queue(direction)
         if name not in self.queues:
             self.queues[name] = series.read_queue(self.directory, self.plan, direction)
         return self.queues[name]
 
     def find_clock(self, node: str) -> HostClock | None:
-        """Return the clock of a host; None if it is the emulator's, or not known."""
+        """Return the clock of a host; None if it is unknown, or the host has the emulator's."""
         return self.verdict.clocks.get(node)
 
     def to_traffic_s(self, node: str, time_ns: Any) -> Floats:
-        """Return instants of a capture (ns since the Unix epoch) in s since the traffic began."""
+        """Return times of a capture in s since the traffic began, by the emulator's clock.
+
+        Args:
+            node: The host of the capture.
+            time_ns: Times in ns since the Unix epoch, by the host's clock.
+        """
         assert self.manifest is not None
         since_begin_ns = np.asarray(time_ns, np.int64) - analysis.to_epoch_ns(self.manifest, 0)
         true_ns = since_begin_ns - clock_offset_ns(self.find_clock(node), since_begin_ns)
         return np.asarray(true_ns / 1e9 - self.plan.timeline.traffic_s, np.float64)
 
     def samples_to_traffic_s(self, node: str, t_s: Any) -> Floats:
-        """Return instants of samples (s since the run began) in s since the traffic began."""
+        """Return times of samples in s since the traffic began, by the emulator's clock.
+
+        Args:
+            node: The host of the samples.
+            t_s: Times in s since the run began, by the host's clock.
+        """
         seconds = np.asarray(t_s, np.float64)
         offset_ns = clock_offset_ns(self.find_clock(node), (seconds * 1e9).astype(np.int64))
         return np.asarray(seconds - offset_ns / 1e9 - self.plan.timeline.traffic_s, np.float64)
 
 
 def read_flows(run: RunFiles) -> list[FlowTracks]:
-    """Return the flows of a run over time, background traffic last; at most MAX_FLOWS."""
+    """Return the first MAX_FLOWS flows of a run over time; background traffic is last."""
     flows = sorted(run.plan.flows, key=lambda flow: flow.background)
     return [_read_flow(run, flow) for flow in flows[:MAX_FLOWS]]
 
@@ -190,18 +215,20 @@ def _read_flow(run: RunFiles, flow: FlowPlan) -> FlowTracks:
     tracks = _make_window_tracks(run, flow, missing)
     tracks += _make_queue_tracks(run, flow, missing, notes)
     tracks += _make_goodput_tracks(run, flow, missing)
-    lost = _read_losses(run, flow, missing, notes)
-    tracks += _make_packet_tracks(run, flow, lost, missing, notes)
-    if lost is not None:
+    flow_losses = _read_losses(run, flow, missing, notes)
+    tracks += _make_packet_tracks(run, flow, flow_losses, missing, notes)
+    if flow_losses is not None:
         begin_s = run.plan.timeline.traffic_s
-        for cause, outcome, rows in lost.group():
+        for cause, outcome, rows in flow_losses.group():
             at_s = rows["t_s"].to_numpy(np.float64) - begin_s
             name = f"loss: {cause}: {outcome}"
             tracks.append(Track.from_rows(name, at_s, rows["payload"], whole=True))
     clocks = run.verdict.clocks
     for node in dict.fromkeys((flow.sender, flow.receiver)):
         if node in clocks and clocks[node] is None:
-            notes.append(f"The clock of {node} is not known: its records have its own times.")
+            notes.append(
+                f"The clock of {node} is not known, so times of its records are by this clock."
+            )
     for location in (analysis.locate_sender_capture(flow), analysis.locate_receiver_capture(flow)):
         scans = [
             scan for (path, _), scan in run.scans.items() if path == run.find_capture(location)
@@ -214,7 +241,10 @@ def _read_flow(run: RunFiles, flow: FlowPlan) -> FlowTracks:
 
 
 def _make_window_tracks(run: RunFiles, flow: FlowPlan, missing: dict[str, str]) -> list[Track]:
-    """Return the tracks of congestion window, threshold and smoothed RTT."""
+    """Return the tracks of congestion window, threshold and smoothed RTT.
+
+    Without samples of the window, add the reason to `missing`.
+    """
     path = run.directory / "tcp_info.parquet"
     samples = series.read_samples(path, flow)
     # Before the first loss, the kernel reports TCP_INFINITE_SSTHRESH.
@@ -239,7 +269,10 @@ def _make_window_tracks(run: RunFiles, flow: FlowPlan, missing: dict[str, str]) 
 def _make_queue_tracks(
     run: RunFiles, flow: FlowPlan, missing: dict[str, str], notes: list[str]
 ) -> list[Track]:
-    """Return the track of the bottleneck's queue; without it, add the reason to `missing`."""
+    """Return the track of the queue at the bottleneck.
+
+    If the queue is not known, add the reason to `missing`.
+    """
     direction = series.find_bottleneck(run.plan, flow)
     queue, reason = run.read_queue(direction)
     name = series.name_queue(direction)
@@ -255,7 +288,10 @@ def _make_queue_tracks(
 
 
 def _make_goodput_tracks(run: RunFiles, flow: FlowPlan, missing: dict[str, str]) -> list[Track]:
-    """Return the track of goodput, in equal windows from the traffic's start."""
+    """Return the track of goodput, in equal windows.
+
+    If the goodput is not known, add the reason to `missing`.
+    """
     path = run.find_capture(analysis.locate_receiver_capture(flow))
     if path is None or run.manifest is None:
         missing["goodput"] = _NOT_KEPT.format(end="receiver")
@@ -273,13 +309,13 @@ def _make_goodput_tracks(run: RunFiles, flow: FlowPlan, missing: dict[str, str])
     index = ((intervals["start_ns"] - start_ns) // width_ns).to_numpy(np.int64)
     count = max(math.ceil(run.captured_s / width_s - 1e-9), 1)
     is_inside = (index >= 0) & (index < count)
-    received = np.bincount(
+    received_bytes = np.bincount(
         index[is_inside], intervals["first_time_bytes"].to_numpy(np.float64)[is_inside], count
     )
-    if not received.any():
-        missing["goodput"] = "Nothing of this flow reached its receiver's capture."
+    if not received_bytes.any():
+        missing["goodput"] = "The capture at the receiver has no payload of this flow."
         return []
-    rate = received * 8 / width_s / 1e3
+    rate = received_bytes * 8 / width_s / 1e3
     return [
         Track.from_rows(
             "goodput",
@@ -295,7 +331,10 @@ def _make_goodput_tracks(run: RunFiles, flow: FlowPlan, missing: dict[str, str])
 def _read_losses(
     run: RunFiles, flow: FlowPlan, missing: dict[str, str], notes: list[str]
 ) -> losses.Losses | None:
-    """Return the flow's losses; without losses, add the reason to `missing`."""
+    """Return the losses of a flow, or None without a drop log.
+
+    Without losses, add the reason to `missing`.
+    """
     if run.drops is None or run.manifest is None:
         missing["losses"] = "The run has no log of drops (drops.pcapng)."
         return None
@@ -313,7 +352,10 @@ def _read_losses(
 
 
 def _is_tcp(run: RunFiles, flow: FlowPlan) -> bool:
-    """Return whether a flow has TCP connections, by the sender's capture or else by its sockets."""
+    """Return whether a flow has TCP connections, by its sender's capture.
+
+    Without the capture, return whether there are samples of TCP_INFO.
+    """
     path = run.find_capture(analysis.locate_sender_capture(flow))
     if path is not None:
         flows = run.scan_capture(path).flows
@@ -324,11 +366,14 @@ def _is_tcp(run: RunFiles, flow: FlowPlan) -> bool:
 def _make_packet_tracks(
     run: RunFiles,
     flow: FlowPlan,
-    lost: losses.Losses | None,
+    flow_losses: losses.Losses | None,
     missing: dict[str, str],
     notes: list[str],
 ) -> list[Track]:
-    """Return the tracks of the time-sequence graph and RTT samples, from the sender's capture."""
+    """Return the tracks of the time-sequence graph and of RTT samples, from the sender's capture.
+
+    For empty panels, add the reasons to `missing`.
+    """
     path = run.find_capture(analysis.locate_sender_capture(flow))
     if path is None or run.manifest is None:
         missing["sequence"] = _NOT_KEPT.format(end="sender")
@@ -344,8 +389,8 @@ def _make_packet_tracks(
         return []
     if len(rows) > 1:
         notes.append(
-            f"The time-sequence graph and RTT are of the connection with the most data; the flow "
-            f"has {len(rows)}."
+            f"The time-sequence graph and RTT show the connection with the most data, of "
+            f"{len(rows)} connections of the flow."
         )
     row = rows.sort_values("first_time_bytes", ascending=False, kind="stable").iloc[0]
     connection, direction = int(row["connection"]), int(row["direction"])
@@ -386,31 +431,43 @@ def _make_packet_tracks(
         tracks.append(Track.from_rows("RTT", sampled_s, samples["rtt_ns"] / 1e3, scale=1e3))
     else:
         missing["rtt"] = "The sender's capture has no RTT sample of this flow."
-    if lost is not None and len(rows) == 1:
-        first_sequence = losses.find_first_sequence(path, connection, direction, lost.table)
+    if flow_losses is not None and len(rows) == 1:
+        table = flow_losses.table
+        first_sequence = losses.find_first_sequence(path, connection, direction, table)
         if first_sequence is not None:
-            tracks.append(_make_lost_track(run, lost.table, first_sequence, sent_s, begin))
+            tracks.append(_make_lost_track(run, table, first_sequence, sent_s, begin))
     return tracks
 
 
 def _make_lost_track(
-    run: RunFiles, lost: pd.DataFrame, first_sequence: int, sent_s: Floats, sent: Any
+    run: RunFiles, segments: pd.DataFrame, first_sequence: int, sent_s: Floats, sent: Any
 ) -> Track:
-    """Return the track of lost segments, by their numbers in the time-sequence graph."""
-    lost_s = lost["t_s"].to_numpy(np.float64) - run.plan.timeline.traffic_s
+    """Return the track of lost segments, at their sequence numbers in the time-sequence graph.
+
+    Args:
+        run: The files of the run.
+        segments: The lost segments.
+        first_sequence: First sequence number of the capture, as on the wire.
+        sent_s: Time of each segment in the capture.
+        sent: Sequence number of each segment in the capture, without wraps.
+    """
+    lost_s = segments["t_s"].to_numpy(np.float64) - run.plan.timeline.traffic_s
     order = np.argsort(sent_s, kind="stable")
     index_before = np.maximum(np.searchsorted(sent_s[order], lost_s, side="right") - 1, 0)
     sent_before = np.asarray(sent, np.int64)[order][index_before]
     distance = (
-        lost["sequence"].to_numpy(np.int64) - first_sequence - sent_before + 2**31
+        segments["sequence"].to_numpy(np.int64) - first_sequence - sent_before + 2**31
     ) % 2**32 - 2**31
     begin = sent_before + distance
-    end = begin + lost["payload"].to_numpy(np.int64)
+    end = begin + segments["payload"].to_numpy(np.int64)
     return Track.from_rows("lost", lost_s, begin, end, scale=1e6, whole=True)
 
 
 def _read_states(run: RunFiles, flow: FlowPlan) -> list[tuple[float, float, str]]:
-    """Return when samples of a bulk flow's socket were in a state of _STATES: begin, end, state."""
+    """Return the times in which the sender was in a state of _STATES, as begin, end and state.
+
+    Return no times for flows with several connections.
+    """
     path = run.directory / "tcp_info.parquet"
     if flow.traffic != "bulk" or not path.exists():
         return []
@@ -434,7 +491,7 @@ def _read_states(run: RunFiles, flow: FlowPlan) -> list[tuple[float, float, str]
 
 
 def _read_events(run: RunFiles, flow: FlowPlan) -> list[dict[str, Any]]:
-    """Return the events that a scheme of nagi reported, without its samples."""
+    """Return the reactions to losses and marks that a scheme of nagi reported about a flow."""
     path = run.directory / "scheme_events.parquet"
     if not path.exists():
         return []

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tracks: what a page draws over time, written whole or as an overview and detailed parts.
+"""Tracks: time series that a page draws.
 
-Numbers are encoded as differences of whole numbers, compressed by zlib (RFC 1950), in base64;
-codec.js decodes them. A row takes a few bytes, compared with tens of bytes in JSON.
+A short track is written whole. A long track is written as an overview and as parts with every row.
+
+Numbers are encoded as differences between consecutive integers, compressed by zlib (RFC 1950), in
+base64; codec.js decodes them. A row takes a few bytes, compared with tens of bytes in JSON.
 """
 
 from __future__ import annotations
@@ -20,30 +22,38 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-BUCKETS = 2000  # of an overview; a screen has fewer pixels
-PART_ROWS = 10_000  # per part, over all tracks, approximately
+BUCKETS = 2000  # rows of an overview; a screen has fewer pixels
+PART_ROWS = 10_000  # approximate number of rows of a part, over all tracks
 _MICRO = 1e6
 
 
 @dataclass(frozen=True)
 class Track:
-    """Values over time, in ascending order of time: from `low` to `high` at each `time_s`."""
+    """Ranges of values over time: from `low` to `high` at each `time_s`, in ascending order."""
 
-    name: str  # as in run.js
+    name: str  # key of TRACK_STYLES in run.js, or "loss: CAUSE: CLASSIFICATION"
     time_s: Floats  # since the traffic began
     low: Ints
     high: Ints
-    scale: float = 1.0  # the page divides values by it
-    steps: bool = False  # whether a value holds until the next
-    whole: bool = False  # whether the track is short enough to be written whole
-    exact: bool = True  # whether no row stands for several
+    scale: float = 1.0  # the page divides values by this factor
+    steps: bool = False  # whether a value holds until the next time
+    whole: bool = False  # whether the track is written whole, without parts
+    exact: bool = True  # False if rows are condensed from several rows
 
     @classmethod
     def from_rows(
         cls, name: str, time_s: Floats, low: npt.ArrayLike, high: npt.ArrayLike | None = None,
         **settings: Any,
     ) -> Track:  # fmt: skip
-        """Return a track of rows in any order."""
+        """Return a track of rows, which may have any order; values are rounded to integers.
+
+        Args:
+            name: Name of the track.
+            time_s: Time of each row.
+            low: Low end of each row's range.
+            high: High end of each row's range; None means `low`.
+            settings: Further fields of the track.
+        """
         order = np.argsort(time_s, kind="stable")
         first = np.rint(np.asarray(low, np.float64)).astype(np.int64)[order]
         second = first if high is None else np.rint(np.asarray(high)).astype(np.int64)[order]
@@ -60,12 +70,18 @@ class Track:
         )
 
     def select_between(self, begin_s: float, end_s: float) -> Track:
-        """Return the rows in [begin_s, end_s); of steps, also the row that holds at the begin."""
+        """Return the rows in [begin_s, end_s).
+
+        For steps, the row whose value holds at `begin_s` is included.
+        """
         begin, end = np.searchsorted(self.time_s, (begin_s, end_s))
         return self.select_rows(max(int(begin) - self.steps, 0), int(end))
 
     def condense(self, begin_s: float, end_s: float) -> Track:
-        """Return at most BUCKETS rows, each with the minimum and maximum of several rows."""
+        """Return the track with at most BUCKETS rows, each the range of rows in an equal time span.
+
+        A track with few rows is returned unchanged.
+        """
         if len(self) <= BUCKETS:
             return self.select_rows(0, len(self))
         edges = np.linspace(begin_s, end_s, BUCKETS + 1)[:-1]
@@ -82,7 +98,10 @@ class Track:
         )
 
     def pack(self) -> dict[str, Any]:
-        """Return the track as codec.js reads it."""
+        """Return the track as plain data for JSON: {"data": BASE64, "rows": N, ...}.
+
+        codec.js decodes this data.
+        """
         time_us = np.rint(self.time_s * _MICRO).astype(np.int64)
         columns = [_subtract_previous(time_us), _subtract_previous(self.low)]
         has_range = bool((self.low != self.high).any())
@@ -102,7 +121,7 @@ class Track:
 
 
 def choose_part_edges(tracks: Sequence[Track], begin_s: float, end_s: float) -> list[float]:
-    """Return the begins of all parts, and the end; a part has about PART_ROWS rows."""
+    """Return the begins of all parts and the end of the last; a part has about PART_ROWS rows."""
     times = np.sort(np.concatenate([track.time_s for track in tracks] or [np.empty(0)]))
     inner = times[PART_ROWS::PART_ROWS]
     inner = inner[(inner > begin_s) & (inner < end_s)]
@@ -110,9 +129,9 @@ def choose_part_edges(tracks: Sequence[Track], begin_s: float, end_s: float) -> 
 
 
 def pack_parts(tracks: Sequence[Track], edges: Sequence[float]) -> Iterator[dict[str, Any]]:
-    """Yield each part as its tracks' rows by name.
+    """Yield each part as packed rows by name of the track; tracks without rows are left out.
 
-    The first and the last part include rows beyond the edges.
+    The first part includes rows before `edges`, the last part rows after them.
     """
     bounds = [-np.inf, *edges[1:-1], np.inf]
     for begin, end in itertools.pairwise(bounds):

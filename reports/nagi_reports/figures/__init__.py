@@ -1,46 +1,51 @@
 # SPDX-License-Identifier: Apache-2.0
 """The figures of the report, as SVG: readable without colour, with letters as outlines.
 
-Functions that are named after what they show return a figure; functions that draw on given axes are
-called `draw_*`. They know no campaign: they draw the values that they are given.
+Functions `make_*` return figures, functions `draw_*` draw on given axes. They read no files, but
+draw the values of their arguments.
 """
 
-from nagi_reports.figures.applications import ApplicationCurves, application_metrics
+from nagi_reports.figures.applications import ApplicationCurves, make_application_figures
 from nagi_reports.figures.axes import (
     WIDTH,
     figure_style,
+    list_visible_texts,
     render_svg,
     spread_labels,
-    visible_texts,
 )
-from nagi_reports.figures.comparison import Pair, paired_means
+from nagi_reports.figures.comparison import Pair, make_comparison_figures
 from nagi_reports.figures.fairness import (
     HarmMatrix,
     SharesOverTime,
-    harm_matrices,
-    shares_over_time,
+    make_harm_figure,
+    make_shares_figure,
 )
 from nagi_reports.figures.goodput import (
-    achieved_goodput,
-    achieved_goodput_index,
-    means_over_x,
-    normalised_index,
+    make_goodput_figures,
+    make_index_figures,
+    make_mean_figures,
+    make_nagi_figures,
 )
-from nagi_reports.figures.losses import ClassifiedLosses, loss_classification
+from nagi_reports.figures.losses import ClassifiedLosses, make_loss_figure
 from nagi_reports.figures.medium import (
     MAX_SENSE_LINES,
     AirtimeShares,
     DrawnMedium,
     DrawnStation,
     StationMeans,
-    airtime,
-    central_station,
-    medium_map,
-    station_metrics,
+    find_central_station,
+    make_airtime_figure,
+    make_medium_map,
+    make_station_figure,
 )
-from nagi_reports.figures.over_time import MAX_ROWS, MAX_SCALE_RATIO, time_series
-from nagi_reports.figures.radio import ErrorRate, ModeShares, error_rates, modes_over_snr
-from nagi_reports.figures.topology import DrawnLink, topology
+from nagi_reports.figures.over_time import MAX_ROWS, MAX_SCALE_RATIO, make_time_series_figure
+from nagi_reports.figures.radio import (
+    ErrorRate,
+    ModeShares,
+    make_error_rate_figure,
+    make_mode_figure,
+)
+from nagi_reports.figures.topology import DrawnLink, make_topology_diagram
 
 __all__ = [
     "MAX_ROWS",
@@ -59,25 +64,25 @@ __all__ = [
     "Pair",
     "SharesOverTime",
     "StationMeans",
-    "achieved_goodput",
-    "achieved_goodput_index",
-    "airtime",
-    "application_metrics",
-    "central_station",
-    "error_rates",
     "figure_style",
-    "harm_matrices",
-    "loss_classification",
-    "means_over_x",
-    "medium_map",
-    "modes_over_snr",
-    "normalised_index",
-    "paired_means",
+    "find_central_station",
+    "list_visible_texts",
+    "make_airtime_figure",
+    "make_application_figures",
+    "make_comparison_figures",
+    "make_error_rate_figure",
+    "make_goodput_figures",
+    "make_harm_figure",
+    "make_index_figures",
+    "make_loss_figure",
+    "make_mean_figures",
+    "make_medium_map",
+    "make_mode_figure",
+    "make_nagi_figures",
+    "make_shares_figure",
+    "make_station_figure",
+    "make_time_series_figure",
+    "make_topology_diagram",
     "render_svg",
-    "shares_over_time",
     "spread_labels",
-    "station_metrics",
-    "time_series",
-    "topology",
-    "visible_texts",
 ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Figures of what applications achieved over x."""
+"""Figures of application metrics over x."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from nagi_reports.summary import Axis, Mean
 
 @dataclass(frozen=True)
 class ApplicationCurves:
-    """One metric of a flow's application over x."""
+    """One metric of a flow's application over x, one curve per series."""
 
     title: str
     y_label: str
-    curves: list[tuple[str, list[Mean | None]]]  # series, a mean at each value of x
+    curves: list[tuple[str, list[Mean | None]]]  # series, and a mean for each value of x
 
 
-def application_metrics(x: Axis, drawn: Sequence[ApplicationCurves]) -> list[Figure]:
+def make_application_figures(x: Axis, flow_curves: Sequence[ApplicationCurves]) -> list[Figure]:
     """Return figures of application metrics over x, one pair of axes per flow."""
     return [
-        _make_figure(x, drawn[first : first + MAX_PANELS])
-        for first in range(0, len(drawn), MAX_PANELS)
+        _make_figure(x, flow_curves[first : first + MAX_PANELS])
+        for first in range(0, len(flow_curves), MAX_PANELS)
     ]
 
 
-def _make_figure(x: Axis, drawn: Sequence[ApplicationCurves]) -> Figure:
+def _make_figure(x: Axis, flow_curves: Sequence[ApplicationCurves]) -> Figure:
     """Return one figure of up to MAX_PANELS pairs of axes."""
-    columns = min(len(drawn), 3)
-    rows = math.ceil(len(drawn) / columns)
+    columns = min(len(flow_curves), 3)
+    rows = math.ceil(len(flow_curves) / columns)
     numbers, unit = x.to_numbers()
     with figure_style():
         height = (2.5, 2.0, 1.75)[rows - 1] * rows + 0.4
@@ -49,17 +49,17 @@ def _make_figure(x: Axis, drawn: Sequence[ApplicationCurves]) -> Figure:
             figsize=(WIDTH if columns > 1 else NARROW_WIDTH, height), layout="constrained"
         )
         grid = list(figure.subplots(rows, columns, squeeze=False).flat)
-        for axes in grid[len(drawn) :]:
+        for axes in grid[len(flow_curves) :]:
             axes.set_visible(False)
-        for index, (axes, curves) in enumerate(zip(grid, drawn, strict=False)):
+        for index, (axes, curves) in enumerate(zip(grid, flow_curves, strict=False)):
             for position, (series, means) in enumerate(curves.curves):
                 draw_curve(axes, numbers, means, position, series)
             axes.set_ylim(bottom=0)
             axes.set_title(curves.title, loc="left")
             axes.set_ylabel(curves.y_label)
             label_x_axis(axes, x, numbers, unit, columns)
-            if index + columns >= len(drawn):
+            if index + columns >= len(flow_curves):
                 axes.set_xlabel(f"{x.title}{f' ({unit})' if unit else ''}")
-        handles, labels = collect_legend_entries(grid[: len(drawn)])
+        handles, labels = collect_legend_entries(grid[: len(flow_curves)])
         figure.legend(handles, labels, ncols=4, handlelength=2.8, loc="outside upper center")
     return figure

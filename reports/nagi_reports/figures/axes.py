@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Style, axes, labels and legends that all figures share.
-
-`render_svg()` writes a figure as vectors with outlined letters; equal figures give equal text.
-"""
+"""Style, axes, labels and legends that all figures share."""
 
 from __future__ import annotations
 
@@ -65,7 +62,7 @@ _MAX_DIRECT_LABELS = 10  # a figure with more curves has a legend
 
 @contextmanager
 def figure_style() -> Iterator[None]:
-    """Apply nagi's matplotlib settings, on top of matplotlib's defaults, within the context.
+    """Apply matplotlib's defaults and nagi's settings within the context.
 
     The user's matplotlibrc is ignored, so that the same runs give the same figures.
     """
@@ -76,7 +73,10 @@ def figure_style() -> Iterator[None]:
 
 
 def render_svg(figure: Figure) -> str:
-    """Return a figure as SVG, with U+FFFD in place of characters without a glyph."""
+    """Return a figure as SVG, with U+FFFD in place of characters without a glyph.
+
+    Letters are outlines. Equal figures give equal texts.
+    """
     for text in figure.findobj(Text):
         text.set_text(replace_missing_glyphs(text.get_text()))
     with figure_style():
@@ -85,8 +85,11 @@ def render_svg(figure: Figure) -> str:
         return buffer.getvalue()
 
 
-def visible_texts(figure: Figure) -> list[Text]:
-    """Return every text that a figure shows, so that tests can check for overlaps."""
+def list_visible_texts(figure: Figure) -> list[Text]:
+    """Return all texts that a figure shows, without tick labels outside of the axes.
+
+    Tests check that these texts do not overlap.
+    """
     hidden = {
         label
         for axes in figure.axes
@@ -105,14 +108,14 @@ def visible_texts(figure: Figure) -> list[Text]:
     ]
 
 
-def panel_figures(
+def make_panel_figures(
     summary: Summary, draw: Callable[[Axes, Panel, list[float]], None], y_label: str
 ) -> list[Figure]:
     """Return figures with one panel per value of the panels' axis, at most MAX_PANELS in each.
 
     Args:
         summary: The campaign's results.
-        draw: Draws a panel on its axes, given the values of x as numbers.
+        draw: A function that draws a panel on axes; its third argument is x as numbers.
         y_label: Label of the y axis.
     """
     return [
@@ -135,7 +138,8 @@ def _make_panel_figure(
 ) -> Figure:
     """Return one figure of up to MAX_PANELS panels.
 
-    Curves are labelled at their ends if there is one panel with few curves, else by a legend.
+    Names of curves are at the curves' ends if there is only one panel with at most
+    _MAX_DIRECT_LABELS curves. Otherwise, there is a legend.
     """
     columns = min(len(panels), 3)
     rows = math.ceil(len(panels) / columns)
@@ -175,7 +179,7 @@ def _make_panel_figure(
 def make_grid(
     figure: Figure, rows: int, columns: int, panels: Sequence[Panel]
 ) -> list[tuple[Axes, Panel]]:
-    """Return the axes of each panel, row by row; axes that are left over are hidden."""
+    """Return the axes of each panel, row by row; axes without a panel are hidden."""
     grid = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat
     for axes in grid[len(panels) :]:
         axes.set_visible(False)
@@ -193,12 +197,12 @@ def draw_curve(
     """Draw the means of one series against x, with error bars where intervals are known.
 
     Args:
-        axes: Where to draw.
+        axes: The axes to draw on.
         numbers: The values of x.
         means: A mean for each value of x; None leaves the point out.
         index: Position of the series, which selects colour, marker and dashes.
         label: Name of the series.
-        scale: Factor from the unit of `means` to that of the axis.
+        scale: Factor from the unit of `means` to the unit of the y axis.
     """
     colour, marker, dashes = SERIES_STYLES[index % len(SERIES_STYLES)]
     points = sorted((x, m) for x, m in zip(numbers, means, strict=True) if m is not None)
@@ -218,12 +222,12 @@ def draw_curve(
 
 
 def label_x_axis(axes: Axes, axis: Axis, numbers: list[float], unit: str, columns: int) -> None:
-    """Put a tick at each value of the axis if the labels fit; else let matplotlib choose the ticks.
+    """Put a tick at each value of x if the labels fit; otherwise, matplotlib chooses the ticks.
 
     Args:
-        axes: Where to draw.
+        axes: The axes to draw on.
         axis: The axis of the experiment that is shown as x.
-        numbers: Its values as numbers, in `unit`.
+        numbers: The values of `axis` as numbers, in `unit`.
         unit: Unit of `numbers`; empty if the values are no quantities.
         columns: Number of panels side by side in the figure.
     """
@@ -265,18 +269,18 @@ def collect_legend_entries(grid: Sequence[Axes]) -> tuple[list[Any], list[str]]:
 
 
 def _extract_line(handle: Any) -> Line2D:
-    """Return the line of a legend's entry; error bars have one within their container."""
+    """Return the line of a legend's entry; the entry of error bars is a container with a line."""
     return handle if isinstance(handle, Line2D) else handle.lines[0]
 
 
 def _label_curve_ends(axes: Axes) -> None:
-    """Write each curve's name beside its last point, moved apart where names would overlap."""
+    """Write each curve's name next to its last point; names that would overlap are moved apart."""
     ends = []
     for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
         line = _extract_line(handle)
         xs, ys = (np.asarray(data, np.float64) for data in line.get_data())
         if len(xs):
-            # A line across the axes has its ends in their own coordinates.
+            # The x coordinates of a line across the axes are shares of the axes' width.
             x = axes.get_xlim()[1] if label == "ceiling" else float(xs[-1])
             ends.append((x, float(ys[-1]), label, line))
     low, high = axes.get_ylim()
@@ -297,7 +301,7 @@ def _label_curve_ends(axes: Axes) -> None:
                 "linewidth": 0.5,
                 "shrinkA": 1,
                 "shrinkB": 3,
-                "relpos": (0, 0.5),  # it ends at the name's left, and crosses no other name
+                "relpos": (0, 0.5),  # the arrow ends left of its name, so it crosses no other name
             },
         )
 
@@ -330,7 +334,7 @@ def wrap_label(name: str, width: int = 24) -> str:
 
 
 def _append_piece(lines: list[str], piece: str, width: int) -> list[str]:
-    """Append `piece` to the last line if it stays within `width`, else as a new line."""
+    """Return the lines with `piece` in the last line if it fits in `width`, or in a new line."""
     if len(lines[-1]) + len(piece) <= width:
         return [*lines[:-1], lines[-1] + piece]
     return [*lines, piece]

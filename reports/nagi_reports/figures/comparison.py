@@ -35,8 +35,18 @@ class Pair:
     differs: bool
 
 
-def paired_means(names: tuple[str, str], pairs: Sequence[Pair], metric: str) -> list[Figure]:
-    """Return figures of two sets of runs: means on the left, differences on the right, by point."""
+def make_comparison_figures(
+    names: tuple[str, str], pairs: Sequence[Pair], metric: str
+) -> list[Figure]:
+    """Return figures of two sets of runs, one row per point.
+
+    Means are on the left, differences on the right. A star marks points that differ.
+
+    Args:
+        names: Names of the sets.
+        pairs: The means at each point.
+        metric: Name of the metric, for the axis.
+    """
     figures = []
     for first in range(0, len(pairs), _MAX_PAIRS):
         rows = pairs[first : first + _MAX_PAIRS]

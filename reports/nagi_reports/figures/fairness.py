@@ -33,8 +33,8 @@ class SharesOverTime:
 
     title: str
     edges_s: Floats  # edges of the windows, since the traffic began
-    groups: list[tuple[str, str, list[Floats]]]  # name, scheme, share of each flow per window
-    jain: Floats
+    groups: list[tuple[str, str, list[Floats]]]  # name, scheme, and the flows' shares per window
+    jain: Floats  # Jain's index per window
 
 
 _MAX_COLUMNS = 3  # runs side by side
@@ -46,15 +46,15 @@ _GROUP_COLOURS = (
     SERIES_STYLES[3][0],
 )
 _MIN_LABELLED_SHARE = 0.09  # a smaller band has no room for its scheme's name
-_MAX_SCHEME_LETTERS = 14  # of a scheme's name in a band
-_MAX_COMPETITORS_FOR_PAIRS = 6  # of two matrices of harm side by side
-_MAX_LEVEL_LETTERS = 56  # of competitors' names; longer names are written upright
+_MAX_SCHEME_LETTERS = 14  # a longer name of a scheme in a band is cut
+_MAX_COMPETITORS_FOR_PAIRS = 6  # with more competitors, matrices are not side by side
+_MAX_LEVEL_LETTERS = 56  # if competitors' names have more letters together, they are rotated
 
 
-def shares_over_time(runs: Sequence[SharesOverTime]) -> Figure:
-    """Return stacked areas of shares, one pair of axes per run, with Jain's index below.
+def make_shares_figure(runs: Sequence[SharesOverTime]) -> Figure:
+    """Return a figure of stacked shares over time, with Jain's index below, for each run.
 
-    Dashed lines mark the borders that equal shares would have.
+    Dashed lines mark the borders between equal shares.
     """
     columns = min(len(runs), _MAX_COLUMNS)
     rows_of_runs = math.ceil(len(runs) / columns)
@@ -108,7 +108,7 @@ def _has_several_flows(runs: Sequence[SharesOverTime], name: str) -> bool:
 
 
 def _draw_shares(axes: Axes, run: SharesOverTime, names: list[str]) -> None:
-    """Draw stacked shares of a run, with dashed lines where equal shares would end."""
+    """Draw stacked shares of a run, with dashed lines at the borders between equal shares."""
     total = sum(len(flows) for _, _, flows in run.groups)
     bottom = np.zeros(len(run.edges_s) - 1)
     flows_below = 0
@@ -161,19 +161,19 @@ def _draw_steps(axes: Axes, edges: Floats, values: Floats) -> None:
 
 @dataclass(frozen=True)
 class HarmMatrix:
-    """Harm to schemes (rows) by competitors (columns), with 95 % intervals; None if not known."""
+    """Harm to schemes (rows) by competitors (columns), with 95 % intervals."""
 
     title: str
     schemes: list[str]
     competitors: list[str]
-    cells: list[list[Mean | None]]
-    beyond: list[list[bool]]  # whether the harm is more than the scheme does to itself
+    cells: list[list[Mean | None]]  # None if not known
+    beyond: list[list[bool]]  # whether the harm exceeds the harm of the scheme to itself
 
 
-def harm_matrices(pairs: Sequence[tuple[HarmMatrix, HarmMatrix]]) -> Figure:
-    """Return heat maps of harm to goodput and harm to RTT, with their values in the cells.
+def make_harm_figure(pairs: Sequence[tuple[HarmMatrix, HarmMatrix]]) -> Figure:
+    """Return a figure of heat maps of harm to goodput and to RTT, with numbers in the cells.
 
-    The two matrices of a pair stand side by side if the competitors' names leave room.
+    The two matrices of a pair are side by side if there are few competitors.
     """
     columns = 2 if len(pairs[0][0].competitors) <= _MAX_COMPETITORS_FOR_PAIRS else 1
     matrices = [matrix for pair in pairs for matrix in pair]
@@ -245,7 +245,7 @@ def _draw_harm_matrix(axes: Axes, matrix: HarmMatrix, is_steep: bool) -> None:
 def _choose_heat_colour(value: float) -> str:
     """Return the colour of a cell: white at 0, dark red at 1, blue below 0.
 
-    The page of the report does not replace these colours by its own.
+    These colours are not in report._COLOURS, so dark mode does not change them.
     """
     light, full = (
         ((253, 253, 252), (165, 35, 20)) if value >= 0 else ((253, 253, 252), (90, 150, 205))

@@ -18,7 +18,7 @@ from nagi_reports.figures.axes import (
     draw_curve,
     figure_style,
     make_grid,
-    panel_figures,
+    make_panel_figures,
     split_panels,
     wrap_label,
 )
@@ -26,7 +26,7 @@ from nagi_reports.summary import Mean, Panel, Summary
 from nagi_reports.text import describe_compared_points, name_panel
 
 
-def achieved_goodput(summary: Summary) -> list[Figure]:
+def make_goodput_figures(summary: Summary) -> list[Figure]:
     """Return figures of AG over x, one panel per value of the panels' axis.
 
     A grey line shows the bottleneck rate.
@@ -51,10 +51,10 @@ def achieved_goodput(summary: Summary) -> list[Figure]:
             draw_curve(axes, numbers, curve.goodput_bps, index, curve.series, scale=1e-6)
         axes.set_ylim(bottom=0)
 
-    return panel_figures(summary, draw, "Achieved goodput (Mb/s)")
+    return make_panel_figures(summary, draw, "Achieved goodput (Mb/s)")
 
 
-def achieved_goodput_index(summary: Summary) -> list[Figure]:
+def make_index_figures(summary: Summary) -> list[Figure]:
     """Return figures of AGI over x, one panel per value of the panels' axis.
 
     A grey line shows the ceiling that headers set.
@@ -67,10 +67,10 @@ def achieved_goodput_index(summary: Summary) -> list[Figure]:
             draw_curve(axes, numbers, curve.agi, index, curve.series)
         axes.set_ylim(0, 1.02)
 
-    return panel_figures(summary, draw, "AGI")
+    return make_panel_figures(summary, draw, "AGI")
 
 
-def normalised_index(summary: Summary) -> list[Figure]:
+def make_nagi_figures(summary: Summary) -> list[Figure]:
     """Return figures of NAGI as labelled bars, one panel per value of the panels' axis."""
     figures = []
     names = [curve.series for curve in summary.panels[0].curves]
@@ -125,7 +125,7 @@ def _draw_bar(axes: Axes, row: int, mean: Mean | None, points: list[Mean | None]
     axes.text(min(1.0, mean.value + halfwidth) + 0.03, row, label, va="center", fontsize=7)
 
 
-def means_over_x(
+def make_mean_figures(
     summary: Summary, means: Mapping[tuple[str, str], list[Mean | None]], y_label: str
 ) -> list[Figure]:
     """Return figures of means between 0 and 1 over x, one panel per value of the panels' axis.
@@ -143,4 +143,4 @@ def means_over_x(
                 draw_curve(axes, numbers, series_means, index, curve.series)
         axes.set_ylim(0, 1.02)
 
-    return panel_figures(summary, draw, y_label)
+    return make_panel_figures(summary, draw, y_label)

@@ -23,7 +23,7 @@ from nagi_reports.figures.axes import (
 
 @dataclass(frozen=True)
 class ClassifiedLosses:
-    """A scheme's classification of its losses."""
+    """One row of the figure: a scheme's losses and their classification."""
 
     name: str
     source: str  # reported or inferred
@@ -40,10 +40,13 @@ _CLASS_STYLES = (
 )
 
 
-def loss_classification(groups: Sequence[tuple[str, Sequence[ClassifiedLosses]]]) -> Figure:
-    """Return stacked bars of how lost segments were classified.
+def make_loss_figure(groups: Sequence[tuple[str, Sequence[ClassifiedLosses]]]) -> Figure:
+    """Return a figure with stacked bars of shares by classification.
 
-    Each group is a title and its rows. Channel losses are on the left, queue drops on the right.
+    Channel losses are on the left, queue drops on the right.
+
+    Args:
+        groups: Title and rows of each group.
     """
     names = [
         [wrap_label(f"{scheme.name} ({scheme.source})", 30) for scheme in rows]

@@ -36,37 +36,38 @@ class DrawnStation:
     """A station of a medium with its position, in m or in arbitrary units."""
 
     name: str
-    kind: str
+    kind: str  # kind of the node, such as host
     position: tuple[float, float]
-    trace: list[tuple[float, float]]  # the positions to which it moves, in order
+    trace: list[tuple[float, float]]  # the positions to which the station moves, in order
 
 
 @dataclass(frozen=True)
 class DrawnMedium:
-    """A medium: its stations, which of them hear each other, and the paths of flows."""
+    """A medium: its stations, which pairs of them receive frames, and the paths of flows."""
 
     stations: list[DrawnStation]
-    in_metres: bool
-    decodes: list[tuple[str, str]]  # pairs that decode each other
-    one_way: list[tuple[str, str]]  # (sender, receiver) that decode in this direction only
-    senses: list[tuple[str, str]]  # pairs that sense each other without decoding
-    rings: list[tuple[str, float]]  # label and radius, if ranges are configured
-    paths: list[tuple[str, list[str]]]  # flow and its stations
+    in_metres: bool  # whether positions are in m
+    decodes: list[tuple[str, str]]  # pairs that decode each other's frames
+    one_way: list[tuple[str, str]]  # (sender, receiver) if only the receiver decodes frames
+    senses: list[tuple[str, str]]  # pairs that sense each other, but do not decode
+    rings: list[tuple[str, float]]  # label and radius of each range; empty without ranges
+    paths: list[tuple[str, list[str]]]  # flow and the stations on its path
 
 
-MAX_SENSE_LINES = 24  # with more pairs, rings are drawn around one station
-_RING_STYLES: tuple[Any, ...] = ("-", ":")  # dashes of the rings, from the inner one on
-_MAX_NAMED_STATIONS = 60  # with more stations, only the ends of flows have names
+MAX_SENSE_LINES = 24  # if more pairs sense each other, rings around one station replace lines
+_RING_STYLES: tuple[Any, ...] = ("-", ":")  # dashes of the rings, from the inner ring on
+_MAX_NAMED_STATIONS = 60  # with more stations, only senders and receivers of flows have names
 _MAX_COLOURED_PATHS = 10  # further flows are grey
-_BEND = 0.28  # height / half the length of lines for carrier sense
+_BEND = 0.28  # height / half the length of the curved lines for carrier sense
 _PATH_SPACING = 0.055  # inches between flows on the same hop
 
 
-def medium_map(medium: DrawnMedium) -> Figure:
+def make_medium_map(medium: DrawnMedium) -> Figure:
     """Return a map of a medium's stations and of the flows that cross the medium.
 
-    Solid lines connect stations that decode each other. Dashed lines, or rings around one station
-    if there are too many, show carrier sense. Arrows along the hops are flows.
+    Solid lines connect stations that decode each other's frames. Dashed lines show carrier sense,
+    or rings around one station if there were more than MAX_SENSE_LINES lines. Arrows along the hops
+    are flows.
     """
     xs = [x for station in medium.stations for x, _ in (station.position, *station.trace)]
     ys = [y for station in medium.stations for _, y in (station.position, *station.trace)]
@@ -154,7 +155,7 @@ def _draw_reach(
                 linewidth=0.7,
             )  # fmt: skip
         return
-    x, y = positions[central_station(medium)]
+    x, y = positions[find_central_station(medium)]
     for (_, radius), dashes in zip(rings, _RING_STYLES, strict=False):
         axes.add_patch(
             Circle((x, y), radius, fill=False, edgecolor=GREY, linewidth=0.8, linestyle=dashes)
@@ -164,13 +165,13 @@ def _draw_reach(
 def _draw_connection(
     axes: Axes, one: tuple[float, float], other: tuple[float, float], **style: Any
 ) -> None:
-    """Draw a line between two stations that ends before their symbols."""
+    """Draw a line between two stations; it leaves out the stations' symbols."""
     settings = {"arrowstyle": "-", "linewidth": 1.0, "color": GREY, "mutation_scale": 8, **style}
     axes.add_patch(FancyArrowPatch(one, other, shrinkA=9, shrinkB=9, zorder=1, **settings))
 
 
-def central_station(medium: DrawnMedium) -> str:
-    """Return the name of the station that is nearest to the mean position of all."""
+def find_central_station(medium: DrawnMedium) -> str:
+    """Return the name of the station that is nearest to the mean position of all stations."""
     x, y = np.mean(np.array([station.position for station in medium.stations]), axis=0)
     return min(medium.stations, key=lambda station: math.dist(station.position, (x, y))).name
 
@@ -178,14 +179,14 @@ def central_station(medium: DrawnMedium) -> str:
 def _assign_lanes(medium: DrawnMedium) -> list[int]:
     """Return a lane for each flow, so that no two flows have the same lane on a hop.
 
-    Lanes are counted from the line between the stations.
+    Lanes are lines in parallel to the line between two stations, numbered from the nearest.
     """
     lanes_by_hop: dict[tuple[str, str], set[int]] = {}
     lanes = []
     for _, nodes in medium.paths:
         hops = list(itertools.pairwise(nodes))
-        used = set().union(*(lanes_by_hop.get(hop, set()) for hop in hops))
-        lane = next(lane for lane in itertools.count() if lane not in used)
+        used_lanes = set().union(*(lanes_by_hop.get(hop, set()) for hop in hops))
+        lane = next(lane for lane in itertools.count() if lane not in used_lanes)
         for hop in hops:
             lanes_by_hop.setdefault(hop, set()).add(lane)
         lanes.append(lane)
@@ -193,7 +194,7 @@ def _assign_lanes(medium: DrawnMedium) -> list[int]:
 
 
 def _draw_path(axes: Axes, path: list[tuple[float, float]], index: int, offset: float) -> None:
-    """Draw a flow as a line to the right of each of its hops, `offset` away from it."""
+    """Draw a flow as a line at the distance `offset` to the right of each hop."""
     colour = SERIES_STYLES[index][0] if index < _MAX_COLOURED_PATHS else GREY
     points: list[tuple[float, float]] = []
     for (x0, y0), (x1, y1) in itertools.pairwise(path):
@@ -212,7 +213,7 @@ def _draw_path(axes: Axes, path: list[tuple[float, float]], index: int, offset: 
 
 
 def _draw_stations(axes: Axes, medium: DrawnMedium) -> None:
-    """Draw stations at their positions, with names and the traces of their motion."""
+    """Draw stations at their positions, with names and the positions to which they move."""
     ends = {node for _, nodes in medium.paths for node in (nodes[0], nodes[-1])}
     has_many = len(medium.stations) > _MAX_NAMED_STATIONS
     for station in medium.stations:
@@ -239,15 +240,18 @@ class AirtimeShares:
 
     title: str
     edges_s: Floats  # edges of the windows, since the traffic began
-    shares: list[tuple[str, Floats]]  # station, share of each window
-    means: list[float]  # of each station, over the measurement interval
+    shares: list[tuple[str, Floats]]  # station, and its share of each window
+    means: list[float]  # share of each station over the measurement interval
 
 
 _MAX_COLUMNS = 2  # runs side by side
 
 
-def airtime(runs: Sequence[AirtimeShares]) -> Figure:
-    """Return heat maps of airtime over time, one per run, with the stations' means on the right."""
+def make_airtime_figure(runs: Sequence[AirtimeShares]) -> Figure:
+    """Return a figure of heat maps of airtime over time, one per run.
+
+    Rows are stations, with their means on the right.
+    """
     columns = min(len(runs), _MAX_COLUMNS)
     rows_of_runs = math.ceil(len(runs) / columns)
     max_stations = max(len(run.shares) for run in runs)
@@ -295,16 +299,22 @@ def airtime(runs: Sequence[AirtimeShares]) -> Figure:
 
 @dataclass(frozen=True)
 class StationMeans:
-    """Means over runs of what the stations of a medium did, one value per station."""
+    """Metrics of the stations of a medium, as means over the runs of a series.
+
+    Each list has one mean per station.
+    """
 
     series: str
-    airtime: list[Mean | None]  # share
-    retries: list[Mean | None]  # per packet
-    given_up: list[Mean | None]  # share
+    airtime: list[Mean | None]  # share of time in which the station sent
+    retries: list[Mean | None]  # number per packet
+    given_up: list[Mean | None]  # share of packets that the station gave up
 
 
-def station_metrics(names: Sequence[str], series: Sequence[StationMeans]) -> Figure:
-    """Return airtime, retries and packets given up: a row per station, a marker per series."""
+def make_station_figure(names: Sequence[str], series: Sequence[StationMeans]) -> Figure:
+    """Return a figure of airtime, retries and packets given up, for all stations of a medium.
+
+    There is one row per station, and one marker per series.
+    """
     with figure_style():
         size = (WIDTH, 0.8 + max(0.16 * len(names), 0.7))
         figure = Figure(figsize=size, layout="constrained")

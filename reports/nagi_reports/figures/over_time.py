@@ -24,15 +24,15 @@ from nagi_reports.figures.axes import (
 from nagi_reports.series import Curve as TimeCurve
 from nagi_reports.series import Floats, Queue, RunSeries
 
-MAX_ROWS = 6  # runs per figure
-MAX_SCALE_RATIO = 4.0  # of the largest to the smallest maximum of rows that share a scale
+MAX_ROWS = 6  # number of rows of a figure
+MAX_SCALE_RATIO = 4.0  # rows share a scale if their largest / smallest maximum is at most this
 
 
-def time_series(rows: list[tuple[str, RunSeries | None]]) -> Figure:
-    """Return window, RTT and queue over time, one row per run.
+def make_time_series_figure(rows: list[tuple[str, RunSeries | None]]) -> Figure:
+    """Return a figure of window, RTT and queue over time, one row per flow of a run.
 
     Args:
-        rows: The name of each run and its series; None if there is no valid run.
+        rows: Name and values of each row; the values are None if there is no valid run.
     """
     recorded = [series for _, series in rows if series is not None]
     end = max((series.end_s for series in recorded), default=1.0)
@@ -82,7 +82,10 @@ def time_series(rows: list[tuple[str, RunSeries | None]]) -> Figure:
 
 @dataclass(frozen=True)
 class _ScaleLimits:
-    """The upper limits of the scales that all rows share; 0 where each row has its own."""
+    """Upper limits of the scales of window, RTT and queue, which all rows share.
+
+    A limit is 0 if each row has its own scale.
+    """
 
     runs: list[RunSeries]
 
@@ -117,7 +120,7 @@ def _find_max_waiting(queue: Queue) -> float:
 
 
 def _draw_missing(axes: Axes, reason: str) -> None:
-    """Write why there is nothing to draw."""
+    """Write the reason why there is nothing to draw."""
     axes.set_yticks([])
     axes.text(
         0.5,
@@ -131,7 +134,7 @@ def _draw_missing(axes: Axes, reason: str) -> None:
 
 
 def _draw_line_with_range(axes: Axes, curve: TimeCurve, **settings: Any) -> None:
-    """Draw a curve, and its range as a band."""
+    """Draw a curve, with a band from its minimum to its maximum."""
     axes.fill_between(
         curve.time_s,
         curve.minimum,
@@ -144,7 +147,13 @@ def _draw_line_with_range(axes: Axes, curve: TimeCurve, **settings: Any) -> None
 
 
 def _draw_window(axes: Axes, series: RunSeries, top: float) -> None:
-    """Draw congestion window and slow start threshold, with marks for classified losses."""
+    """Draw congestion window and slow start threshold, with marks for classified losses.
+
+    Args:
+        axes: The axes to draw on.
+        series: The values of the row.
+        top: The upper limit of the scale; 0 fits it to the row.
+    """
     if series.cwnd is None:
         _draw_missing(axes, "not recorded")
         return
@@ -161,7 +170,7 @@ def _draw_window(axes: Axes, series: RunSeries, top: float) -> None:
         )
     axes.set_ylim(0, top)
     if series.verdicts is not None:
-        # As in the queue's axes: congestion at the upper edge, channel losses at the lower edge.
+        # Congestion is at the upper edge, channel losses at the lower edge, as in _draw_queue().
         _draw_ticks(axes, series.verdicts.congestion_s, 0.97, SERIES_STYLES[1][0])
         _draw_ticks(axes, series.verdicts.undecided_s, 0.03, GREY)
         _draw_ticks(axes, series.verdicts.channel_s, 0.03, "black")
@@ -181,7 +190,7 @@ def _draw_rtt(axes: Axes, series: RunSeries, top: float) -> None:
 def _draw_queue(axes: Axes, series: RunSeries, top: float) -> None:
     """Draw the queue and its limit, with marks for drops and losses."""
     if series.queue is None:
-        _draw_missing(axes, series.why_no_queue)
+        _draw_missing(axes, series.no_queue_reason)
         return
     queue = series.queue
     top = top or 1.08 * max(1.0, _find_max_waiting(queue))

@@ -22,17 +22,17 @@ from nagi_reports.figures.axes import (
 
 @dataclass(frozen=True)
 class ErrorRate:
-    """Number of packets sent, and of those lost, at one SNR."""
+    """Numbers of packets that were sent and that were lost at one SNR."""
 
     snr_db: float
     lost: int
     sent: int
 
 
-def error_rates(curves: Sequence[tuple[str, Sequence[ErrorRate]]]) -> Figure:
+def make_error_rate_figure(curves: Sequence[tuple[str, Sequence[ErrorRate]]]) -> Figure:
     """Return a figure of the packet error rate over SNR, one curve per label.
 
-    A triangle marks an SNR without losses, at the rate that one loss would give.
+    A triangle marks an SNR without losses, at the error rate of a single loss.
     """
     with figure_style():
         figure = Figure(figsize=(WIDTH, 2.75), layout="constrained")
@@ -75,17 +75,15 @@ class ModeShares:
     """Shares of the modes in which a direction's transmissions were sent, by SNR."""
 
     label: str
-    snr_db: list[int]
-    shares: dict[str, list[float]]
-    """Share of each mode at each SNR, from the slowest mode on."""
-    lost: list[float]
-    """Share of transmissions that were lost, at each SNR."""
+    snr_db: list[int]  # in ascending order
+    shares: dict[str, list[float]]  # mode -> share at each SNR, from the slowest mode on
+    lost: list[float]  # share of transmissions that were lost, at each SNR
 
 
-def modes_over_snr(panels: Sequence[ModeShares]) -> Figure:
+def make_mode_figure(panels: Sequence[ModeShares]) -> Figure:
     """Return a figure of shares of modes over SNR, one panel per direction.
 
-    Modes are stacked bars, one bar per SNR; a line shows the share of transmissions that was lost.
+    Modes are stacked bars, one bar per SNR. A line shows the share of transmissions that were lost.
     """
     names = list(dict.fromkeys(name for panel in panels for name in panel.shares))
     colours = mpl.colormaps["viridis"](np.linspace(0, 1, len(names)))

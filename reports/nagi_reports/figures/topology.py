@@ -20,21 +20,21 @@ from nagi_reports.figures.axes import (
 
 @dataclass(frozen=True)
 class DrawnLink:
-    """A link in the diagram, with short lines that describe it."""
+    """A link in the diagram, with lines of text that describe it."""
 
-    ends: tuple[str, str]
-    name: str
+    ends: tuple[str, str]  # names of the two nodes
+    name: str  # empty for a line from a station to its medium
     lines: tuple[str, ...]
 
 
-def topology(nodes: Mapping[str, str], links: list[DrawnLink], first: str) -> Figure:
+def make_topology_diagram(nodes: Mapping[str, str], links: list[DrawnLink], first: str) -> Figure:
     """Return the diagram of a network, in layers by the number of hops from the node `first`.
 
-    Links have their full descriptions if no two labels overlap then; otherwise only their names.
+    Links have names and descriptions; if labels would overlap, links have only names.
 
     Args:
-        nodes: Kind of each node by name; a shared medium is a node, too.
-        links: The links; one without a name attaches a station to a medium.
+        nodes: Kind of each node by name. Shared media are nodes of kind "medium".
+        links: The links, and lines from stations to their media.
         first: The node of the first layer.
     """
     positions, layers = _arrange_nodes(nodes, links, first)
@@ -55,7 +55,10 @@ def topology(nodes: Mapping[str, str], links: list[DrawnLink], first: str) -> Fi
 def _arrange_nodes(
     nodes: Mapping[str, str], links: list[DrawnLink], first: str
 ) -> tuple[dict[str, tuple[float, float]], int]:
-    """Return the position of each node, and the number of layers."""
+    """Return the position (layer, height) of each node, and the number of layers.
+
+    Nodes that cannot be reached from `first` are in its layer.
+    """
     layer = {first: 0}
     reached = [first]
     for node in reached:
@@ -91,13 +94,11 @@ def _draw_topology(
         if not link.name:  # attaches a station to a medium
             continue
         lines = [link.name, *link.lines] if is_full else [link.name]
-        # The name is above the line, the rest below, on a white ground that covers other lines.
-        label = "\n".join([lines[0], *lines[1:]])
         labels.append(
             axes.text(
                 (x0 + x1) / 2,
                 (y0 + y1) / 2,
-                label,
+                "\n".join(lines),
                 ha="center",
                 va="center",
                 fontsize=7.5,
