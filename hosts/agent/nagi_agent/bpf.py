@@ -7,9 +7,8 @@ A program at the root cgroup is called for events of all network namespaces of t
 in this namespace only, which it recognises by the namespace's cookie. The kernel detaches the
 program when the agent closes the BPF link or dies.
 
-The programs are written as instructions and not compiled from C, because loading an object file
-takes nagi-tcp and its libraries. Hosts need these only for nagi's own TCP schemes, and not for
-`max_window` or bmv2.
+The programs are written as instructions and not compiled from C. Loading a compiled object needs
+nagi-tcp and its libraries, which a host need not have for `max_window` or bmv2.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ MOVE, MOVE_IMMEDIATE, ADD_IMMEDIATE = 0xBF, 0xB7, 0x07
 LOAD_WORD, STORE_WORD, STORE_WORD_IMMEDIATE, LOAD_IMMEDIATE_64 = 0x61, 0x63, 0x62, 0x18
 JUMP_IF_NOT_WORD_IMMEDIATE, JUMP_IF_NOT = 0x56, 0x5D
 CALL, EXIT = 0x85, 0x95
-STACK = 10
+STACK = 10  # the register that points to the end of the stack
 _GET_NETNS_COOKIE = 122
 
 # Operation, destination register, source register, offset (None jumps to the end), value.
@@ -87,10 +86,10 @@ class AttachedProgram:
         program_type: type of the program, as bpf(2) numbers it.
         attach_type: type of the attachment, as bpf(2) numbers it.
         code: the program, from assemble().
-        purpose: what the program is for, in messages.
+        purpose: the feature that needs the program, for messages, such as "max_window".
 
     Raises:
-        RuntimeError: the kernel refuses the program or the attachment.
+        RuntimeError: The kernel refuses the program or the attachment.
     """
 
     def __init__(self, program_type: int, attach_type: int, code: bytes, purpose: str) -> None:

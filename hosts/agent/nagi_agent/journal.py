@@ -35,10 +35,10 @@ def create(journal: str, undo: Commands) -> None:
         undo: commands that restore the current settings.
 
     Raises:
-        RuntimeError: the journal exists already; restore it first.
+        RuntimeError: The journal exists already, so it must be restored first.
     """
     if os.path.exists(journal):
-        raise RuntimeError(f"{journal}: another agent's settings have not been restored")
+        raise RuntimeError(f"{journal}: the changes of an earlier agent have not been undone")
     write_json(journal, {"undo": undo})
 
 
@@ -49,7 +49,7 @@ def restore(journal: str) -> bool:
         Whether there was a journal.
 
     Raises:
-        RuntimeError: a command failed. All others were executed, and the journal still exists.
+        RuntimeError: A command failed. All other commands were executed. The journal still exists.
     """
     try:
         with open(journal, encoding="utf-8") as file:
