@@ -103,7 +103,7 @@ def find_problems(batch: Batch) -> list[str]:
     """Return the problems that would prevent the batch from running on this host, with cures."""
     problems = []
     if os.geteuid() != 0:
-        problems.append("the agent does not run as root; connect as root, or use `become`")
+        problems.append("the agent is not root; connect as root, or use `become`")
     problems += [f"{name} is not installed; install it" for name in list_missing_programs(batch)]
     for part in load_parts().values():
         problems += part.find_problems(batch)
