@@ -239,10 +239,10 @@ def _find_cached(compiler: str) -> Path | None:
 
 def _read_compiler_version() -> str:
     try:
-        done = subprocess.run(["gcc", "--version"], capture_output=True, text=True, check=True)
+        result = subprocess.run(["gcc", "--version"], capture_output=True, text=True, check=True)
     except OSError:
         raise Refused("gcc is not installed", "run `apt-get install gcc`") from None
-    return done.stdout.splitlines()[0]
+    return result.stdout.splitlines()[0]
 
 
 def _build(compiler: str, source: str, origin: Path) -> Path:

@@ -35,15 +35,15 @@ def build_modules(kernel_build: Path, scratch: Path) -> list[Path]:
         Refused: The schemes do not compile for this kernel.
     """
     stage_module_sources(sorted(_SCHEMES.glob("*.c")), scratch)
-    done = subprocess.run(
+    result = subprocess.run(
         build_module_command(kernel_build, scratch),
         env=make_module_environment(),
         capture_output=True,
         text=True,
         check=False,
     )
-    if done.returncode != 0:
-        errors = [line for line in done.stderr.splitlines() if not line.startswith("make")]
+    if result.returncode != 0:
+        errors = [line for line in result.stderr.splitlines() if not line.startswith("make")]
         raise Refused(
             f"the TCP schemes cannot be built as modules: {' / '.join(errors[:3])}",
             "correct these errors, or give another kernel tree with --tree DIRECTORY",

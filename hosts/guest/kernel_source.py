@@ -90,20 +90,20 @@ def download_source(mirror: str, scratch: Path) -> tuple[str, Path]:
     ]
 
     def run_apt(*command: str) -> str:
-        done = subprocess.run(
+        result = subprocess.run(
             [command[0], *options, *command[1:]],
             cwd=scratch,
             capture_output=True,
             text=True,
             check=False,
         )
-        if done.returncode != 0:
-            reason = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
+        if result.returncode != 0:
+            reason = (result.stderr.strip() or result.stdout.strip()).splitlines()[-1:]
             raise Refused(
                 f"{' '.join(command)} of {mirror} {SUITE} failed: {' '.join(reason)}",
                 "check the network and the URL, or give a kernel tree with --tree DIRECTORY",
             )
-        return done.stdout
+        return result.stdout
 
     report_progress(f"asking {mirror} for {SUITE}")
     run_apt("apt-get", "update")

@@ -58,6 +58,7 @@ class Waiter {
   io::Descriptor signals_;
 };
 
+/// Listen for TCP connections. The socket is non-blocking.
 io::Descriptor listen_tcp(const Ends& ends);
 /// Accept the next connection. Its socket is non-blocking.
 io::Descriptor accept_tcp(int listener, Waiter& waiter);
@@ -99,7 +100,9 @@ std::uint32_t smoothed_rtt_us(int socket);
 /// if the kernel closes the socket because the program was killed.
 void set_break_at_close(int socket, bool breaks);
 
+/// Open a UDP socket for a server. The kernel adds its time to received datagrams.
 io::Descriptor udp_server(const Ends& ends);
+/// Open a UDP socket that is connected to the server.
 io::Descriptor udp_client(const Ends& ends);
 
 /// Return a result with the keys that all results have.

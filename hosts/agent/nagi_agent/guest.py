@@ -172,9 +172,9 @@ def _run_job(job: GuestJob) -> dict[str, list[str]]:
 
 
 def _run_command(command: list[str], text: str = "") -> None:
-    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        complaint = (done.stderr or done.stdout).strip()
+    result = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        complaint = (result.stderr or result.stdout).strip()
         raise RuntimeError(f"{' '.join(command)}: {complaint}")
 
 

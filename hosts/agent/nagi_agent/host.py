@@ -60,7 +60,7 @@ def read_version(program: str, *arguments: str) -> str:
         The line; "missing" if the program does not exist, "unknown" if it prints nothing.
     """
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             [program, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -70,7 +70,7 @@ def read_version(program: str, *arguments: str) -> str:
         )
     except OSError:
         return "missing"
-    lines = done.stdout.splitlines()
+    lines = result.stdout.splitlines()
     return lines[0].strip() if lines else "unknown"
 
 

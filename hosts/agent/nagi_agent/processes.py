@@ -122,13 +122,13 @@ def run_command(command: list[str]) -> str:
         OSError: The program does not exist, or cannot be executed.
         RuntimeError: The command failed. The message has what the command printed.
     """
-    done = subprocess.run(
+    result = subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
-    if done.returncode != 0:
-        complaint = (done.stderr or done.stdout).strip() or f"exit status {done.returncode}"
+    if result.returncode != 0:
+        complaint = (result.stderr or result.stdout).strip() or f"exit status {result.returncode}"
         raise RuntimeError(f"{' '.join(command)}: {complaint}")
-    return done.stdout
+    return result.stdout
 
 
 def read_log_tail(path: str, lines: int = 3) -> str:

@@ -86,7 +86,7 @@ def find_problem(name: str, parameters: dict[str, int]) -> Optional[str]:
             _MemoryFile(NAGI_TCP, programs.read_program(_OBJECTS, NAGI_TCP)) as nagi_tcp,
             _MemoryFile(name, programs.read_shipped(_OBJECTS, name)) as scheme_object,
         ):
-            done = subprocess.run(
+            result = subprocess.run(
                 [NAGI_TCP, "check", scheme_object.path, *_build_options(parameters)],
                 executable=nagi_tcp.path,
                 pass_fds=(nagi_tcp.descriptor, scheme_object.descriptor),
@@ -97,10 +97,10 @@ def find_problem(name: str, parameters: dict[str, int]) -> Optional[str]:
             )
     except (OSError, RuntimeError) as error:
         return str(error)
-    if done.returncode == 0:
+    if result.returncode == 0:
         return None
-    complaint = _clean_complaint(done.stderr, scheme_object.path, name)
-    return complaint or f"{NAGI_TCP} ended with status {done.returncode}"
+    complaint = _clean_complaint(result.stderr, scheme_object.path, name)
+    return complaint or f"{NAGI_TCP} ended with status {result.returncode}"
 
 
 def _build_options(parameters: dict[str, int]) -> list[str]:

@@ -52,7 +52,7 @@ def find_problem() -> Optional[str]:
     """Return why nagi-traffic does not run on this host, or None."""
     try:
         path, descriptor = get_executable()
-        done = subprocess.run(
+        result = subprocess.run(
             [path, "--version"],
             pass_fds=(descriptor,),
             stdin=subprocess.DEVNULL,
@@ -62,9 +62,9 @@ def find_problem() -> Optional[str]:
         )
     except (OSError, RuntimeError) as error:
         return str(error)
-    if done.returncode == 0:
+    if result.returncode == 0:
         return None
-    return f"{NAGI_TRAFFIC} does not run on this host: {done.stderr.strip()}"
+    return f"{NAGI_TRAFFIC} does not run on this host: {result.stderr.strip()}"
 
 
 def is_udp(flow: FlowPlan) -> bool:

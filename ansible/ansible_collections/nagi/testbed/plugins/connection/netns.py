@@ -60,8 +60,8 @@ class Connection(ConnectionBase):
             command += ["ip", "netns", "exec", namespace]
         command += ["/bin/sh", "-c", cmd]
         display.vvv(f"EXEC {command}", host=self._play_context.remote_addr)
-        done = subprocess.run(command, input=in_data or b"", capture_output=True, check=False)
-        return done.returncode, done.stdout, done.stderr
+        result = subprocess.run(command, input=in_data or b"", capture_output=True, check=False)
+        return result.returncode, result.stdout, result.stderr
 
     def put_file(self, in_path: str, out_path: str) -> None:
         super().put_file(in_path, out_path)

@@ -175,18 +175,19 @@ class Interface:
             raise
 
     def _plan_sysctl(self, key: str, value: str) -> list[Change]:
-        before = self._read_sysctl(key)
-        if before == value:
+        current_value = self._read_sysctl(key)
+        if current_value == value:
             return []
         write = ["sysctl", "-q", "-w"]
-        return [([*write, f"{key}={value}"], [[*write, f"{key}={before}"]])]
+        return [([*write, f"{key}={value}"], [[*write, f"{key}={current_value}"]])]
 
     def _plan_mtu(self) -> list[Change]:
-        mtu, before = self._settings.get("mtu"), self._state["mtu"]
-        if mtu is None or mtu == before:
+        mtu, current_mtu = self._settings.get("mtu"), self._state["mtu"]
+        if mtu is None or mtu == current_mtu:
             return []
         resize, restore = (
-            ["ip", "link", "set", "dev", self._name, "mtu", str(size)] for size in (mtu, before)
+            ["ip", "link", "set", "dev", self._name, "mtu", str(size)]
+            for size in (mtu, current_mtu)
         )
         return [(resize, [restore])]
 
@@ -371,8 +372,8 @@ class Card(Interface):
             pairs = [(kind, str(values[kind])) for kind in kinds]
             return ["ethtool", option, self._name, *sum(pairs, ())]
 
-        before = {kind: current for kind, (current, _) in sizes.items()}
-        return [(resize(targets), [resize(before)])] if kinds else []
+        current_sizes = {kind: current for kind, (current, _) in sizes.items()}
+        return [(resize(targets), [resize(current_sizes)])] if kinds else []
 
 
 def record_undo(journal: str, changes: list[Change]) -> None:
