@@ -51,9 +51,10 @@ def _list_package(parent: Path, package: str) -> dict[str, Path]:
 
 
 def _list_backend_sources() -> dict[str, Path]:
-    """Return the backends' modules that run on hosts, and the modules that load these.
+    """Return the backends' modules that run on hosts, and the modules that load backends.
 
-    They are returned as path in the zip file -> source file.
+    Returns:
+        Path in the zip file -> source file.
     """
     folder, *further_folders = map(Path, backends.__path__)
     sources = {

@@ -188,7 +188,7 @@ def _require_programs() -> None:
 def _install(
     kernel: dict[str, Any], cached: Path, modules: list[Path], target: Path
 ) -> dict[str, Any]:
-    """Copy a kernel of the cache and its modules to `target`, and return their description.
+    """Copy a kernel of the cache and its modules to `target`, and return the new description.
 
     Args:
         kernel: description of the kernel, without its modules.
@@ -350,6 +350,7 @@ def _compile(tree: Path, output: Path) -> str:
     log = output / "build.log"
 
     def run_make(*goals: str) -> str:
+        """Run make, and return its output. Raise Refused if it fails."""
         with log.open("a+", encoding="utf-8") as file:
             start = file.tell()
             process = subprocess.Popen(
@@ -383,7 +384,7 @@ def _compile(tree: Path, output: Path) -> str:
 
 
 def _follow(process: subprocess.Popen[bytes], log: Path) -> None:
-    """Wait for a build, and report its progress every 30 seconds."""
+    """Wait until a build ends, and report the progress every 30 seconds."""
     last_report_s = time.monotonic()
     while True:
         try:

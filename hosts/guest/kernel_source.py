@@ -90,6 +90,7 @@ def download_source(mirror: str, scratch: Path) -> tuple[str, Path]:
     ]
 
     def run_apt(*command: str) -> str:
+        """Run a command of apt, and return its output. Raise Refused if it fails."""
         result = subprocess.run(
             [command[0], *options, *command[1:]],
             cwd=scratch,

@@ -81,7 +81,7 @@ json bulk_server(const Ends& ends) {
       }
       if (count == -1) {
         ended = "connection broken";
-        waiter.sleep(never);  // the client was killed; its killer also stops this server
+        waiter.sleep(never);  // the client was killed; the agent then also stops this server
       }
       if (count > 0) received += static_cast<std::uint64_t>(count);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A source that is alternately on and off. It begins on. It has a constant rate while it is on.
+// A source that is alternately on and off, beginning with on. Its rate is constant while it is on.
 #include <sys/socket.h>
 
 #include <optional>

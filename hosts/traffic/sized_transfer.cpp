@@ -17,8 +17,8 @@
 namespace nagi::applications {
 namespace {
 
-/// Let the kernel identify acknowledged bytes by their position in the stream. It reports only the
-/// bytes whose send call requests a report.
+/// Make the kernel identify acknowledged bytes by their position in the stream. The kernel reports
+/// only bytes whose send call requests a report.
 void number_bytes(int socket) {
   const int flags =
       SOF_TIMESTAMPING_SOFTWARE | SOF_TIMESTAMPING_OPT_ID | SOF_TIMESTAMPING_OPT_TSONLY;

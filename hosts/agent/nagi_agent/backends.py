@@ -25,7 +25,7 @@ class Running(Protocol):
     """The running emulator, boards or switch that carry packets in a run.
 
     Attributes:
-        check_interval_s: interval at which the agent calls check(); math.inf if it never does.
+        check_interval_s: interval at which the agent calls check(); math.inf for no calls.
     """
 
     check_interval_s: float
@@ -41,14 +41,15 @@ class Running(Protocol):
         """Check that the emulator, boards or switch still run, and do periodic work.
 
         Raises:
-            RuntimeError: One of them, or a program that it needs, has failed or ended.
+            RuntimeError: The emulator, boards or switch, or a program that they need, have ended or
+                failed.
         """
 
     def finish(self) -> None:
         """End the emulator, boards or switch; their records stay in the run's directory.
 
         Raises:
-            RuntimeError: One of them had ended before, or failed.
+            RuntimeError: The emulator, boards or switch had ended before, or failed.
         """
 
     def kill(self) -> None:
@@ -147,14 +148,15 @@ class HostPart:
 
 @functools.lru_cache(maxsize=None)
 def load_parts() -> dict[str, HostPart]:
-    """Return name of the backend -> its HostPart, in the order in which the agent calls them."""
+    """Return backend -> HostPart, in the order in which the agent calls the HostParts."""
     return names.load_parts("host")
 
 
 def find_driver(plan: RunPlan, job: Job) -> Optional[HostPart]:
-    """Return the HostPart that carries this node's packets, or None if the kernel does.
+    """Return the HostPart that carries this node's packets, or None if the kernel carries them.
 
-    If several can, the last one is returned. Backends that replace nagi-link come after it.
+    If several HostParts can carry the packets, return the last one, because backends that replace
+    nagi-link come after nagi-link.
     """
     drivers = [part for part in load_parts().values() if part.drives(plan, job)]
     return drivers[-1] if drivers else None

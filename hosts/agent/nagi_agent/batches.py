@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Execute a batch: one node's part of several runs, one after the other."""
+"""Execute a batch: several runs of one node, one after the other."""
 
 from __future__ import annotations
 

@@ -3,9 +3,9 @@
 
 See bpf(2) and bpf-helpers(7).
 
-A program at the root cgroup is called for events of all network namespaces of the machine. It acts
-in this namespace only, which it recognises by the namespace's cookie. The kernel detaches the
-program when the agent closes the BPF link or dies.
+A program at the root cgroup is called for events of all network namespaces of the machine. The
+programs here act only on events of the agent's namespace, which they recognise by the cookie of the
+namespace. The kernel detaches a program when the agent closes the BPF link or dies.
 
 The programs are written as instructions and not compiled from C. Loading a compiled object needs
 nagi-tcp and its libraries, which a host need not have for `max_window` or bmv2.
@@ -83,8 +83,8 @@ class AttachedProgram:
     """A BPF program that is attached to the root cgroup until close() is called.
 
     Args:
-        program_type: type of the program, as bpf(2) numbers it.
-        attach_type: type of the attachment, as bpf(2) numbers it.
+        program_type: type of the program, a number of enum bpf_prog_type.
+        attach_type: type of the attachment, a number of enum bpf_attach_type.
         code: the program, from assemble().
         purpose: the feature that needs the program, for messages, such as "max_window".
 
@@ -115,7 +115,12 @@ class AttachedProgram:
 
 
 def _call_bpf(command: int, attributes: bytes, purpose: str) -> int:
-    """Call bpf(2), and return the descriptor that it returns."""
+    """Call bpf(2), and return a file descriptor.
+
+    Raises:
+        OSError: The call failed.
+        RuntimeError: The machine's architecture is not supported.
+    """
     buffer = ctypes.create_string_buffer(attributes, 128)
     number = _BPF_NUMBERS.get(platform.machine())
     if number is None:

@@ -65,7 +65,7 @@ class Capture:
             self._process = start_process(command, stdout=file, stderr=log)
 
     def wait_until_running(self) -> None:
-        """Wait until tcpdump captures. Raise RuntimeError if it ends or takes too long."""
+        """Wait until tcpdump captures. Raise RuntimeError if tcpdump ends or starts too slowly."""
         deadline = time.monotonic() + _START_TIMEOUT_S
         while time.monotonic() < deadline:
             if "listening on" in read_log_tail(self._log):

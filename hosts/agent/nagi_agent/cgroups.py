@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Open the cgroup v2 hierarchy, and read how often its CPU limits throttled processes.
+"""Open the cgroup v2 hierarchy, and read how often CPU limits have throttled processes.
 
 Both work below `ip netns exec` as well, which hides /sys/fs/cgroup.
 """

@@ -156,8 +156,8 @@ def describe_exit_status(status: int) -> str:
 def find_problem(command: list[str], user: str) -> Optional[str]:
     """Return why `user` cannot run a command on this host, with the cure, or None.
 
-    A program that the experiment ships in `files` (./NAME) is not checked, because the planner has
-    checked it.
+    A program that the experiment ships in `files` (./NAME) is not checked here, because the planner
+    checks such programs.
     """
     program = command[0]
     if program.startswith("./"):

@@ -72,7 +72,7 @@ def find_missing_program(
             ("is a radio", "are radios").
         path: path of the program, or None if the batch has no path of it.
         name: name of the program.
-        cure: how to install it.
+        cure: how to install the program.
     """
     names = list(dict.fromkeys(link.name for link in links))
     if not names or (path is not None and shutil.which(path) is not None):
@@ -133,8 +133,8 @@ class Emulator(Daemon):
         plan: the run.
         epoch_s: see build_configuration().
         directory: working directory, and directory of the files.
-        live: whether the topology is set up for interactive use. The agent then calls check(). In a
-            run it does not, because finish() also reports that nagi-link has ended too early.
+        live: whether the topology is set up for interactive use. Then the agent calls check()
+            regularly. In a run, finish() is enough to detect that nagi-link has ended too early.
         name: name of the program that is started, and of its configuration and log.
         program: path of the program; None for the job's nagi-link.
         timeout_s: time limit to start, in seconds; half of it is the limit to end. None for the

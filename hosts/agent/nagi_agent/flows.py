@@ -65,7 +65,7 @@ class Application:
     Args:
         flow: the flow.
         role: "server", the application that listens, or "client".
-        log: path of the log. nagi-traffic writes its result next to it, with the suffix .json.
+        log: path of the log, NAME.log. nagi-traffic writes its result to NAME.json.
         user: the user that runs the application.
         seed: seed of the random numbers that nagi-traffic draws.
         files: this host's copies of the files of commands, "sha256/name" -> path.
@@ -147,7 +147,7 @@ class Application:
         )
 
     def check(self, run_time_s: float) -> None:
-        """Raise RuntimeError if the application has failed, and note when it has ended.
+        """Raise RuntimeError if the application has failed; store `ended_s` if it has ended.
 
         An application of bulk traffic must not end by itself. Other applications may end with
         status 0.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run as the first process of a guest of the virtual lab, with the agents of all its nodes.
+"""Run as the first process of a guest of the virtual lab, and run the agents of all nodes.
 
 This process creates one network namespace per node, executes the node's batch in the namespace, and
 powers the guest off. Its input is a file (GuestJob in nagi_contracts/guest.py).
@@ -111,6 +111,7 @@ def _mount(file_system: str, mount_point: str, options: str) -> None:
 
 
 def _mount_all() -> None:
+    """Mount file systems, and set the environment and the limits that all nodes share."""
     # In the guest, a file has the owner that it has in the user namespace outside. Root does not
     # own mount(8) there, so the set-user-ID bit of mount(8) would drop root's privileges.
     _require_success(_libc.mount(None, b"/", None, _MS_NOSUID_HERE, None), "cannot remount /")
@@ -243,6 +244,7 @@ class _Node:
         return work(self.batch)
 
     def _set_up(self) -> None:
+        """Configure the node's interfaces: IPv6, addresses, MTU, neighbours, queue and offloads."""
         lines = ["link set lo up"]
         for interface in self._interfaces:
             name = interface.name

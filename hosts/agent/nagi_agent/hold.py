@@ -58,8 +58,8 @@ def parse_request(json: Json) -> Holder:
 def find_holder(state: str) -> Optional[Holder]:
     """Return who has reserved the host, or None if nobody has.
 
-    A user who is not root cannot test the lock. For such a user, the holder of a reservation that
-    has ended is returned as well if its file still exists.
+    Only root can test the lock. For other users, the result is the holder in holder.json, whose
+    reservation may have ended.
     """
     try:
         lock = _try_lock(os.path.join(state, _LOCK))
@@ -81,7 +81,7 @@ def needs_restore(state: str) -> bool:
 def hold(state: str, holder: Holder) -> bool:
     """Reserve the host, or renew the lease if `holder` has already reserved it.
 
-    To renew a lease ends an agent that still runs.
+    If the lease is renewed, an agent that still runs is ended first.
 
     Args:
         state: directory of the agent's state on this host.
@@ -139,7 +139,7 @@ def release(state: str, token: Optional[str]) -> bool:
 
 
 def renew(state: str, token: str, until: float) -> None:
-    """Extend the lease to `until` (seconds since the epoch), unless it already lasts longer.
+    """Extend the lease to `until` (seconds since the epoch), unless the lease already ends later.
 
     Raises:
         RuntimeError: The host is not reserved by the holder of `token`.
@@ -172,7 +172,7 @@ def register_agent(state: str) -> Iterator[None]:
 
 
 def end_agent(state: str) -> None:
-    """End the agent that runs on this host, if there is one. Kill it if it takes too long."""
+    """End the agent that runs on this host, if any. Kill the agent if it does not end in 20 s."""
     path = os.path.join(state, _AGENT)
     deadline = time.monotonic() + _TIMEOUT_S
     is_signalled = False

@@ -150,7 +150,7 @@ def _find_flow_problems(batch: Batch) -> list[str]:
 
 
 def read_clock() -> ClockFacts:
-    """Return the state of the kernel's clock, and the program that synchronises it.
+    """Return the state of the kernel's clock, and the program that synchronises the clock.
 
     See adjtimex(2).
     """
@@ -284,7 +284,7 @@ def _has_file_system(name: str) -> bool:
 
 
 def _find_running(names: tuple[str, ...]) -> Optional[str]:
-    """Return the first of `names` that a process on this host has as its name, or None."""
+    """Return the name of a process on this host if it is one of `names`, otherwise None."""
     for entry in os.listdir("/proc"):
         if entry.isdigit() and (name := _read_file(f"/proc/{entry}/comm")) in names:
             return name

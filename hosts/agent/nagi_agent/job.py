@@ -48,7 +48,7 @@ class Job:
     def daemon_user(self) -> Optional[str]:
         """The user to which nagi-link and nagi-switch change when their files are open.
 
-        None in a guest. There the programs stay root, because root has no privileges outside.
+        It is None in a guest, where programs stay root: root of a guest has no privileges outside.
         """
         return None if self.virtual else self.user
 

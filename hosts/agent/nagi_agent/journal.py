@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write journals of changes to a host, so that the changes can be undone even after a crash.
 
-A journal is written to disk before a change is made. It is {"undo": [command, ...]}, with the
-commands in the order in which they restore the host. An agent that finds a journal after a crash
-executes it. Ansible's module nagi.testbed.interfaces writes such a journal as well.
+A journal is a file {"undo": [command, ...]}, with the commands in the order in which they restore
+the host. It is written to disk before a change is made. After a crash, the next agent executes the
+journal. Ansible's module nagi.testbed.interfaces writes such a journal as well.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def create(journal: str, undo: Commands) -> None:
 
 
 def restore(journal: str) -> bool:
-    """Execute a journal's commands and remove it.
+    """Execute the commands of a journal, and remove the journal.
 
     Returns:
         Whether there was a journal.

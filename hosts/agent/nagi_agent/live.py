@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep a topology up for interactive use, and test whether its links connect the right nodes."""
+"""Keep a topology up for interactive use, and test whether links connect the right nodes."""
 
 from __future__ import annotations
 

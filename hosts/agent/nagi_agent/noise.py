@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Measure noise, the disturbances of this host during a run.
 
-They are stolen processor time, tasks that wait for resources, and processors that are throttled.
+Noise is stolen processor time, tasks that wait for resources, and throttling of processors.
 The class Noise of nagi_contracts/records/ describes the result. A value that the host does not
 report is None, not 0. In virtual time the values have no meaning.
 """
@@ -32,8 +32,8 @@ _FREQUENCY = "sys/devices/system/cpu/cpu[0-9]*/thermal_throttle/*_throttle_count
 class NoiseMeter:
     """A meter of the noise in consecutive intervals.
 
-    An interval begins at the construction, at start_interval(), and at the end of the previous
-    interval. end_interval() ends it.
+    An interval begins at the construction, at start_interval(), or at the end of the previous
+    interval. end_interval() ends the interval.
 
     Args:
         root: the directory that contains /proc and /sys, for tests.

@@ -132,7 +132,7 @@ def run_command(command: list[str]) -> str:
 
 
 def read_log_tail(path: str, lines: int = 3) -> str:
-    """Return the last lines of a log as one line; empty if there is no log."""
+    """Return the last lines of a log as one line, for messages; "" if the log does not exist."""
     try:
         with open(path, "rb") as log:
             log.seek(max(0, os.fstat(log.fileno()).st_size - 2000))

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Read native programs that agents start.
 
-They are part of the agent's zip file (bundle.py), or are in the directory that the environment
-variable NAGI_PROGRAMS names. The agent starts them from memory, and leaves no copy on the host.
+The programs are part of the agent's zip file (bundle.py). If the environment variable NAGI_PROGRAMS
+is set, they are read from that directory of the host instead. The agent starts programs from
+memory, and leaves no copy on the host.
 """
 
 from __future__ import annotations

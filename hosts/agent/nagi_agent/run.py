@@ -277,6 +277,7 @@ class NodeRun:
     def _start_application(
         self, flow: FlowPlan, role: flows.Role, cleanup: ExitStack
     ) -> flows.Application:
+        """Start an application of a flow. `cleanup` gets a callback that ends the application."""
         job = self._job
         application = flows.Application(
             flow,
@@ -291,7 +292,7 @@ class NodeRun:
         return application
 
     def _is_watched(self, flow: FlowPlan) -> bool:
-        """Return whether this node samples TCP_INFO of a flow of which it is an end.
+        """Return whether this node, the sender or receiver of a flow, samples the flow's TCP_INFO.
 
         The sender always samples. The receiver samples as well if it may send data
         (`traffic: command`), or if the plan sets the receiver's congestion control.
@@ -306,6 +307,7 @@ class NodeRun:
         return watch
 
     def _start_captures(self, cleanup: ExitStack) -> list[Capture]:
+        """Start the captures that the plan has for this node, and wait until all of them run."""
         captures = []
         for capture_plan in self._plan.captures:
             if capture_plan.node == self._job.node:

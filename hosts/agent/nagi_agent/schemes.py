@@ -2,7 +2,7 @@
 """Register nagi's TCP schemes in the kernel for a run.
 
 A scheme is an eBPF object, which nagi-tcp loads. nagi-tcp and the objects are part of the agent's
-zip file (bundle.py). The agent passes them to processes in memory, and leaves no copy on the host.
+zip file (bundle.py). The agent starts nagi-tcp from memory, and leaves no copy on the host.
 The kernel registers congestion controls for the whole machine and not per network namespace, so
 every run registers a scheme under a unique name.
 """
@@ -129,8 +129,8 @@ def find_objects(plan: RunPlan, node: str) -> dict[str, SchemeObjectPlan]:
 class Schemes:
     """A context manager that registers the scheme objects of a run on one node.
 
-    They are registered from __enter__() to __exit__(). __enter__() raises RuntimeError if a scheme
-    cannot be registered.
+    __enter__() registers the schemes, and raises RuntimeError if this fails. __exit__() unregisters
+    them.
 
     Args:
         plan: the run.

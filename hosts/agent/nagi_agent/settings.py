@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Apply the sysctls and routes of a run to this host, and restore the earlier ones."""
+"""Apply the sysctls and routes of a run to this host, and restore the earlier settings."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def build_route_command(route: RoutePlan, interface: str) -> list[str]:
 
 
 class Settings:
-    """A context manager that applies the sysctls and routes of one node, and restores them.
+    """A context manager that applies a node's sysctls and routes, and then restores the host's.
 
     Args:
         node: the node.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sample and check the TCP connections of a flow at one of its ends."""
+"""Sample and check the TCP connections of a flow, at the sender or at the receiver."""
 
 from __future__ import annotations
 
@@ -108,8 +108,8 @@ class Watch:
     def make_record(self) -> FlowRecord:
         """Return the record of this flow in node.json.
 
-        It has the last TCP_INFO of one connection: the newest of a bulk flow, otherwise the one
-        with the most acknowledged bytes.
+        The record has the last TCP_INFO of one connection: of a bulk flow the newest connection, of
+        other flows the connection with the most acknowledged bytes.
 
         Raises:
             RuntimeError: A bulk flow has never connected.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Action plugin of nagi.testbed.owned: copies files to a host if the files there differ."""
+"""Action plugin of nagi.testbed.owned: copies changed files from the controller to a host."""
 
 from __future__ import annotations
 

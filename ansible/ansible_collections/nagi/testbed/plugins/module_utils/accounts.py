@@ -41,7 +41,7 @@ class Group(ManagedResource):
 
 
 class UserState(TypedDict):
-    """The state of a user account; `group` is the name of its primary group."""
+    """The state of a user account: the name of the user's primary group."""
 
     group: str
 

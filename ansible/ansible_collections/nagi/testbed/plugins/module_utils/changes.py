@@ -119,10 +119,10 @@ class Changes:
                 resource.apply(states[resource])
 
     def _record(self, resource: ManagedResource, state, needs_change: bool) -> None:
-        """Record in the manifest that the role requires a resource, and how nagi changes it.
+        """Record in the manifest that the role requires a resource, and the change of the resource.
 
-        A resource that needs no change is recorded only if the manifest already has it, because
-        nagi changed it for another role.
+        A resource that needs no change is recorded only if it is already in the manifest, which
+        means that nagi changed the resource for another role.
         """
         role = self._params["role"]
         entry = self._manifest.find(resource.kind, resource.name)
@@ -166,7 +166,7 @@ class Changes:
             self._manifest.remove()
 
     def _restore_all(self, entries: list[dict], role: str | None) -> None:
-        """Restore resources in reverse order, except those that other roles require.
+        """Restore resources in reverse order, except resources that other roles require.
 
         Args:
             entries: The entries of the resources in the manifest.
@@ -207,7 +207,7 @@ class Changes:
             raise Failed("cannot be put back: " + "; ".join(failures))
 
     def _reload_units(self) -> None:
-        """Make systemd read its unit files again if one has changed."""
+        """Make systemd read its unit files again if a unit file has changed."""
         unit_changed = any(path.startswith(UNITS + "/") for path in self._files_changed)
         if unit_changed and self._params["start"] and not self._checking:
             self._system.systemctl("daemon-reload")

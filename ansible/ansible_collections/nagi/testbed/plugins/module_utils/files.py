@@ -96,7 +96,7 @@ class File(ManagedResource):
         return {**state, "mtime_ns": os.stat(self.name).st_mtime_ns}
 
     def has_content(self) -> bool:
-        """Return whether this host has the new content; it always has if the file must change."""
+        """Return whether this host has the new content. If the file must change, this is true."""
         return self.settings.get("content") is not None or self.settings.get("source") is not None
 
     def _content(self) -> bytes:
@@ -203,7 +203,7 @@ class File(ManagedResource):
 
 
 def _decode(data: bytes) -> str:
-    """Return a file's content for --diff; for binary data, its size and checksum."""
+    """Return a file's content as text for --diff; for binary data, return size and checksum."""
     try:
         return data.decode()
     except UnicodeDecodeError:

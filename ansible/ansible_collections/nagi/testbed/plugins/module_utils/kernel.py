@@ -61,7 +61,7 @@ class Sysctl(ManagedResource):
 
 
 class KernelModule(ManagedResource):
-    """A kernel module. It is loaded only if it is installed for the running kernel."""
+    """A kernel module, which is loaded if the running kernel has it."""
 
     kind = "module"
 

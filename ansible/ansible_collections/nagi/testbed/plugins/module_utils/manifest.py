@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The manifest of a host: the resources that nagi has created or changed, and their prior states.
+"""The manifest of a host: the resources that nagi has created or changed, and their earlier states.
 
 The manifest is in a directory that only root can read:
 
@@ -60,7 +60,7 @@ def write_atomically(path: str, data: bytes, mode: int, uid: int = 0, gid: int =
 class Manifest:
     """The manifest in a directory, as a context manager.
 
-    Only one process at a time can enter it, unless `read_only` is true.
+    Only one process at a time can enter the context, unless `read_only` is true.
 
     Args:
         directory: The directory of the manifest.

@@ -136,7 +136,10 @@ class ManagedResource(ABC):
         """
 
     def find_unavailable(self) -> str:
-        """Return the resource's name if the host cannot have it, which is no failure, else ""."""
+        """Return the resource's name if the host does not support the resource, otherwise "".
+
+        This is not a failure.
+        """
         return ""
 
     def make_diff(self, state: dict | None) -> tuple[str, str]:

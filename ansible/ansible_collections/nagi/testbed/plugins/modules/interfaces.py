@@ -323,7 +323,7 @@ class Card(Interface):
     def _read_sizes(self, option: str, kinds: tuple[str, ...]) -> dict[str, tuple[int, int]]:
         """Read `ethtool -l` or `-g`: kind -> (current size, maximum).
 
-        Kinds that the driver cannot set are left out, which may be all of them.
+        Kinds that the driver cannot set are not in the result.
         """
         status, out, _ = self._module.run_command(["ethtool", option, self._name])
         numbers: dict[str, list[int]] = {}
@@ -338,7 +338,7 @@ class Card(Interface):
         }
 
     def describe(self) -> dict[str, object]:
-        """Return an item of `cards`, see RETURN: names of the card, and its queues and rings."""
+        """Return an item of the result `cards` (see RETURN), which describes the card."""
         permanent_mac = self._run("ethtool", "-P", self._name).rpartition(" ")[2].strip()
         is_permanent = permanent_mac.count(":") == 5 and permanent_mac.strip("0:") != ""
         return {
