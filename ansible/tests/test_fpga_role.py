@@ -90,14 +90,14 @@ def test_the_address_waits_for_its_interface(host, provision, variables):
     ("wrong", "said"),
     [
         ({"nagi_board": "arty"}, "nagi_board"),
-        ({"nagi_board_images": ""}, "has put the bitstream"),
+        ({"nagi_board_images": ""}, "has written the bitstream"),
         (
             {"nagi_board_images": "/proc/nowhere"},
-            "there is no /proc/nowhere/colorlight-5a-75b/image.json",
+            "/proc/nowhere/colorlight-5a-75b/image.json does not exist",
         ),
         ({"nagi_board_interface": "eth9"}, "there is no interface eth9"),
-        ({"nagi_board": "none"}, "no board is to use it"),
-        ({"nagi_node": "S", "nagi_links": {"wired": "board0"}}, "this host is no emulator"),
+        ({"nagi_board": "none"}, "no board uses this interface"),
+        ({"nagi_node": "S", "nagi_links": {"wired": "board0"}}, "this host is not the emulator"),
     ],
     ids=["choice", "images", "directory", "interface", "none", "node"],
 )

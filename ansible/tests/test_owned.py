@@ -136,7 +136,7 @@ def test_what_a_role_does_not_want_any_more_goes_and_what_another_wants_stays(ow
         f"directory {host_etc}/systemd",
     ]
     assert changed["kept"] == [
-        f"{host_etc}/systemd: there is something in it that nagi did not make"
+        f"{host_etc}/systemd: the directory has files that nagi did not make"
     ]
     assert owned(role="switch") == owned(role="switch")  # it is the other's
     assert (host_etc / "systemd/shared").exists()
@@ -172,7 +172,7 @@ def test_an_edited_manifest_is_refused_with_the_cure(owned, host_etc):
         manifest.write_text(text)
         for arguments in (make_arguments(host_etc), {"absent": True}):
             result = owned(fails=True, **arguments)["msg"]
-            assert "is not as nagi wrote it" in result and list_files(host_etc) == after
+            assert "was changed since nagi wrote it" in result and list_files(host_etc) == after
     cure = result.partition("`")[2].partition("`")[0]
     subprocess.run(cure, shell=True, check=True)
     owned(absent=True)

@@ -316,7 +316,7 @@ def test_a_host_that_a_campaign_holds_is_left_alone(boot_host, tmp_path):
         for outcome in (provision(robin=HOST), provision.deprovision()):
             assert outcome.status != 0 and outcome.changed["robin"] == 0
             assert (
-                "it is reserved by ada@desk (fairness), until 2033-05-18 03:33 UTC"
+                "the host is reserved by ada@desk (fairness), until 2033-05-18 03:33 UTC"
                 in outcome.output
             )
             assert "nagi down -i INVENTORY --force" in outcome.output
@@ -336,12 +336,12 @@ LINKS = {
 TOGETHER = {
     "twice": (
         {"nagi_links": {"wired": "enp2s0", "radio": "enp2s0"}, "nagi_node": ""},
-        "nagi_links: give at least one link, and each link interfaces of its own",
+        "nagi_links: give at least one link, and use each interface for one link only",
     ),
     "ptp": ({"nagi_clock": "ptp"}, "nagi_ptp_interface: nagi_clock is ptp; name the interface"),
     "built": (
         EMULATOR | {"nagi_link_source": "/proc/nowhere/nagi-link"},
-        "nagi_link_source: /proc/nowhere/nagi-link is not there; run `make` first",
+        "nagi_link_source: /proc/nowhere/nagi-link does not exist; run `make` first",
     ),
     "between": (
         EMULATOR | {"nagi_switch_target": "bmv2"},
@@ -349,27 +349,27 @@ TOGETHER = {
     ),
     "shipped": (
         {"nagi_switch_target": "nagi", "nagi_switch_source": "/proc/nowhere/nagi-switch"},
-        "nagi_switch_source: /proc/nowhere/nagi-switch is not there; run `make` first",
+        "nagi_switch_source: /proc/nowhere/nagi-switch does not exist; run `make` first",
     ),
     "unsigned": (
         {"nagi_switch_target": "bmv2", "nagi_bmv2_repository": "http://192.0.2.1/bmv2/"},
-        "nagi_bmv2_repository_key: '' is no file .asc or .gpg here; give the key that signs http",
+        "nagi_bmv2_repository_key: '' is no file .asc or .gpg on the controller; give the key that",
     ),
     "idle": (
         {"nagi_switch_pipeline": SWITCH["nagi_switch_pipeline"]},
-        "nagi_switch_pipeline: nothing is to run it; set nagi_switch_target to nagi or bmv2",
+        "nagi_switch_pipeline: no switch runs this pipeline; set nagi_switch_target to nagi or",
     ),
     "compiled": (
         SWITCH | {"nagi_switch_pipeline": "/proc/nowhere/edge.json"},
-        "nagi_switch_pipeline: there is no file /proc/nowhere/edge.json here",
+        "nagi_switch_pipeline: /proc/nowhere/edge.json does not exist on the controller",
     ),
     "entries": (
         SWITCH | {"nagi_switch_entries": "/proc/nowhere/entries.jsonl"},
-        "nagi_switch_entries: there is no file /proc/nowhere/entries.jsonl here",
+        "nagi_switch_entries: /proc/nowhere/entries.jsonl does not exist on the controller",
     ),
     "ports": (
         SWITCH | {"nagi_switch_ports": [{"number": 1, "interface": "eno1"}]},
-        "nagi_switch_ports: give at least one, each with an `interface` of nagi_links .enp2s0",
+        "nagi_switch_ports: give at least one port, each with an `interface` of nagi_links .enp",
     ),
 }
 THERE = {
@@ -377,13 +377,16 @@ THERE = {
     "account": ({"nagi_user": "root"}, "nagi_user: there is an account root that nagi has"),
     "card": (
         {"nagi_clock": "ptp", "nagi_ptp_interface": "enp2s0"},
-        "nagi_ptp_interface: enp2s0 has no clock of its own",
+        "nagi_ptp_interface: enp2s0 has no hardware clock",
     ),
     "processor": ({"nagi_link_cpu": 8192}, "nagi_link_cpu: there is no processor 8192; the last"),
     "managed": ({"ansible_host": "192.0.2.11"}, "nagi_links: .*enp2s0 is how this host is reached"),
     "ifupdown": ({}, "/etc/network/interfaces brings up a test interface"),
     # Another machine, which says that it runs something else.
-    "heron": (EMULATOR, "it runs Fedora; this playbook provisions Debian and Ubuntu"),
+    "heron": (
+        EMULATOR,
+        "the host runs Fedora, but this playbook provisions only Debian and Ubuntu",
+    ),
 }
 
 

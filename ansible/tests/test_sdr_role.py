@@ -151,12 +151,12 @@ def test_uhd_gets_buffers_mtu_and_images_and_leaves_them_as_they_were(host, prov
     ("wrong", "said"),
     [
         ({"nagi_radio": "wifi"}, "nagi_radio"),
-        ({"nagi_radio": "gnuradio", "nagi_packages": "/tmp"}, "has no package gr-nagi; make"),
+        ({"nagi_radio": "gnuradio", "nagi_packages": "/tmp"}, "has no package gr-nagi; run"),
         ({"nagi_radio": "gnuradio"}, "nagi-sdr comes as a package"),
         ({"nagi_radio": "gnuradio", "nagi_uhd_images": "/tmp"}, "set nagi_radio to uhd"),
         (
             {"nagi_radio": "uhd", "nagi_uhd_images": "/proc/nowhere"},
-            "no directory /proc/nowhere here",
+            "no directory /proc/nowhere on the controller",
         ),
         ({"nagi_radio": "uhd", "nagi_radio_interfaces": {"enp2s0": 9000}}, "is a test interface"),
     ],

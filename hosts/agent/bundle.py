@@ -1,12 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pack the agent into one file that Python executes: bundle.py TARGET [NAME=FILE ...].
 
-The file holds the packages nagi_agent, nagi_p4, nagi_p4runtime and nagi_fpga, the host parts of
-nagi's backends, the pipeline edge.p4 of switches, and each FILE: as objects/NAME of nagi_agent, or
-as NAME if NAME contains a directory. The Python that packs must have nagi, whose backends it finds.
+TARGET is a zip file. It contains
 
-The standard module zipapp is not used. It stores the current time and drops the exit status of the
-agent. Equal sources must give equal files, because a changed file is shipped to all hosts again.
+- the packages nagi_agent, nagi_p4, nagi_p4runtime and nagi_fpga,
+- the modules of nagi's backends that run on hosts (`host.py` or `host/`),
+- the compiled pipeline edge.p4 of switches,
+- each FILE, as nagi_agent/objects/NAME, or as nagi_agent/NAME if NAME contains a slash.
+
+nagi must be installed in the Python that runs this script, because the script packs the backends
+that the installed nagi finds.
+
+The standard module zipapp is not used, because it stores the current time and drops the exit status
+of the agent. Equal sources must give equal zip files, because nagi ships a changed file to all
+hosts again.
 """
 
 import sys
@@ -23,9 +30,9 @@ _FPGA = _AGENT.parents[1] / "link-emulator" / "fpga"
 
 
 def list_sources() -> dict[str, Path]:
-    """Return the Python files that every agent runs, as name in the agent's file -> file.
+    """Return the Python files that every agent needs, as path in the zip file -> source file.
 
-    The package nagi_p4runtime is not among them: only agents of P4Runtime switches run it.
+    The package nagi_p4runtime is not included, because only agents of P4Runtime switches need it.
     """
     return {
         **_list_package(_AGENT, "nagi_agent"),
@@ -44,7 +51,11 @@ def _list_package(parent: Path, package: str) -> dict[str, Path]:
 
 
 def _list_backend_sources() -> dict[str, Path]:
-    """Return the host parts of all backends, and what imports them."""
+    """Return the backends' modules that run on hosts, and the modules that load backends.
+
+    Returns:
+        Path in the zip file -> source file.
+    """
     folder, *further_folders = map(Path, backends.__path__)
     sources = {
         "nagi/__init__.py": folder.parent / "__init__.py",
@@ -64,8 +75,8 @@ def bundle(target: Path, objects: dict[str, Path]) -> None:
     """Write the agent as one executable zip file.
 
     Args:
-        target: path of the file; its directory is created if necessary.
-        objects: name in the agent -> file to add (the NAME=FILE of the command line).
+        target: path of the zip file; its directory is created if necessary.
+        objects: NAME -> FILE of the command line, see above.
     """
     files = {"__main__.py": _MAIN.encode()}
     sources = list_sources() | _list_package(_P4 / "control", "nagi_p4runtime")

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Build the guest kernel of the virtual lab: User-mode Linux with the TCP schemes as modules.
 
-The kernel is built from one of Debian's linux-source packages (kernel_source.py), the modules from
-hosts/tcp (kernel_modules.py). This program needs only Python, so `make` can run it before anything
-is installed: `python3 kernel.py --to DIRECTORY`. `nagi setup virtual-lab` loads it as a module.
+The kernel is built from a linux-source package of Debian (kernel_source.py), the modules from
+hosts/tcp (kernel_modules.py). `make` runs this file as a program (`python3 kernel.py --to
+DIRECTORY`) when nagi is not installed yet, so it imports only the standard library.
+`nagi setup virtual-lab` loads it as a module.
 
 Kernels are kept outside the checkout in $XDG_CACHE_HOME/nagi/guest-kernel, one directory for each
 combination of configuration, source and compiler.
@@ -49,7 +50,7 @@ from kernel_source import (  # noqa: E402
     unpack_source,
 )
 
-# The names that nagi and its tests use from this module.
+# The names of this module that nagi and its tests use.
 __all__ = [
     "FILE",
     "Refused",
@@ -68,10 +69,10 @@ _CONFIGURATION, _COMPILE, _COMMON = (
 )
 _LINUX = "linux"
 _BUILD, _SOURCE = "build", "source"
-_OBJECT_FILES = 700  # approximate number of compiled files, for the progress
+_OBJECT_FILES = 700  # approximate number of compiled files, for reports of progress
 _BUILD_S = 320  # approximate processor time of the build
-# With more jobs than processors, the build gets the larger share of a processor that other programs
-# use as well.
+# With more jobs than processors, the build gets most of the processor time, even if other programs
+# run as well.
 _JOBS_PER_PROCESSOR = 3
 # Programs that build kernel and modules or run guests: program -> Debian's package.
 _PROGRAMS = {
@@ -81,17 +82,17 @@ _PROGRAMS = {
 
 
 def digest_configuration() -> str:
-    """Return a digest of the files that determine how a kernel is configured and compiled."""
+    """Return a digest of the files that configure and compile a kernel, 16 hexadecimal digits."""
     return _digest(_CONFIGURATION, _COMPILE, _COMMON)
 
 
 def digest_module_sources() -> str:
-    """Return a digest of the files from which the modules are built."""
+    """Return a digest of the files from which the modules are built, 16 hexadecimal digits."""
     return _digest(*list_module_sources())
 
 
 def describe_build_time() -> str:
-    """Return the approximate time that building a kernel takes, such as "3 minutes"."""
+    """Return the approximate time that a build takes on this machine, such as "3 minutes"."""
     number = max(1, round(_BUILD_S / (os.cpu_count() or 1) / 60))
     return f"{number} minute{'s' * (number > 1)}"
 
@@ -124,30 +125,34 @@ def set_up(target: Path, tree: Path | None, mirror: str | None) -> str:
     """Build kernel and modules and install them in `target`, unless they are installed already.
 
     Args:
-        target: directory in which the virtual lab looks for them.
-        tree: a Linux tree to build, instead of Debian's package.
-        mirror: URL of a Debian archive, instead of the one that apt uses.
+        target: directory in which the virtual lab looks for kernel and modules.
+        tree: a Linux tree to build; None builds Debian's package.
+        mirror: URL of a Debian archive; None uses the archive that apt uses.
 
     Returns:
-        A line about the installed kernel.
+        A line that describes the installed kernel.
 
     Raises:
-        Refused: a program or the source is missing, or the kernel does not compile.
+        Refused: A program or the source is missing, or the kernel does not compile.
     """
     _require_programs()
     for path in (_find_cache_directory(), tree or _find_cache_directory()):
         require_plain(str(path.absolute()), str(path))
     cached = _find_or_build(tree, mirror)
-    built, installed = _read(cached), _read(target)
-    assert built is not None
-    expected = {**built, "module_sources": digest_module_sources(), "build": str(cached / _BUILD)}
-    if installed is None or not expected.items() <= installed.items():
+    built_kernel, installed_kernel = _read(cached), _read(target)
+    assert built_kernel is not None
+    expected_kernel = {
+        **built_kernel,
+        "module_sources": digest_module_sources(),
+        "build": str(cached / _BUILD),
+    }
+    if installed_kernel is None or not expected_kernel.items() <= installed_kernel.items():
         with tempfile.TemporaryDirectory(prefix="nagi-modules-") as scratch:
             modules = build_modules(cached / _BUILD, Path(scratch))
-            installed = _install(expected, cached, modules, target)
+            installed_kernel = _install(expected_kernel, cached, modules, target)
     return (
-        f"guest kernel: Linux {installed['release']} of {installed['source']}, "
-        f"with {', '.join(installed['modules'])}"
+        f"guest kernel: Linux {installed_kernel['release']} of {installed_kernel['source']}, "
+        f"with {', '.join(installed_kernel['modules'])}"
     )
 
 
@@ -162,30 +167,34 @@ def _find_or_build(tree: Path | None, mirror: str | None) -> Path:
             source, package = download_source(mirror or require_debian_archive(), Path(scratch))
             return _build(compiler, source, package)
     if not (tree / "Makefile").exists():
-        raise Refused("it has no kernel sources", "give the top of a Linux tree", file=str(tree))
+        raise Refused(
+            "this directory has no kernel sources",
+            "give the top directory of a Linux tree",
+            file=str(tree),
+        )
     tree = tree.resolve()
     return _build(compiler, f"{tree} {read_version(tree)}", tree)
 
 
 def _require_programs() -> None:
-    missing = [package for name, package in _PROGRAMS.items() if shutil.which(name) is None]
-    if missing:
+    packages = [package for name, package in _PROGRAMS.items() if shutil.which(name) is None]
+    if packages:
         raise Refused(
-            f"the virtual lab needs programs that are not installed: {', '.join(missing)}",
-            f"install them: `apt-get install {' '.join(missing)}`",
+            f"the virtual lab needs packages that are not installed: {', '.join(packages)}",
+            f"install them: `apt-get install {' '.join(packages)}`",
         )
 
 
 def _install(
     kernel: dict[str, Any], cached: Path, modules: list[Path], target: Path
 ) -> dict[str, Any]:
-    """Copy a kernel of the cache and its modules to `target`, and return their description.
+    """Copy a kernel of the cache and its modules to `target`, and return the new description.
 
     Args:
         kernel: description of the kernel, without its modules.
         cached: directory of the kernel in the cache.
         modules: files of the modules.
-        target: directory in which the virtual lab looks for them.
+        target: directory in which the virtual lab looks for kernel and modules.
     """
     kernel = {**kernel, "modules": {file.stem: _hash_file(file) for file in modules}}
     try:
@@ -197,8 +206,8 @@ def _install(
         _write(kernel, target)
     except PermissionError:
         raise Refused(
-            "this user may not write there",
-            "run it as the user who installed nagi",
+            "this user must not write to this directory",
+            "run this command as the user who installed nagi",
             file=str(target),
         ) from None
     return kernel
@@ -210,9 +219,10 @@ def _find_cache_directory() -> Path:
 
 
 def _find_cached(compiler: str) -> Path | None:
-    """Return the directory of the newest cached kernel that fits, or None.
+    """Return the directory of the newest suitable kernel in the cache, or None.
 
-    A kernel fits that was built from a linux-source package with this configuration and compiler.
+    A kernel is suitable if it was built from a linux-source package with the current configuration
+    and this compiler.
     """
     kernels = []
     expected = (digest_configuration(), compiler)
@@ -229,14 +239,14 @@ def _find_cached(compiler: str) -> Path | None:
 
 def _read_compiler_version() -> str:
     try:
-        done = subprocess.run(["gcc", "--version"], capture_output=True, text=True, check=True)
+        result = subprocess.run(["gcc", "--version"], capture_output=True, text=True, check=True)
     except OSError:
-        raise Refused("there is no gcc", "install it: `apt-get install gcc`") from None
-    return done.stdout.splitlines()[0]
+        raise Refused("gcc is not installed", "run `apt-get install gcc`") from None
+    return result.stdout.splitlines()[0]
 
 
 def _build(compiler: str, source: str, origin: Path) -> Path:
-    """Build the kernel in the cache unless it is there, and return its directory.
+    """Build the kernel in the cache unless the cache has it, and return its directory.
 
     Args:
         compiler: version of the compiler.
@@ -244,7 +254,7 @@ def _build(compiler: str, source: str, origin: Path) -> Path:
         origin: file of a linux-source package, or a Linux tree.
 
     Raises:
-        Refused: the source is too old, or does not compile.
+        Refused: The source is too old, or does not compile.
     """
     identity = "\n".join((digest_configuration(), compiler, source))
     cached = _find_cache_directory() / hashlib.sha256(identity.encode()).hexdigest()[:16]
@@ -257,8 +267,8 @@ def _build(compiler: str, source: str, origin: Path) -> Path:
             unpack_source(origin, tree)
         if parse_numbers(read_version(tree))[:2] < OLDEST:
             raise Refused(
-                f"it is Linux {read_version(tree)}",
-                f"give one of {'.'.join(map(str, OLDEST))} or newer",
+                f"this is Linux {read_version(tree)}, which is too old",
+                f"give a tree of Linux {'.'.join(map(str, OLDEST))} or newer",
                 file=str(origin),
             )
         output = partial / _BUILD
@@ -283,16 +293,22 @@ def _build(compiler: str, source: str, origin: Path) -> Path:
 
 @contextmanager
 def _create_atomically(target: Path) -> Iterator[Path]:
-    """Give a new directory, which is renamed to `target` at the end, or removed after an error."""
+    """Yield a new directory, which is renamed to `target` at the end, or removed after an error.
+
+    Directories that killed builds have left are removed first.
+
+    Raises:
+        Refused: The disk has less than 1 GB of free space.
+    """
     target.parent.mkdir(parents=True, exist_ok=True)
     for leftover in target.parent.glob("*.partial-*"):
         if not Path(f"/proc/{leftover.name.rpartition('-')[2]}").exists():
             shutil.rmtree(leftover, ignore_errors=True)
     partial = target.with_name(f"{target.name}.partial-{os.getpid()}")
-    needed, free = 1 << 30, shutil.disk_usage(target.parent).free
-    if free < needed:
+    needed_bytes, free_bytes = 1 << 30, shutil.disk_usage(target.parent).free
+    if free_bytes < needed_bytes:
         raise Refused(
-            f"building the kernel takes 1 GB, and {free / 1e9:.1f} GB are free",
+            f"building the kernel takes 1 GB, but only {free_bytes / 1e9:.1f} GB are free",
             "free some space, or set XDG_CACHE_HOME to a directory on another disk",
             file=str(target.parent),
         )
@@ -306,14 +322,14 @@ def _create_atomically(target: Path) -> Iterator[Path]:
 
 
 def _compile(tree: Path, output: Path) -> str:
-    """Configure and compile a kernel, and return its release.
+    """Configure and compile a kernel, and return its release, such as "7.2.1-nagi".
 
     Args:
         tree: the Linux tree.
         output: build directory to create.
 
     Raises:
-        Refused: the tree lacks a setting of kernel.config, or does not compile.
+        Refused: The tree lacks a setting of kernel.config, or does not compile.
     """
     processors = os.cpu_count() or 1
     compiler = shlex.join(["bash", str(_COMPILE), str(output), "gcc"])
@@ -322,7 +338,7 @@ def _compile(tree: Path, output: Path) -> str:
     environment = {
         **os.environ,
         "KCONFIG_ALLCONFIG": str(_CONFIGURATION),
-        # Constants, so that a kernel does not depend on who builds it and when.
+        # Constants, so that equal sources give equal kernels.
         "KBUILD_BUILD_TIMESTAMP": "@0",
         "KBUILD_BUILD_USER": "nagi",
         "KBUILD_BUILD_HOST": "nagi",
@@ -334,6 +350,7 @@ def _compile(tree: Path, output: Path) -> str:
     log = output / "build.log"
 
     def run_make(*goals: str) -> str:
+        """Run make, and return its output. Raise Refused if it fails."""
         with log.open("a+", encoding="utf-8") as file:
             start = file.tell()
             process = subprocess.Popen(
@@ -345,66 +362,68 @@ def _compile(tree: Path, output: Path) -> str:
             )
             _follow(process, log)
             file.seek(start)
-            printed = file.read()
+            output_text = file.read()
         if process.returncode != 0:
-            lines = [line for line in printed.splitlines() if not line.startswith("make")]
+            lines = [line for line in output_text.splitlines() if not line.startswith("make")]
             errors = [line for line in lines if "error" in line] or lines[-3:]
             raise Refused(
                 f"the kernel cannot be built: {' / '.join(errors[:3])}",
-                "correct that, or give another kernel tree with --tree DIRECTORY",
+                "correct these errors, or give another kernel tree with --tree DIRECTORY",
                 file=str(tree),
             )
-        return printed
+        return output_text
 
     run_make("allnoconfig")
     _check_configuration(tree, output / ".config")
     plural = "s" * (processors > 1)
     report_progress(
-        f"building it (about {describe_build_time()} with {processors} processor{plural})"
+        f"building the kernel (about {describe_build_time()} with {processors} processor{plural})"
     )
     run_make("linux", "modules")
     return run_make("-s", "--no-print-directory", "kernelrelease").strip().splitlines()[-1]
 
 
 def _follow(process: subprocess.Popen[bytes], log: Path) -> None:
-    """Wait for a build, and report its progress every 30 seconds."""
-    reported = time.monotonic()
+    """Wait until a build ends, and report the progress every 30 seconds."""
+    last_report_s = time.monotonic()
     while True:
         try:
             process.wait(1)
             return
         except subprocess.TimeoutExpired:
             pass
-        if time.monotonic() - reported > 30:
-            reported = time.monotonic()
-            done = log.read_text(encoding="utf-8").count("\n  CC ")
-            if done:
-                report_progress(f"compiled {done} files of about {_OBJECT_FILES}")
+        if time.monotonic() - last_report_s > 30:
+            last_report_s = time.monotonic()
+            file_count = log.read_text(encoding="utf-8").count("\n  CC ")
+            if file_count:
+                report_progress(f"compiled {file_count} files of about {_OBJECT_FILES}")
 
 
 def _check_configuration(tree: Path, config: Path) -> None:
     """Raise Refused if Kconfig has dropped a setting of kernel.config from `config`."""
-    actual = set(config.read_text(encoding="utf-8").splitlines())
-    expected = [
+    actual_lines = set(config.read_text(encoding="utf-8").splitlines())
+    expected_lines = [
         line
         for line in _CONFIGURATION.read_text(encoding="utf-8").splitlines()
         if line.startswith("CONFIG_")
     ]
-    missing = [line for line in expected if line not in actual]
-    if missing:
+    missing_lines = [line for line in expected_lines if line not in actual_lines]
+    if missing_lines:
         raise Refused(
-            f"this kernel cannot have {', '.join(missing)}", "use another tree", file=str(tree)
+            f"this kernel does not support {', '.join(missing_lines)}",
+            "use another tree",
+            file=str(tree),
         )
 
 
 def _list_congestion_controls(config: Path) -> list[str]:
-    """Return the congestion controls that a kernel with this .config has built in."""
+    """Return the congestion controls that are built into a kernel with this .config."""
     names = re.findall(r"^CONFIG_TCP_CONG_(\w+)=y", config.read_text(encoding="utf-8"), re.M)
     return sorted({"reno", *(name.lower() for name in names if name != "ADVANCED")})
 
 
 def _prune_objects(output: Path) -> None:
-    """Remove the files from a build directory that the build of modules does not need."""
+    """Remove the files that the build of modules does not need from a build directory."""
     for pattern in ("*.o", "*.o.h", "*.a", ".*.cmd", f"{_COMMON.name}*"):
         for file in output.rglob(pattern):
             if "scripts" not in file.parts and file.name != "module.lds":
@@ -427,10 +446,10 @@ def _relocate(output: Path, partial: Path, cached: Path) -> None:
 def main() -> int:
     """Build and install the guest kernel, and return the exit status."""
     parser = argparse.ArgumentParser(description="Build the guest kernel of nagi's virtual lab.")
-    parser.add_argument("--to", type=Path, required=True, help="where to install it")
+    parser.add_argument("--to", type=Path, required=True, help="directory to install it in")
     origin = parser.add_mutually_exclusive_group()
-    origin.add_argument("--tree", type=Path, help="a Linux tree instead of Debian's package")
-    origin.add_argument("--mirror", help="a Debian archive instead of the one that apt uses")
+    origin.add_argument("--tree", type=Path, help="Linux tree to build instead of Debian's package")
+    origin.add_argument("--mirror", help="URL of a Debian archive instead of the one of apt")
     options = parser.parse_args()
     try:
         print(set_up(options.to, options.tree, options.mirror))

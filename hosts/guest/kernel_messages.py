@@ -10,9 +10,9 @@ class Refused(Exception):
     """The kernel or its modules cannot be built.
 
     Args:
-        what: what is wrong.
-        cure: what the user can do about it.
-        file: the file or directory that is wrong, if there is one.
+        what: the error.
+        cure: what the user can do.
+        file: the file or directory that causes the error; "" if there is none.
     """
 
     def __init__(self, what: str, cure: str, file: str = "") -> None:

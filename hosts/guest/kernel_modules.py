@@ -13,7 +13,7 @@ from pathlib import Path
 from kernel_messages import Refused
 
 _SCHEMES = Path(__file__).resolve().parents[1] / "tcp"
-_PLAIN = re.compile(r"[A-Za-z0-9_./@+-]+")  # names that make, shells and Kbuild do not split
+_PLAIN = re.compile(r"[A-Za-z0-9_./@+-]+")  # names that need no quotes in make, shell and Kbuild
 
 
 def list_module_sources() -> list[Path]:
@@ -26,41 +26,43 @@ def build_modules(kernel_build: Path, scratch: Path) -> list[Path]:
 
     Args:
         kernel_build: build directory of the kernel.
-        scratch: an empty directory.
+        scratch: an empty directory, which gets sources and modules.
 
     Returns:
-        The modules' files.
+        The files of the modules (*.ko).
 
     Raises:
-        Refused: the schemes do not compile for this kernel.
+        Refused: The schemes do not compile for this kernel.
     """
     stage_module_sources(sorted(_SCHEMES.glob("*.c")), scratch)
-    done = subprocess.run(
+    result = subprocess.run(
         build_module_command(kernel_build, scratch),
         env=make_module_environment(),
         capture_output=True,
         text=True,
         check=False,
     )
-    if done.returncode != 0:
-        errors = [line for line in done.stderr.splitlines() if not line.startswith("make")]
+    if result.returncode != 0:
+        errors = [line for line in result.stderr.splitlines() if not line.startswith("make")]
         raise Refused(
             f"the TCP schemes cannot be built as modules: {' / '.join(errors[:3])}",
-            "correct that, or give another kernel tree with --tree DIRECTORY",
+            "correct these errors, or give another kernel tree with --tree DIRECTORY",
             file=str(kernel_build),
         )
     return sorted(scratch.glob("*.ko"))
 
 
 def stage_module_sources(sources: Sequence[Path], target: Path) -> None:
-    """Copy everything to a directory that Kbuild needs there to build modules.
+    """Copy the files that Kbuild needs to build modules of schemes to one directory.
+
+    The files are `sources`, nagi's own headers and the file Kbuild.
 
     Args:
-        sources: C files of schemes, and their headers. nagi's own headers are copied as well.
+        sources: C files of schemes, and headers of the user.
         target: the directory.
 
     Raises:
-        Refused: make, a shell or Kbuild would split a name.
+        Refused: A name of a source has a character that make, a shell or Kbuild would interpret.
     """
     for source in sources:
         require_plain(source.name, str(source))
@@ -73,14 +75,14 @@ def stage_module_sources(sources: Sequence[Path], target: Path) -> None:
 
 
 def build_module_command(kernel_build: Path, directory: Path) -> list[str]:
-    """Return the command that builds the modules whose sources are in a directory.
+    """Return the command that builds modules.
 
     Args:
         kernel_build: build directory of the kernel.
-        directory: the directory, from stage_module_sources().
+        directory: the directory that stage_module_sources() has filled.
 
     Raises:
-        Refused: make, a shell or Kbuild would split a path.
+        Refused: A path has a character that make, a shell or Kbuild would interpret.
     """
     for path in (kernel_build, directory):
         require_plain(str(path), str(path))
@@ -90,12 +92,12 @@ def build_module_command(kernel_build: Path, directory: Path) -> list[str]:
 
 
 def make_module_environment() -> dict[str, str]:
-    """Return the environment in which modules are built."""
+    """Return the environment for the command of build_module_command()."""
     return {key: value for key, value in os.environ.items() if key != "MAKEFLAGS"} | {"LC_ALL": "C"}
 
 
 def require_plain(name: str, file: str) -> None:
-    """Raise Refused if make, a shell or Kbuild would split a name.
+    """Raise Refused if a name has a character that make, a shell or Kbuild would interpret.
 
     Args:
         name: the name or path.
@@ -103,8 +105,8 @@ def require_plain(name: str, file: str) -> None:
     """
     if not _PLAIN.fullmatch(name):
         raise Refused(
-            f"the kernel's build cannot have {name!r} in a name",
-            "use letters, digits, `.`, `_`, `+` and `-` alone; XDG_CACHE_HOME and TMPDIR say where "
-            "nagi's own files are",
+            f"the build of the kernel does not support the name {name!r}",
+            "use only letters, digits, `.`, `_`, `+` and `-`; XDG_CACHE_HOME and TMPDIR set the "
+            "directories of nagi's own files",
             file=file,
         )

@@ -10,27 +10,27 @@ from pathlib import Path
 
 from kernel_messages import Refused, report_progress
 
-# The package with which this build was tested. Debian's backports drop old packages. If this one is
-# gone, the newest package is used.
+# The package with which this build was tested. Debian's backports drop old packages. If they have
+# dropped this package, the build uses the newest one.
 PACKAGE = "linux-source-7.2"
-OLDEST = (6, 17)  # has DualPI2; since 6.16 User-mode Linux uses seccomp and not ptrace
+OLDEST = (6, 17)  # the first with DualPI2; since 6.16 User-mode Linux uses seccomp, not ptrace
 SUITE = "trixie-backports"
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
-# Patterns for tar: source files that this kernel does not need, which are most of them. Files named
-# Kconfig are needed everywhere.
+# Patterns for tar: source files that this kernel does not need (most of the sources). They exclude
+# no file named Kconfig, because the configuration reads all of these.
 _UNUSED = (
     *("*/Documentation/*.*", "*/sound/*.[ch]", "*/tools/testing/*", "*/tools/perf/*"),
     *(f"*/arch/[!ux]*/*.{suffix}" for suffix in ("[chS]", "dts", "dtsi", "dtso")),
     # Of the drivers, the kernel needs base, char, net, pci and tty.
     *("*/drivers/[!bcnpt]*/*.[ch]", "*/drivers/net/*/*.[ch]", "*/drivers/c[lpr]*/*.[ch]"),
 )
-# The parts of the sources that the build of modules needs.
+# The files and directories of the sources that the build of modules needs.
 _FOR_MODULES = ("Makefile", "Kbuild", "Kconfig", "scripts", "include", "tools/include")
 _ARCHITECTURES = ("um", "x86")
 
 
 def find_archive(origin: str) -> str | None:
-    """Return the URL from which apt gets the packages of a distribution, or None.
+    """Return the URL from which apt gets the packages of a distribution; None without such a URL.
 
     Args:
         origin: name of the distribution, such as "Debian".
@@ -52,14 +52,14 @@ def require_debian_archive() -> str:
     """Return the URL of the Debian archive that apt uses.
 
     Raises:
-        Refused: apt has no Debian archive.
+        Refused: Apt has no Debian archive.
     """
     url = find_archive("Debian")
     if url is None:
         raise Refused(
-            "apt knows no Debian archive, which the kernel's source comes from",
-            "on Debian run `apt-get update`; elsewhere name an archive with --mirror URL, or a "
-            "kernel tree with --tree DIRECTORY",
+            "apt has no Debian archive, from which the kernel's source is downloaded",
+            "on Debian run `apt-get update`; on other systems give an archive with --mirror URL, "
+            "or a kernel tree with --tree DIRECTORY",
         )
     return url
 
@@ -72,15 +72,13 @@ def download_source(mirror: str, scratch: Path) -> tuple[str, Path]:
         scratch: an empty directory.
 
     Returns:
-        The package's name with its version, and its file.
+        Name and version of the package, such as "linux-source-7.2 7.2.1-1", and the package's file.
 
     Raises:
-        Refused: apt fails, or the archive has no package that is new enough.
+        Refused: Apt fails, or the archive has no package that is new enough.
     """
     if not KEYRING.exists():
-        raise Refused(
-            f"there is no {KEYRING}", "install it: `apt-get install debian-archive-keyring`"
-        )
+        raise Refused(f"{KEYRING} does not exist", "run `apt-get install debian-archive-keyring`")
     (scratch / "lists" / "partial").mkdir(parents=True)
     sources = scratch / "sources.list"
     sources.write_text(f"deb [signed-by={KEYRING}] {mirror} {SUITE} main\n")
@@ -92,20 +90,21 @@ def download_source(mirror: str, scratch: Path) -> tuple[str, Path]:
     ]
 
     def run_apt(*command: str) -> str:
-        done = subprocess.run(
+        """Run a command of apt, and return its output. Raise Refused if it fails."""
+        result = subprocess.run(
             [command[0], *options, *command[1:]],
             cwd=scratch,
             capture_output=True,
             text=True,
             check=False,
         )
-        if done.returncode != 0:
-            reason = (done.stderr.strip() or done.stdout.strip()).splitlines()[-1:]
+        if result.returncode != 0:
+            reason = (result.stderr.strip() or result.stdout.strip()).splitlines()[-1:]
             raise Refused(
                 f"{' '.join(command)} of {mirror} {SUITE} failed: {' '.join(reason)}",
-                "repair the connection, or give a kernel tree with --tree DIRECTORY",
+                "check the network and the URL, or give a kernel tree with --tree DIRECTORY",
             )
-        return done.stdout
+        return result.stdout
 
     report_progress(f"asking {mirror} for {SUITE}")
     run_apt("apt-get", "update")
@@ -114,7 +113,7 @@ def download_source(mirror: str, scratch: Path) -> tuple[str, Path]:
     versions = {name: parse_numbers(name) for name in names if parse_numbers(name) >= OLDEST}
     if not versions:
         raise Refused(
-            f"{SUITE} has no linux-source of {'.'.join(map(str, OLDEST))} or newer",
+            f"{SUITE} has no linux-source package of Linux {'.'.join(map(str, OLDEST))} or newer",
             "give a kernel tree with --tree DIRECTORY",
         )
     newest = max(versions, key=lambda name: versions[name])
@@ -128,7 +127,7 @@ def download_source(mirror: str, scratch: Path) -> tuple[str, Path]:
 
 
 def parse_numbers(text: str) -> tuple[int, ...]:
-    """Return all numbers in a text, such as (7, 2) for "linux-source-7.2"."""
+    """Return all whole numbers in a text, such as (7, 2) for "linux-source-7.2"."""
     return tuple(int(number) for number in re.findall(r"\d+", text))
 
 
@@ -139,7 +138,7 @@ def unpack_source(package: Path, target: Path) -> None:
         package: file of a linux-source package.
         target: directory to create.
     """
-    report_progress("unpacking it")
+    report_progress(f"unpacking {package.name}")
     target.mkdir()
     name = package.name.split("_")[0]
     command = (
@@ -159,9 +158,9 @@ def read_version(tree: Path) -> str:
 
 
 def prune_source(tree: Path) -> None:
-    """Remove all sources from a Linux tree that the build of modules does not need."""
-    needed = [tree / name for name in _FOR_MODULES]
-    needed += [
+    """Remove all files from a Linux tree that the build of modules does not need."""
+    needed_paths = [tree / name for name in _FOR_MODULES]
+    needed_paths += [
         path
         for name in _ARCHITECTURES
         for top in [tree / "arch" / name]
@@ -170,9 +169,9 @@ def prune_source(tree: Path) -> None:
 
     def prune(directory: Path) -> None:
         for entry in directory.iterdir():
-            if entry in needed or any(path in entry.parents for path in needed):
+            if entry in needed_paths or any(path in entry.parents for path in needed_paths):
                 continue
-            if any(entry in path.parents for path in needed):
+            if any(entry in path.parents for path in needed_paths):
                 prune(entry)
             elif entry.is_dir() and not entry.is_symlink():
                 shutil.rmtree(entry)

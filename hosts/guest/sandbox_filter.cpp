@@ -3,14 +3,15 @@
 // Writes the seccomp filter of a guest's sandbox to a file, as a BPF program for bubblewrap's
 // option --seccomp. The build runs this program once.
 //
-// The filter is a list of the system calls that User-mode Linux makes to run its guest; all others
-// fail with ENOSYS. A scheme in C is a module of the guest kernel, and so can make system calls of
-// this machine. With these it can neither open a socket (only pairs of connected Unix stream
-// sockets exist), nor make namespaces, mount, trace other processes, use keys or load BPF. What it
-// can open are the files that the sandbox shows (nagi/sandbox.py).
+// The filter permits only the system calls that User-mode Linux makes to run a guest. All other
+// calls fail with ENOSYS. This matters because a user's scheme in C is a module of the guest
+// kernel, and so can make system calls of this machine. Under the filter, a scheme cannot open a
+// socket (except pairs of connected Unix stream sockets), make namespaces, mount, trace other
+// processes, use keys or load BPF. It can open the files that the sandbox shows (nagi/sandbox.py).
 //
-// System calls of the guest's own programs are not subject to this list: the guest kernel traps
-// them (SECCOMP_RET_TRAP has precedence over SECCOMP_RET_ERRNO, seccomp(2)) and serves them itself.
+// The filter does not apply to system calls of the guest's own programs, because the guest kernel
+// traps these calls (SECCOMP_RET_TRAP has precedence over SECCOMP_RET_ERRNO, seccomp(2)) and
+// executes them itself.
 #include <asm/termbits.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -34,8 +35,7 @@ void require_success(int result, const char* what) {
   }
 }
 
-/// Permit a system call, by its name in the kernel, either with any arguments or only if all
-/// arguments match.
+/// Permit a system call: with any arguments, or only if `arguments` match.
 void permit(scmp_filter_ctx filter, const char* name,
             std::initializer_list<scmp_arg_cmp> arguments = {}) {
   const int number = seccomp_syscall_resolve_name(name);
@@ -101,7 +101,8 @@ constexpr scmp_datum_t new_namespaces = CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEW
                                         CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
 constexpr unsigned long processes_settings[] = {PR_SET_NO_NEW_PRIVS, PR_SET_NAME, PR_SET_PDEATHSIG,
                                                 PR_CAPBSET_READ};
-// A terminal's settings and size, and a pair of pseudo-terminals: nothing that types into one.
+// Requests for the settings and the size of a terminal, and for pseudo-terminals. No request can
+// insert input into a terminal.
 constexpr unsigned long requests[] = {TCGETS,   TCSETS,      TCSETSW,    TCSETSF, TIOCGWINSZ,
                                       TIOCGPTN, TIOCGPTPEER, TIOCSPTLCK, FIONBIO};
 
@@ -114,11 +115,11 @@ int main(int count, char** arguments) {
   }
   scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
   if (filter == nullptr) require_success(-ENOMEM, "seccomp_init");
-  // 32-bit and x32 system calls of a guest's program are for the guest kernel, too: not a reason to
-  // kill it.
+  // A guest's program may make 32-bit and x32 system calls. The guest kernel executes them as well,
+  // so they must not kill the program (the default).
   require_success(seccomp_attr_set(filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_ERRNO(ENOSYS)),
                   "foreign architectures");
-  // A binary tree: every system call of the guest passes the filter.
+  // A binary tree is fast. Every system call of the guest passes the filter.
   require_success(seccomp_attr_set(filter, SCMP_FLTATR_CTL_OPTIMIZE, 2), "a binary tree");
   for (const char* name : memory) permit(filter, name);
   for (const char* name : processes) permit(filter, name);
@@ -126,7 +127,7 @@ int main(int count, char** arguments) {
   for (const char* name : descriptors) permit(filter, name);
   for (const char* name : files) permit(filter, name);
   permit(filter, "clone", {SCMP_A0_64(SCMP_CMP_MASKED_EQ, new_namespaces, 0)});
-  // A datagram socket of a pair could send to any address; a stream cannot.
+  // Only stream sockets are permitted: a datagram socket of a pair could send to any address.
   permit(filter, "socketpair",
          {SCMP_A0_64(SCMP_CMP_EQ, AF_UNIX),
           SCMP_A1_64(SCMP_CMP_MASKED_EQ, ~static_cast<scmp_datum_t>(SOCK_CLOEXEC | SOCK_NONBLOCK),

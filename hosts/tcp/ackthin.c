@@ -25,7 +25,7 @@
 NAGI_PARAMETER(second, 2, 1, 1000000, "segments", "number of the segment from which on d is 2");
 NAGI_PARAMETER(third, 5, 1, 1000000, "segments", "number of the segment from which on d is 3");
 NAGI_PARAMETER(fourth, 9, 1, 1000000, "segments", "number of the segment from which on d is 4");
-NAGI_PARAMETER(timer, 100, 1, 10000, "ms", "how long an ACK is kept back at most");
+NAGI_PARAMETER(timer, 100, 1, 10000, "ms", "longest time to keep back an ACK");
 
 #define NAGI_RECOVERY_OF NAGI_RENO
 

@@ -31,7 +31,7 @@
 
 NAGI_PARAMETER(initial_level, 12, 1, 1000, "levels", "wave level at which a receiver begins");
 NAGI_PARAMETER(initial_threshold, 12, 1, 1000, "levels",
-               "wave level above which its weights are those of large waves, at first");
+               "initial threshold: wave level above which the weights of large waves apply");
 NAGI_PARAMETER(max_level, 24, 1, 1000, "levels", "largest wave level; a level is two segments");
 NAGI_PARAMETER(cwnd_after_rto, 2, 1, 1000, "segments",
                "window after a timeout without duplicate ACKs");

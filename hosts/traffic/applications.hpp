@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The applications. Each function runs one end until it has finished or SIGTERM arrives, and
-// returns its result as JSON. Times in results are seconds, or null if the event did not happen or
-// is unknown.
+// The applications. Each function runs a client or a server until the application ends or SIGTERM
+// arrives, and returns the result as JSON. Times in results are in seconds, or null if the event
+// did not happen or its time is unknown.
 #pragma once
 
 #include <cstdint>
@@ -37,21 +37,21 @@ struct PlaybackSettings {
   std::uint64_t wait_ns =
       unlimited;  ///< time from the first byte to the first attempt; unlimited means one interval
   bool ahead = false;  ///< if true, the server sends as fast as TCP accepts, not at `rate_bps`
-  /// Return the number of bytes per attempt. Throws InputError if it is 0.
+  /// Return the number of bytes that are played per interval. Throws InputError if it is below 1.
   [[nodiscard]] std::uint64_t chunk_bytes() const;
 };
 nlohmann::json playback_client(const Ends& ends, const PlaybackSettings& settings);
 nlohmann::json playback_server(const Ends& ends, const PlaybackSettings& settings);
 
-/// Datagrams at a constant rate. Each has a number and the time at which it was sent.
+/// Datagrams at a constant rate. Each datagram has a number and the time at which it was sent.
 struct Cbr {
   std::uint64_t rate_bps = 0;       ///< rate of IP packets, including headers
   std::uint64_t search_ns = 0;      ///< time to search for the best rate up to `rate_bps` before
                                     ///< sending data; 0 for no search
   std::uint64_t payload_bytes = 0;  ///< payload of a datagram
-  std::uint64_t duration_ns = unlimited;
-  std::string codec;                      ///< "g711" for a voice call, else empty
-  std::uint64_t playout_ns = 60'000'000;  ///< playout buffer of the receiver of a call
+  std::uint64_t duration_ns = unlimited;  ///< time to send data, without the search
+  std::string codec;                      ///< "g711" for a voice call, otherwise empty
+  std::uint64_t playout_ns = 60'000'000;  ///< delay of the playout buffer of a voice call
 };
 nlohmann::json cbr_client(const Ends& ends, const Cbr& settings);
 nlohmann::json cbr_server(const Ends& ends, const Cbr& settings);
@@ -78,9 +78,9 @@ nlohmann::json poisson_server(const Ends& ends);
 /// A source that is alternately on and off.
 struct OnOff {
   std::uint64_t rate_bps = 0;  ///< rate while on: of payload with TCP, of IP packets with UDP
-  std::uint64_t on_ns = 0;     ///< mean time on
-  std::uint64_t off_ns = 0;    ///< mean time off
-  std::string distribution = "exponential";  ///< distribution of both: exponential or pareto
+  std::uint64_t on_ns = 0;     ///< mean length of a period in which the source is on
+  std::uint64_t off_ns = 0;    ///< mean length of a period in which the source is off
+  std::string distribution = "exponential";  ///< distribution of both times: exponential, pareto
   double shape = 1.5;                        ///< shape of the Pareto distribution, above 1
   std::string transport = "udp";             ///< udp or tcp
   std::uint64_t payload_bytes = 1'000;       ///< payload of a datagram, or of one write to TCP

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bulk data: the client sends as much data as TCP accepts. Both ends wait as long as TCP of their
-// kernels does. The application therefore survives the loss of a handshake or of the first segments
-// for seconds.
+// Bulk data: the client sends as much data as TCP accepts. Client and server have no time limits of
+// their own, only those of TCP in the kernel. So the application survives the loss of the handshake
+// or of the first segments, which can take seconds.
 #include <sys/socket.h>
 
 #include "applications.hpp"
@@ -17,8 +17,8 @@ namespace {
 // (tcp_epollin_ready() in net/ipv4/tcp.c). It does not wake for every segment. ACKs are not
 // delayed: while fewer bytes are unread, the kernel acknowledges at once (__tcp_ack_snd_check() in
 // tcp_input.c).
-constexpr int least_bytes = 16'000;
-constexpr std::size_t at_once = 1 << 20;  // bytes
+constexpr int wake_bytes = 16'000;
+constexpr std::size_t max_read_bytes = 1 << 20;
 
 }  // namespace
 
@@ -38,12 +38,12 @@ json bulk_client(const Ends& ends) {
     } else {
       connect_ns = now_ns() - start;
       while (true) {
-        const std::int64_t taken = send_filler(socket.get(), max_filler);
-        if (taken < 0) {
+        const std::int64_t accepted = send_filler(socket.get(), max_filler);
+        if (accepted < 0) {
           ended = "connection broken";
           break;
         }
-        sent += static_cast<std::uint64_t>(taken);
+        sent += static_cast<std::uint64_t>(accepted);
         waiter.wait(socket.get(), POLLOUT);
       }
     }
@@ -68,20 +68,20 @@ json bulk_server(const Ends& ends) {
   try {
     const io::Descriptor connection = accept_tcp(listener.get(), waiter);
     accepted_ns = now_ns() - start;
-    if (setsockopt(connection.get(), SOL_SOCKET, SO_RCVLOWAT, &least_bytes, sizeof least_bytes) !=
+    if (setsockopt(connection.get(), SOL_SOCKET, SO_RCVLOWAT, &wake_bytes, sizeof wake_bytes) !=
         0) {
       io::throw_errno("SO_RCVLOWAT");
     }
     while (true) {
       waiter.wait(connection.get(), POLLIN);
-      const std::int64_t count = drop_received(connection.get(), at_once);
+      const std::int64_t count = drop_received(connection.get(), max_read_bytes);
       if (count == 0) {
         ended = "complete";
         break;
       }
       if (count == -1) {
         ended = "connection broken";
-        waiter.sleep(never);  // the client was killed; its killer also stops this server
+        waiter.sleep(never);  // the client was killed; the agent then also stops this server
       }
       if (count > 0) received += static_cast<std::uint64_t>(count);
     }

@@ -17,10 +17,10 @@ json cbr_client(const Ends& ends, const Cbr& settings) {
   const std::uint64_t payload =
       settings.codec.empty() ? settings.payload_bytes : voice_payload_bytes;
   if (payload == 0 || (settings.codec.empty() && settings.rate_bps == 0)) {
-    throw InputError("what is sent is not said; give --rate and --payload, or --codec");
+    throw InputError("the traffic is not specified; give --rate and --payload, or --codec");
   }
   if (!settings.codec.empty() && settings.search_ns > 0) {
-    throw InputError("a voice call has a rate of its own; give no --search");
+    throw InputError("a voice call has a fixed rate; omit --search");
   }
   Datagrams sending(udp_client(ends), payload);
   std::uint64_t rate =
@@ -35,7 +35,7 @@ json cbr_client(const Ends& ends, const Cbr& settings) {
         probes.push_back({std::round(probe.sent_bps), std::round(probe.arrived_bps)});
       }
       rate = static_cast<std::uint64_t>(search.best_bps());
-      if (rate == 0) throw std::runtime_error("nothing arrived in the search for a rate");
+      if (rate == 0) throw std::runtime_error("no packet arrived in the search for a rate");
     }
     const double interval_ns =
         static_cast<double>(sending.packet_bytes()) * 8e9 / static_cast<double>(rate);

@@ -54,12 +54,12 @@ const sockaddr* generic(const Resolved& resolved) {
 }
 
 io::Descriptor open_socket(const Resolved& resolved, int kind) {
-  io::Descriptor made(socket(resolved.address.ss_family, kind | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (made.get() < 0) io::throw_errno("socket");
-  return made;
+  io::Descriptor opened(socket(resolved.address.ss_family, kind | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (opened.get() < 0) io::throw_errno("socket");
+  return opened;
 }
 
-void set(int descriptor, int level, int option, int value, const char* option_name) {
+void set_option(int descriptor, int level, int option, int value, const char* option_name) {
   if (setsockopt(descriptor, level, option, &value, sizeof value) != 0)
     io::throw_errno(option_name);
 }
@@ -74,8 +74,8 @@ void set_congestion_control(int descriptor, const std::string& name) {
 }
 
 void bind_to(int descriptor, const std::string& address, std::uint16_t port) {
-  const Resolved here = resolve(address, port);
-  if (bind(descriptor, generic(here), here.length) != 0) {
+  const Resolved local = resolve(address, port);
+  if (bind(descriptor, generic(local), local.length) != 0) {
     io::throw_errno("cannot use " + address + " port " + std::to_string(port));
   }
 }
@@ -106,15 +106,15 @@ bool Waiter::wait(std::vector<pollfd>& watched, std::int64_t until_ns) {
   watched.push_back({signals_.get(), POLLIN, 0});
   timespec span{};
   if (until_ns != never) {
-    const std::int64_t left = std::max<std::int64_t>(0, until_ns - now_ns());
-    span = {left / second, left % second};
+    const std::int64_t remaining_ns = std::max<std::int64_t>(0, until_ns - now_ns());
+    span = {remaining_ns / second, remaining_ns % second};
   }
   const int events =
       ppoll(watched.data(), watched.size(), until_ns == never ? nullptr : &span, nullptr);
-  const bool stopped = watched.back().revents != 0;
+  const bool got_signal = watched.back().revents != 0;
   watched.pop_back();
   if (events < 0 && errno != EINTR) io::throw_errno("ppoll");
-  if (stopped) throw Stopped{};
+  if (got_signal) throw Stopped{};
   return events > 0;
 }
 
@@ -130,7 +130,7 @@ void Waiter::sleep(std::int64_t until_ns) {
 
 io::Descriptor listen_tcp(const Ends& ends) {
   io::Descriptor listener = open_socket(resolve(ends.address, ends.port), SOCK_STREAM);
-  set(listener.get(), SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR");
+  set_option(listener.get(), SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR");
   set_congestion_control(listener.get(), ends.congestion_control);
   bind_to(listener.get(), ends.address, ends.port);
   if (listen(listener.get(), SOMAXCONN) != 0) io::throw_errno("listen");
@@ -147,17 +147,17 @@ io::Descriptor accept_tcp(int listener, Waiter& waiter) {
 }
 
 io::Descriptor begin_connecting(const Ends& ends) {
-  const Resolved there = resolve(ends.address, ends.port);
-  io::Descriptor made = open_socket(there, SOCK_STREAM);
-  set_congestion_control(made.get(), ends.congestion_control);
+  const Resolved server = resolve(ends.address, ends.port);
+  io::Descriptor client = open_socket(server, SOCK_STREAM);
+  set_congestion_control(client.get(), ends.congestion_control);
   if (!ends.from.empty()) {
-    set(made.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1, "IP_BIND_ADDRESS_NO_PORT");
-    bind_to(made.get(), ends.from, 0);
+    set_option(client.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, 1, "IP_BIND_ADDRESS_NO_PORT");
+    bind_to(client.get(), ends.from, 0);
   }
-  if (connect(made.get(), generic(there), there.length) != 0 && errno != EINPROGRESS) {
+  if (connect(client.get(), generic(server), server.length) != 0 && errno != EINPROGRESS) {
     io::throw_errno("cannot connect to " + ends.address);
   }
-  return made;
+  return client;
 }
 
 bool is_connected(int socket) {
@@ -177,9 +177,9 @@ Connecting finish_connecting(int socket, Waiter& waiter, std::int64_t until_ns) 
 
 std::int64_t send_filler(int socket, std::uint64_t count, bool acknowledged) {
   static std::vector<char> filler = [] {
-    std::vector<char> made(max_filler);
-    for (std::size_t i = 0; i < made.size(); ++i) made[i] = static_cast<char>('a' + i % 26);
-    return made;
+    std::vector<char> letters(max_filler);
+    for (std::size_t i = 0; i < letters.size(); ++i) letters[i] = static_cast<char>('a' + i % 26);
+    return letters;
   }();
   iovec vector{filler.data(), std::min(count, max_filler)};
   msghdr message{};
@@ -193,8 +193,8 @@ std::int64_t send_filler(int socket, std::uint64_t count, bool acknowledged) {
     part->cmsg_level = SOL_SOCKET;
     part->cmsg_type = SO_TIMESTAMPING;
     part->cmsg_len = CMSG_LEN(sizeof(std::uint32_t));
-    const std::uint32_t wish = SOF_TIMESTAMPING_TX_ACK;
-    std::memcpy(CMSG_DATA(part), &wish, sizeof wish);
+    const std::uint32_t flags = SOF_TIMESTAMPING_TX_ACK;
+    std::memcpy(CMSG_DATA(part), &flags, sizeof flags);
   }
   const ssize_t sent = sendmsg(socket, &message, MSG_NOSIGNAL);
   if (sent >= 0) return sent;
@@ -203,8 +203,8 @@ std::int64_t send_filler(int socket, std::uint64_t count, bool acknowledged) {
   io::throw_errno("send");
 }
 
-std::int64_t drop_received(int socket, std::size_t most) {
-  const ssize_t received = recv(socket, nullptr, most, MSG_TRUNC);
+std::int64_t drop_received(int socket, std::size_t max_bytes) {
+  const ssize_t received = recv(socket, nullptr, max_bytes, MSG_TRUNC);
   if (received >= 0) return received;
   if (errno == EAGAIN || errno == EINTR) return -2;
   if (is_broken(errno)) return -1;
@@ -237,20 +237,20 @@ void set_break_at_close(int socket, bool breaks) {
 }
 
 io::Descriptor udp_server(const Ends& ends) {
-  io::Descriptor made = open_socket(resolve(ends.address, ends.port), SOCK_DGRAM);
-  bind_to(made.get(), ends.address, ends.port);
-  set(made.get(), SOL_SOCKET, SO_TIMESTAMPNS, 1, "SO_TIMESTAMPNS");
-  return made;
+  io::Descriptor server = open_socket(resolve(ends.address, ends.port), SOCK_DGRAM);
+  bind_to(server.get(), ends.address, ends.port);
+  set_option(server.get(), SOL_SOCKET, SO_TIMESTAMPNS, 1, "SO_TIMESTAMPNS");
+  return server;
 }
 
 io::Descriptor udp_client(const Ends& ends) {
-  const Resolved there = resolve(ends.address, ends.port);
-  io::Descriptor made = open_socket(there, SOCK_DGRAM);
-  if (!ends.from.empty()) bind_to(made.get(), ends.from, 0);
-  if (connect(made.get(), generic(there), there.length) != 0) {
+  const Resolved server = resolve(ends.address, ends.port);
+  io::Descriptor client = open_socket(server, SOCK_DGRAM);
+  if (!ends.from.empty()) bind_to(client.get(), ends.from, 0);
+  if (connect(client.get(), generic(server), server.length) != 0) {
     io::throw_errno("cannot connect to " + ends.address);
   }
-  return made;
+  return client;
 }
 
 nlohmann::json result_of(const char* application, const char* role) {

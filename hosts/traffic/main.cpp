@@ -121,19 +121,21 @@ class CommandLine {
     application->require_subcommand(1);
     for (const bool is_client : {false, true}) {
       CLI::App* end = application->add_subcommand(
-          is_client ? "client" : "server", is_client ? "connects" : "listens, serves one client");
+          is_client ? "client" : "server",
+          is_client ? "connect to a server" : "listen, and serve one client");
       end->add_option("--address", arguments_.ends.address,
                       is_client ? "IP address to connect to" : "IP address to listen on")
           ->required();
-      end->add_option("--port", arguments_.ends.port, "its port")
+      end->add_option("--port", arguments_.ends.port, "port at this address")
           ->required()
           ->check(CLI::Range(1, 65535));
       if (is_client) end->add_option("--from", arguments_.ends.from, "local IP address");
       if (is_tcp) {
         end->add_option("--congestion-control", arguments_.ends.congestion_control,
-                        "of data from this end; a restricted one needs CAP_NET_ADMIN");
+                        "congestion control for the data that this end sends; a restricted one "
+                        "needs CAP_NET_ADMIN");
       }
-      end->add_option("--output", arguments_.output, "write the result there, not to stdout");
+      end->add_option("--output", arguments_.output, "file for the result, instead of stdout");
       options(end);
       end->final_callback([this, perform = is_client ? client : server] { perform_ = perform; });
     }
@@ -141,7 +143,7 @@ class CommandLine {
 
   void add_bulk() {
     add(
-        "bulk", "as much data as TCP takes, until SIGTERM", true,
+        "bulk", "as much data as TCP accepts, until SIGTERM", true,
         [this] { return bulk_client(arguments_.ends); },
         [this] { return bulk_server(arguments_.ends); }, [](CLI::App*) {});
   }
@@ -153,31 +155,31 @@ class CommandLine {
         [this] { return transfer_client(arguments_.ends, arguments_.transfer); },
         [this] { return transfer_server(arguments_.ends); },
         [&settings](CLI::App* end) {
-          positive(end, "--size", parse_bytes, settings.size_bytes, "what is sent")
+          positive(end, "--size", parse_bytes, settings.size_bytes, "size of the data")
               ->required(end->get_name() == "client");
           positive(end, "--max-duration", parse_duration, settings.max_duration_ns,
-                   "from connect() on; what is not complete by then is given up");
+                   "longest time from connect() on; after it the transfer is aborted");
         });
   }
 
   void add_playback() {
     PlaybackSettings& settings = arguments_.playback;
     add(
-        "playback", "a stream that the server plays as it comes", true,
+        "playback", "a stream that the server plays while it arrives", true,
         [this] { return playback_client(arguments_.ends, arguments_.playback); },
         [this] { return playback_server(arguments_.ends, arguments_.playback); },
         [&settings](CLI::App* end) {
-          positive(end, "--rate", parse_rate, settings.rate_bps, "of the stream, payload only")
+          positive(end, "--rate", parse_rate, settings.rate_bps, "rate of the stream's payload")
               ->required();
           positive(end, "--interval", parse_duration, settings.interval_ns,
-                   "between attempts to read what is played until the next")
+                   "time between attempts to read; an attempt reads the data of one interval")
               ->required();
           positive(end, "--size", parse_bytes, settings.size_bytes,
-                   "of the stream; without it, it lasts until SIGTERM");
+                   "size of the stream; default: it lasts until SIGTERM");
           end->add_flag("--ahead", settings.ahead,
-                        "send as fast as TCP takes it, not as it is played");
+                        "send as fast as TCP accepts data, not at the rate of the stream");
           quantity(end, "--wait", parse_duration, settings.wait_ns,
-                   "from the first byte to the first attempt; an interval if not given");
+                   "time from the first byte to the first attempt; default: one interval");
         });
   }
 
@@ -188,21 +190,22 @@ class CommandLine {
         [this] { return cbr_client(arguments_.ends, arguments_.cbr); },
         [this] { return cbr_server(arguments_.ends, arguments_.cbr); },
         [&settings](CLI::App* end) {
-          positive(end, "--rate", parse_rate, settings.rate_bps, "of IP packets, headers included");
-          positive(end, "--payload", parse_bytes, settings.payload_bytes, "bytes of a datagram");
+          positive(end, "--rate", parse_rate, settings.rate_bps,
+                   "rate of IP packets, including headers");
+          positive(end, "--payload", parse_bytes, settings.payload_bytes, "payload of a datagram");
           positive(
               end, "--search", parse_duration, settings.search_ns,
-              "before that, look for the largest rate, up to --rate, that is carried, for that "
-              "long at most");
+              "first search for the largest rate, up to --rate, that the path carries; longest "
+              "time of the search");
           positive(end, "--duration", parse_duration, settings.duration_ns,
-                   "of sending; until SIGTERM without it");
+                   "time to send; default: until SIGTERM");
           end->add_option("--codec", settings.codec,
-                          "a voice call: 160 bytes and RTP's header every 20 ms; the server gives "
-                          "its R factor and MOS (ITU-T G.107)")
+                          "a voice call: 160 bytes and RTP's header every 20 ms; the server "
+                          "computes R factor and MOS (ITU-T G.107)")
               ->check(CLI::IsMember({"g711"}));
           quantity(end, "--playout", parse_duration, settings.playout_ns,
-                   "of a voice call: a packet is played that long after the smallest delay; 60 ms "
-                   "if not given");
+                   "playout delay of a voice call, from the smallest one-way delay on; default: "
+                   "60 ms");
         });
   }
 
@@ -214,30 +217,29 @@ class CommandLine {
         [this] { return token_bucket_server(arguments_.ends); },
         [&settings](CLI::App* end) {
           positive(end, "--depth", parse_bytes, settings.depth_bytes,
-                   "what the bucket holds; 20 kB if not given");
+                   "data that the tokens of a full bucket permit; default: 20 kB");
           positive(end, "--token", parse_bytes, settings.token_bytes,
-                   "what a token is good for; 1 kB if not given");
-          end->add_option("--tokens", settings.tokens,
-                          "that come at every interval; 20 if not given")
+                   "data that one token permits; default: 1 kB");
+          end->add_option("--tokens", settings.tokens, "tokens per interval; default: 20")
               ->check(CLI::Range(1, 1'000'000));
-          positive(end, "--interval", parse_duration, settings.interval_ns, "30 ms if not given");
+          positive(end, "--interval", parse_duration, settings.interval_ns,
+                   "time between additions of tokens; default: 30 ms");
         });
   }
 
   void add_request_response() {
     RequestResponse& settings = arguments_.request_response;
     add(
-        "request-response", "requests one after the other, which the server answers", true,
+        "request-response", "requests, each sent after the response to the previous one", true,
         [this] { return request_response_client(arguments_.ends, arguments_.request_response); },
         [this] { return request_response_server(arguments_.ends, arguments_.request_response); },
         [&settings](CLI::App* end) {
           positive(end, "--request", parse_bytes, settings.request_bytes,
-                   "of a request; 200 bytes if not given");
+                   "size of a request; default: 200 bytes");
           add_sizes(end, settings.sizes);
           quantity(end, "--pause", parse_duration, settings.pause_ns,
-                   "mean of the exponential time from a response to the next request; 0 if not "
-                   "given");
-          end->add_option("--count", settings.count, "of requests; until SIGTERM without it")
+                   "mean of the exponential time from a response to the next request; default: 0");
+          end->add_option("--count", settings.count, "number of requests; default: until SIGTERM")
               ->check(CLI::PositiveNumber);
           add_seed(end, settings.seed);
         });
@@ -261,45 +263,52 @@ class CommandLine {
   void add_onoff() {
     OnOff& settings = arguments_.onoff;
     add(
-        "onoff", "a source that is on and off by turns", true,
+        "onoff", "a source that is alternately on and off", true,
         [this] { return onoff_client(arguments_.ends, arguments_.onoff); },
         [this] { return onoff_server(arguments_.ends, arguments_.onoff); },
         [&settings](CLI::App* end) {
           positive(end, "--rate", parse_rate, settings.rate_bps,
-                   "while it is on: of IP packets by UDP, of payload by TCP")
+                   "rate while the source is on: of IP packets with UDP, of payload with TCP")
               ->required();
-          positive(end, "--on-time", parse_duration, settings.on_ns, "mean time on")->required();
-          positive(end, "--off-time", parse_duration, settings.off_ns, "mean time off")->required();
+          positive(end, "--on-time", parse_duration, settings.on_ns,
+                   "mean length of periods in which the source is on")
+              ->required();
+          positive(end, "--off-time", parse_duration, settings.off_ns,
+                   "mean length of periods in which the source is off")
+              ->required();
           end->add_option("--distribution", settings.distribution,
-                          "of both times: exponential (if not given) or pareto")
+                          "distribution of both times: exponential (default) or pareto")
               ->check(CLI::IsMember({"exponential", "pareto"}));
-          end->add_option("--shape", settings.shape, "of pareto, above 1; 1.5 if not given")
+          end->add_option("--shape", settings.shape,
+                          "shape of the Pareto distribution, above 1; default: 1.5")
               ->check(CLI::Range(1.001, 100.0));
-          end->add_option("--transport", settings.transport, "udp (if not given) or tcp")
+          end->add_option("--transport", settings.transport, "udp (default) or tcp")
               ->check(CLI::IsMember({"udp", "tcp"}));
           positive(end, "--payload", parse_bytes, settings.payload_bytes,
-                   "of a datagram, or what TCP is given at once; 1000 bytes if not given");
+                   "payload of a datagram, or size of a write to TCP; default: 1000 bytes");
           add_seed(end, settings.seed);
         });
   }
 
   static void add_sizes(CLI::App* end, Sizes& sizes) {
     end->add_option("--sizes", sizes.distribution,
-                    "constant (if not given), exponential, or pareto (bounded)")
+                    "distribution of sizes: constant (default), exponential, or pareto (bounded)")
         ->check(CLI::IsMember({"constant", "exponential", "pareto"}));
-    positive(end, "--size", parse_bytes, sizes.size_bytes, "constant, or the mean of exponential");
-    positive(end, "--min", parse_bytes, sizes.min_bytes, "of pareto");
-    positive(end, "--max", parse_bytes, sizes.max_bytes, "of pareto");
-    end->add_option("--shape", sizes.shape, "of pareto; 1.2 if not given")
+    positive(end, "--size", parse_bytes, sizes.size_bytes,
+             "the constant size, or the mean of the exponential distribution");
+    positive(end, "--min", parse_bytes, sizes.min_bytes, "minimum of the Pareto distribution");
+    positive(end, "--max", parse_bytes, sizes.max_bytes, "maximum of the Pareto distribution");
+    end->add_option("--shape", sizes.shape, "shape of the Pareto distribution; default: 1.2")
         ->check(CLI::Range(0.01, 100.0));
   }
 
   static void add_seed(CLI::App* end, Seed& seed) {
-    end->add_option("--seed", seed.seed, "of all draws; 1 if not given");
-    end->add_option("--stream", seed.stream, "draws of other streams are independent");
+    end->add_option("--seed", seed.seed, "seed of all random draws; default: 1");
+    end->add_option("--stream", seed.stream,
+                    "name of the stream of random draws; streams are independent");
   }
 
-  CLI::App app_{"nagi-traffic: applications, and how well they fare"};
+  CLI::App app_{"nagi-traffic: network applications that measure their performance"};
   Arguments arguments_;
   Perform perform_;
 };

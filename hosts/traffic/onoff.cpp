@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A source that is alternately on and off. It has a constant rate while it is on. It is on first.
+// A source that is alternately on and off, beginning with on. Its rate is constant while it is on.
 #include <sys/socket.h>
 
 #include <optional>
@@ -68,7 +68,7 @@ json onoff_client(const Ends& ends, const OnOff& settings) {
   } else {
     socket = begin_connecting(ends);
   }
-  // The time on that one unit of data takes.
+  // Time that the source takes to generate one unit of data while it is on.
   const std::uint64_t bytes = sending ? sending->packet_bytes() : payload;
   const double unit_ns = static_cast<double>(bytes) * 8e9 / static_cast<double>(settings.rate_bps);
   try {
@@ -86,7 +86,7 @@ json onoff_client(const Ends& ends, const OnOff& settings) {
           sent += payload;
           continue;
         }
-        // Data that TCP does not accept now waits and is not lost.
+        // Data that TCP does not accept now is not lost; it is sent later.
         if (now_ns() >= next) {
           ++units;
           continue;
@@ -99,8 +99,8 @@ json onoff_client(const Ends& ends, const OnOff& settings) {
           break;
         }
         if ((events & POLLOUT) == 0) continue;
-        const std::int64_t taken = send_filler(socket.get(), waiting);
-        if (taken > 0) sent += static_cast<std::uint64_t>(taken);
+        const std::int64_t accepted = send_filler(socket.get(), waiting);
+        if (accepted > 0) sent += static_cast<std::uint64_t>(accepted);
       }
     }
   } catch (const Stopped&) {

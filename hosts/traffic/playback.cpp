@@ -42,14 +42,14 @@ json playback_client(const Ends& ends, const PlaybackSettings& settings) {
           next = after(next, settings.interval_ns);
         }
         if (sent < offered) {
-          const std::int64_t taken = send_filler(socket.get(), offered - sent);
-          if (taken < 0) break;
-          sent += static_cast<std::uint64_t>(taken);
-          if (taken > 0) continue;
+          const std::int64_t accepted = send_filler(socket.get(), offered - sent);
+          if (accepted < 0) break;
+          sent += static_cast<std::uint64_t>(accepted);
+          if (accepted > 0) continue;
         }
         const auto requested = static_cast<short>(sent < offered ? POLLOUT : 0);
-        const bool more = !settings.ahead && offered < settings.size_bytes;
-        const short events = waiter.wait(socket.get(), requested, more ? next : never);
+        const bool has_more = !settings.ahead && offered < settings.size_bytes;
+        const short events = waiter.wait(socket.get(), requested, has_more ? next : never);
         if ((events & (POLLERR | POLLHUP)) != 0) break;
       }
       ended = sent == settings.size_bytes ? "complete" : "connection broken";
@@ -82,30 +82,30 @@ json playback_server(const Ends& ends, const PlaybackSettings& settings) {
     const std::int64_t first = now_ns();
     first_s = seconds(first - start);
     // The kernel's buffer must hold the bytes that one attempt reads.
-    const int least = static_cast<int>(chunk);
-    setsockopt(connection.get(), SOL_SOCKET, SO_RCVLOWAT, &least, sizeof least);
+    const int min_bytes = static_cast<int>(chunk);
+    setsockopt(connection.get(), SOL_SOCKET, SO_RCVLOWAT, &min_bytes, sizeof min_bytes);
     std::int64_t next =
         after(first, settings.wait_ns == unlimited ? settings.interval_ns : settings.wait_ns);
     while (!playback.finished()) {
       waiter.sleep(next);
       std::uint64_t available = readable_bytes(connection.get());
-      bool over = read + available >= settings.size_bytes;
-      if (!over && available < chunk) {
-        over = has_ended(connection.get());
+      bool stream_ended = read + available >= settings.size_bytes;
+      if (!stream_ended && available < chunk) {
+        stream_ended = has_ended(connection.get());
         available = readable_bytes(connection.get());  // final if the stream has ended
       }
-      std::uint64_t left = playback.attempt(available, over);
-      while (left > 0) {
-        const std::int64_t count = drop_received(connection.get(), left);
+      std::uint64_t remaining = playback.attempt(available, stream_ended);
+      while (remaining > 0) {
+        const std::int64_t count = drop_received(connection.get(), remaining);
         if (count <= 0) break;
         read += static_cast<std::uint64_t>(count);
-        left -= static_cast<std::uint64_t>(count);
+        remaining -= static_cast<std::uint64_t>(count);
       }
       if (read >= settings.size_bytes) break;
       next = after(next, settings.interval_ns);
     }
-    const bool whole = settings.size_bytes == unlimited || read >= settings.size_bytes;
-    ended = whole ? "complete" : "connection broken";
+    const bool is_complete = settings.size_bytes == unlimited || read >= settings.size_bytes;
+    ended = is_complete ? "complete" : "connection broken";
   } catch (const Stopped&) {
     ended = "stopped";
   }

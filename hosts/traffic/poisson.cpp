@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::size_t max_at_once = 900;  // connections; a process may have 1024 descriptors
 
-json as_json(const SizedTransfer& transfer, std::int64_t start) {
+/// Return [start, size in bytes, completion time] of a transfer; times in seconds.
+json to_json(const SizedTransfer& transfer, std::int64_t start) {
   return {seconds(transfer.started_ns() - start), transfer.size_bytes(),
           seconds_or_null(transfer.completion_ns())};
 }
@@ -30,7 +31,7 @@ json poisson_client(const Ends& ends, const Poisson& settings) {
   Draws arrivals(settings.seed.seed, settings.seed.stream + "/arrivals");
   Draws sizes(settings.seed.seed, settings.seed.stream + "/sizes");
   const auto mean = static_cast<double>(settings.interval_ns);
-  std::list<SizedTransfer> going;
+  std::list<SizedTransfer> active_transfers;
   json transfers = json::array();
   std::uint64_t skipped = 0;
   const std::int64_t start = now_ns();
@@ -38,33 +39,33 @@ json poisson_client(const Ends& ends, const Poisson& settings) {
   try {
     while (true) {
       std::vector<pollfd> watched;
-      for (const SizedTransfer& transfer : going) watched.push_back(transfer.watched());
-      const std::int64_t at = start + static_cast<std::int64_t>(next);
-      waiter.wait(watched, at);
+      for (const SizedTransfer& transfer : active_transfers) watched.push_back(transfer.watched());
+      const std::int64_t next_arrival = start + static_cast<std::int64_t>(next);
+      waiter.wait(watched, next_arrival);
       std::size_t index = 0;
-      for (auto transfer = going.begin(); transfer != going.end();) {
+      for (auto transfer = active_transfers.begin(); transfer != active_transfers.end();) {
         const short events = watched[index++].revents;
         if (events != 0) transfer->handle(events);
         if (transfer->ended() == nullptr) {
           ++transfer;
         } else {
-          transfers.push_back(as_json(*transfer, start));
-          transfer = going.erase(transfer);
+          transfers.push_back(to_json(*transfer, start));
+          transfer = active_transfers.erase(transfer);
         }
       }
-      if (now_ns() < at) continue;
+      if (now_ns() < next_arrival) continue;
       const std::uint64_t size = settings.sizes.draw(sizes);
-      if (going.size() < max_at_once) {
-        going.emplace_back(ends, size);
+      if (active_transfers.size() < max_at_once) {
+        active_transfers.emplace_back(ends, size);
       } else {
         ++skipped;
       }
       next += arrivals.exponential(mean);
     }
   } catch (const Stopped&) {
-    for (SizedTransfer& transfer : going) {
+    for (SizedTransfer& transfer : active_transfers) {
       transfer.give_up("stopped");
-      transfers.push_back(as_json(transfer, start));
+      transfers.push_back(to_json(transfer, start));
     }
   }
   result.update({{"transfers", transfers}, {"skipped", skipped}, {"ended", "stopped"}});

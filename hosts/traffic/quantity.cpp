@@ -13,11 +13,11 @@ namespace nagi::applications {
 namespace {
 
 // From this value on, a double cannot represent every integer.
-constexpr double largest = 9007199254740992.0;
+constexpr double max_value = 9007199254740992.0;
 
 std::uint64_t parse(const std::string& text, const char* subject, const char* example,
                     std::initializer_list<std::pair<std::string_view, double>> units) {
-  const std::string cure = std::string("; write it like '") + example + "'";
+  const std::string cure = std::string("; write a ") + subject + " such as '" + example + "'";
   double number = 0;
   const char* end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, number);
@@ -29,7 +29,7 @@ std::uint64_t parse(const std::string& text, const char* subject, const char* ex
   for (const auto& [name, size] : units) {
     if (unit != name && !unit.empty()) continue;
     const double value = unit.empty() ? number : number * size;
-    if (value >= largest) throw InputError("'" + text + "' is too large a " + subject);
+    if (value >= max_value) throw InputError("'" + text + "' is too large for a " + subject);
     const double rounded = std::round(value);
     if (std::abs(value - rounded) > 1e-6 * std::max(1.0, value) * 1e-6) {
       throw InputError("'" + text + "' is no whole number of " + std::string(units.begin()->first) +

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Quantities on the command line: `5 MB`, `40ms`, `1 Mb/s`. Prefixes are decimal, or binary with an
-// i (1 KiB = 1024 bytes). A number without a unit is in the base unit.
+// Quantities on the command line: `5 MB`, `40ms`, `1 Mb/s`. Prefixes are decimal; prefixes with an
+// i are binary (1 KiB = 1024 bytes). A number without a unit is in the unit of the result.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace nagi::applications {
 
-/// Return a size in bytes. Units are B, kB, KB, MB, GB, KiB, MiB, GiB. Throws InputError if the
-/// text is no size or no whole number of bytes.
+/// Return a size in bytes. Units are B, kB, KB, MB, GB, KiB, MiB, GiB. All functions throw
+/// InputError if the text is no such quantity, or no whole number of bytes, ns or bit/s.
 std::uint64_t parse_bytes(const std::string& text);
 
 /// Return a time in nanoseconds. Units are ns, us, ms, s, min.

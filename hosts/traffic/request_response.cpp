@@ -33,31 +33,31 @@ void send_at_once(int socket) {
 /// Send `count` bytes. Return false if the connection is broken.
 bool send_all(int socket, Waiter& waiter, std::uint64_t count) {
   while (count > 0) {
-    const std::int64_t taken = send_filler(socket, count);
-    if (taken < 0) return false;
-    count -= static_cast<std::uint64_t>(taken);
+    const std::int64_t accepted = send_filler(socket, count);
+    if (accepted < 0) return false;
+    count -= static_cast<std::uint64_t>(accepted);
     if (count > 0) waiter.wait(socket, POLLOUT);
   }
   return true;
 }
 
-/// Receive `count` bytes and store the first of them in `head`. Return false if the data has ended
-/// or the connection is broken.
+/// Receive `count` bytes. Store the first bytes in `head`, and discard the others. Return false if
+/// the data has ended or the connection is broken.
 bool receive_all(int socket, Waiter& waiter, std::uint64_t count, std::span<char> head = {}) {
   std::uint64_t received = 0;
   while (received < count) {
-    std::int64_t more = 0;
+    std::int64_t result = 0;  // as that of drop_received()
     if (received < head.size()) {
-      const ssize_t got = recv(socket, head.data() + received, head.size() - received, 0);
-      more = got >= 0 ? got : errno == EAGAIN || errno == EINTR ? -2 : -1;
+      const ssize_t size = recv(socket, head.data() + received, head.size() - received, 0);
+      result = size >= 0 ? size : errno == EAGAIN || errno == EINTR ? -2 : -1;
     } else {
-      more = drop_received(socket, count - received);
+      result = drop_received(socket, count - received);
     }
-    if (more == 0 || more == -1) return false;
-    if (more == -2) {
+    if (result == 0 || result == -1) return false;
+    if (result == -2) {
       waiter.wait(socket, POLLIN);
     } else {
-      received += static_cast<std::uint64_t>(more);
+      received += static_cast<std::uint64_t>(result);
     }
   }
   return true;
@@ -77,7 +77,7 @@ json request_response_client(const Ends& ends, const RequestResponse& settings) 
   const char* ended = "stopped";
   const std::int64_t start = now_ns();
   const io::Descriptor socket = begin_connecting(ends);
-  std::int64_t asked = 0;
+  std::int64_t request_time = 0;
   std::uint64_t size = 0;
   bool is_open = false;  // the last request has no response yet
   try {
@@ -89,19 +89,20 @@ json request_response_client(const Ends& ends, const RequestResponse& settings) 
       for (std::uint64_t count = 0; count < settings.count; ++count) {
         size = settings.sizes.draw(sizes);
         const std::uint64_t head = htobe64(size);
-        asked = now_ns();
+        request_time = now_ns();
         is_open = true;
         // The last response acknowledged all data sent before, so the kernel's buffer has room.
-        const bool works = send(socket.get(), &head, sizeof head, MSG_NOSIGNAL | MSG_MORE) ==
-                               static_cast<ssize_t>(sizeof head) &&
-                           send_all(socket.get(), waiter, settings.request_bytes - head_bytes) &&
-                           receive_all(socket.get(), waiter, size);
-        if (!works) {
+        const bool has_response =
+            send(socket.get(), &head, sizeof head, MSG_NOSIGNAL | MSG_MORE) ==
+                static_cast<ssize_t>(sizeof head) &&
+            send_all(socket.get(), waiter, settings.request_bytes - head_bytes) &&
+            receive_all(socket.get(), waiter, size);
+        if (!has_response) {
           ended = "connection broken";
           break;
         }
         is_open = false;
-        requests.push_back({seconds(asked - start), size, seconds(now_ns() - asked)});
+        requests.push_back({seconds(request_time - start), size, seconds(now_ns() - request_time)});
         if (settings.pause_ns > 0) {
           const double pause = pauses.exponential(static_cast<double>(settings.pause_ns));
           waiter.sleep(now_ns() + static_cast<std::int64_t>(pause));
@@ -112,7 +113,7 @@ json request_response_client(const Ends& ends, const RequestResponse& settings) 
   } catch (const Stopped&) {
     set_break_at_close(socket.get(), true);
   }
-  if (is_open) requests.push_back({seconds(asked - start), size, nullptr});
+  if (is_open) requests.push_back({seconds(request_time - start), size, nullptr});
   result.update({{"connect_s", connect_s}, {"requests", requests}, {"ended", ended}});
   return result;
 }

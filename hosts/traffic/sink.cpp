@@ -11,7 +11,7 @@ using nlohmann::json;
 
 namespace {
 
-constexpr std::size_t at_once = 1 << 20;  // bytes
+constexpr std::size_t max_read_bytes = 1 << 20;
 
 }  // namespace
 
@@ -30,7 +30,7 @@ json one_connection(const char* application, const Ends& ends) {
     accepted_s = seconds(now_ns() - start);
     while (true) {
       waiter.wait(connection.get(), POLLIN);
-      const std::int64_t count = drop_received(connection.get(), at_once);
+      const std::int64_t count = drop_received(connection.get(), max_read_bytes);
       if (count == 0 || count == -1) {
         ended = count == 0 ? "complete" : "connection broken";
         break;
@@ -71,7 +71,7 @@ json all_connections(const char* application, const Ends& ends) {
           ++connection;
           continue;
         }
-        const std::int64_t count = drop_received(connection->get(), at_once);
+        const std::int64_t count = drop_received(connection->get(), max_read_bytes);
         if (count > 0) received += static_cast<std::uint64_t>(count);
         closed += count == 0 ? 1 : 0;
         connection =

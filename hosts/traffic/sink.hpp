@@ -9,10 +9,10 @@
 
 namespace nagi::applications {
 
-/// Serve one TCP connection.
+/// Serve one TCP connection until its end or SIGTERM, and return the result.
 nlohmann::json one_connection(const char* application, const Ends& ends);
 
-/// Serve TCP connections until SIGTERM.
+/// Serve TCP connections until SIGTERM, and return the result.
 nlohmann::json all_connections(const char* application, const Ends& ends);
 
 }  // namespace nagi::applications

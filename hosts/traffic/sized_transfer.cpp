@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The kernel reports the acknowledgement of the last byte as a time stamp of that byte in the
-// socket's error queue: SOF_TIMESTAMPING_TX_ACK, Documentation/networking/timestamping.rst.
+// The kernel reports the acknowledgement of the last byte as a time stamp in the error queue of the
+// socket: SOF_TIMESTAMPING_TX_ACK, Documentation/networking/timestamping.rst.
 #include "sized_transfer.hpp"
 
 #include <linux/errqueue.h>
@@ -17,8 +17,8 @@
 namespace nagi::applications {
 namespace {
 
-/// Let the kernel identify acknowledged bytes by their position in the stream. It reports only the
-/// bytes whose send call requests a report.
+/// Make the kernel identify acknowledged bytes by their position in the stream. The kernel reports
+/// only bytes whose send call requests a report.
 void number_bytes(int socket) {
   const int flags =
       SOF_TIMESTAMPING_SOFTWARE | SOF_TIMESTAMPING_OPT_ID | SOF_TIMESTAMPING_OPT_TSONLY;
@@ -56,8 +56,8 @@ SizedTransfer::SizedTransfer(const Ends& ends, std::uint64_t size_bytes)
     : start_ns_(now_ns()), size_(size_bytes), socket_(begin_connecting(ends)) {}
 
 pollfd SizedTransfer::watched() const {
-  const bool all = connect_ns_ && sent_ == size_;
-  return {socket_.get(), static_cast<short>(all ? 0 : POLLOUT), 0};
+  const bool is_sent = connect_ns_ && sent_ == size_;
+  return {socket_.get(), static_cast<short>(is_sent ? 0 : POLLOUT), 0};
 }
 
 void SizedTransfer::handle(short events) {
@@ -66,28 +66,28 @@ void SizedTransfer::handle(short events) {
     connect_ns_ = now_ns() - start_ns_;
     number_bytes(socket_.get());
   }
-  const auto last = static_cast<std::uint32_t>(size_ - 1);
-  if ((events & POLLERR) != 0 && is_acknowledged(socket_.get(), last)) {
+  const auto last_byte = static_cast<std::uint32_t>(size_ - 1);
+  if ((events & POLLERR) != 0 && is_acknowledged(socket_.get(), last_byte)) {
     completion_ns_ = now_ns() - start_ns_;
     return finish("complete");
   }
   if ((events & POLLHUP) != 0) return finish("connection broken");
   if (sent_ == size_ || (events & POLLOUT) == 0) return;
-  // Reports about bytes long before the last are not needed.
-  const std::uint64_t left = size_ - sent_;
-  const std::int64_t taken = send_filler(socket_.get(), left, left <= max_filler);
-  if (taken < 0) return finish("connection broken");
-  sent_ += static_cast<std::uint64_t>(taken);
+  // Only the report about the last byte is needed, so only sends that may include it request one.
+  const std::uint64_t remaining = size_ - sent_;
+  const std::int64_t accepted = send_filler(socket_.get(), remaining, remaining <= max_filler);
+  if (accepted < 0) return finish("connection broken");
+  sent_ += static_cast<std::uint64_t>(accepted);
   if (sent_ == size_) shutdown(socket_.get(), SHUT_WR);
 }
 
-void SizedTransfer::give_up(const char* why) {
+void SizedTransfer::give_up(const char* reason) {
   set_break_at_close(socket_.get(), true);
-  finish(why);
+  finish(reason);
 }
 
-void SizedTransfer::finish(const char* why) {
-  ended_ = why;
+void SizedTransfer::finish(const char* reason) {
+  ended_ = reason;
   socket_ = io::Descriptor();
 }
 

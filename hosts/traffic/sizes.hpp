@@ -14,24 +14,24 @@
 namespace nagi::applications {
 
 struct Sizes {
-  std::string distribution = "constant";  ///< constant, exponential or pareto
-  std::uint64_t size_bytes = 0;           ///< constant, or the mean of exponential
-  std::uint64_t min_bytes = 0;            ///< of a bounded Pareto distribution
-  std::uint64_t max_bytes = 0;
-  double shape = 1.2;
+  std::string distribution = "constant";  ///< constant, exponential or pareto (bounded)
+  std::uint64_t size_bytes = 0;           ///< the constant size, or the mean of exponential
+  std::uint64_t min_bytes = 0;            ///< minimum of the Pareto distribution
+  std::uint64_t max_bytes = 0;            ///< maximum of the Pareto distribution
+  double shape = 1.2;                     ///< shape of the Pareto distribution
 
-  /// Throws InputError if something is missing.
+  /// Throw InputError if a setting of the distribution is missing.
   void check() const {
     if (distribution == "pareto") {
       if (min_bytes == 0 || max_bytes <= min_bytes) {
-        throw InputError("sizes without bounds; give --min and a larger --max");
+        throw InputError("the sizes have no bounds; give --min and a larger --max");
       }
     } else if (size_bytes == 0) {
       throw InputError("no size; give --size");
     }
   }
 
-  /// One of them, at least a byte.
+  /// Draw a size in bytes, at least 1.
   [[nodiscard]] std::uint64_t draw(Draws& draws) const {
     double size = static_cast<double>(size_bytes);
     if (distribution == "exponential") size = draws.exponential(size);
@@ -43,7 +43,7 @@ struct Sizes {
   }
 };
 
-/// Where draws come from.
+/// The seed and the stream of random draws (arithmetic/draws.hpp).
 struct Seed {
   std::uint64_t seed = 1;
   std::string stream;

@@ -290,7 +290,7 @@ def _try_links(plan: RunPlan, batches: Batches) -> _Trial:
     placements = {placement.host: placement for placement in batches.placements}
     ports: dict[str, list[PortReading]] = {}
     io: dict[str, str] = {}
-    for host, output in _list_outputs(results, "Ask nagi-link"):
+    for host, output in _list_outputs(results, "Read the state of nagi-link"):
         node_of_interface = {
             interface: link_end.node
             for link in plan.links
@@ -314,7 +314,7 @@ def _try_links(plan: RunPlan, batches: Batches) -> _Trial:
     return _Trial(
         paths={
             host: [PathReading.model_validate(reading) for reading in json.loads(output)]
-            for host, output in _list_outputs(results, "Ask the far ends")
+            for host, output in _list_outputs(results, "Ping the neighbours")
         },
         ports=ports,
         io=io,

@@ -23,8 +23,8 @@ EXAMPLE = paths.COLLECTION / "inventories" / "netns.example.yml"
 _EXAMPLE_HEAD = """\
 # SPDX-License-Identifier: Apache-2.0
 #
-# The inventory that nagi writes for Ansible, for a netns lab with one cell of
-# experiments/schemas/example. nagi writes one for every campaign; this file is an example.
+# An example of the inventory that nagi gives to Ansible for a netns lab, with one cell of
+# experiments/schemas/example. nagi makes such an inventory for every campaign.
 ---
 """
 

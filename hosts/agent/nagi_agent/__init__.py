@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""nagi-agent executes one host's part of run plans. It imports the standard library only."""
+"""nagi-agent executes run plans on one host. It imports the standard library only."""

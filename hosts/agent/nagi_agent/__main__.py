@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command nagi-agent. It reads a batch (nagi_contracts/batch.py) and answers in JSON.
+"""The command nagi-agent. It reads a batch and prints its answer as JSON.
 
+A batch contains the runs that one node executes one after the other (nagi_contracts/batch.py).
 BATCH is the path of a batch, or `-` for standard input.
 
     inspect BATCH              describe this host
@@ -8,16 +9,17 @@ BATCH is the path of a batch, or `-` for standard input.
     hold BATCH HOLDER          reserve this host for a campaign, or renew the lease
     run BATCH --start-at TIME  execute the batch from TIME on (seconds since the epoch)
     up BATCH                   set up the batch's first run without its flows, until SIGTERM
-    paths BATCH                test whether the far ends of this node's links answer
+    paths BATCH                ping the neighbours at the other ends of this node's links
     end BATCH                  end the agent that runs on this host, if there is one
-    restore BATCH              restore the settings that an interrupted agent had changed
+    restore BATCH              restore the settings that an interrupted agent changed
     release BATCH              end the reservation of this host and restore all settings
-    guest JOB                  be the first process of a guest of the virtual lab
+    guest JOB                  run as the first process of a guest of the virtual lab
 
 Backends add commands (HostPart.commands), such as `bmv2 CONFIGURATION`, which runs bmv2's
 simple_switch until SIGTERM.
 
-Exit status: 0 done (a batch's records report the result of each run), 2 refused, 3 stopped.
+Exit status: 0 if the command was executed (also if runs failed: the record of each run has its
+result), 2 if the command failed or was refused, 3 if a signal stopped `run`.
 """
 
 from __future__ import annotations
@@ -49,7 +51,8 @@ def _read_batch(path: str) -> Batch:
         with open(path, encoding="utf-8") as file:
             batch = json.load(file)
     if batch.get("schema_version") != _SCHEMA_VERSION:
-        raise RuntimeError(f"{path}: this agent cannot read version {batch.get('schema_version')}")
+        version = batch.get("schema_version")
+        raise RuntimeError(f"{path}: this agent cannot read version {version} of batches")
     return Batch.from_json(batch)
 
 
@@ -72,7 +75,7 @@ def _keep_up(batch: Batch) -> int:
 
 
 def _report_holder(error: hold.HeldError) -> int:
-    """Print who holds the host, and return the exit status 2."""
+    """Print who has reserved the host, and return the exit status 2."""
     print(f"nagi-agent: {error}", file=sys.stderr)
     print(json.dumps({"holder": error.holder.to_json() if error.holder else {}}))
     return 2
@@ -88,7 +91,10 @@ def _hold(batch: Batch, holder: str) -> int:
 
 
 def _release(batch: Batch, token: Optional[str], home: Optional[str]) -> int:
-    """Release the host. Remove the directory `home` unless records in it are not yet collected."""
+    """Release the host, and remove the directory `home` (None: no directory).
+
+    The directory stays if the batch's spool still has records that were not collected.
+    """
     remove_collected(batch)
     try:
         was_held = hold.release(batch.state, token)
@@ -131,7 +137,9 @@ def main() -> int:
         elif name == "release":
             command.add_argument("--token", help="release only if this token holds the host")
             command.add_argument(
-                "--tidy", metavar="DIRECTORY", help="remove it unless it has uncollected records"
+                "--tidy",
+                metavar="DIRECTORY",
+                help="remove this directory unless it has uncollected records",
             )
     options = parser.parse_args()
     if options.command == "guest":

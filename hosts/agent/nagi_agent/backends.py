@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Backends on this host: programs that carry packets, and companions of nagi-link.
+"""The interfaces between the agent and the backends.
 
-A backend is a folder of nagi/backends, which bundle.py packs into the agent's file. If it has a
-share in the agent, its module `host` has an object `part` of a class derived from HostPart. The
-agent iterates over these parts, and knows no backend by its name.
+On a host, a backend starts the programs that carry packets (emulator, boards or switch), or further
+programs that run together with nagi-link. A backend is a folder of nagi/backends, which bundle.py
+packs into the agent's zip file. If the backend runs code on hosts, its module `host` has an object
+`part` of a class derived from HostPart. The agent loops over these objects, and never uses the name
+of a backend.
 """
 
 from __future__ import annotations
@@ -23,38 +25,39 @@ class Running(Protocol):
     """The running emulator, boards or switch that carry packets in a run.
 
     Attributes:
-        check_interval_s: check() is to be called at this interval; math.inf for never.
+        check_interval_s: interval at which the agent calls check(); math.inf for no calls.
     """
 
     check_interval_s: float
 
     def begin(self) -> None:
-        """Wait until packets are carried.
+        """Wait until the emulator, boards or switch forward packets.
 
         Raises:
-            RuntimeError: it ended, or did not start in time.
+            RuntimeError: The emulator, boards or switch ended, or did not start in time.
         """
 
     def check(self) -> None:
-        """Check that it still runs, and do the periodic work of the run.
+        """Check that the emulator, boards or switch still run, and do periodic work.
 
         Raises:
-            RuntimeError: it has ended, or something that it needs has failed.
+            RuntimeError: The emulator, boards or switch, or a program that they need, have ended or
+                failed.
         """
 
     def finish(self) -> None:
-        """End it, and leave its records in the run's directory.
+        """End the emulator, boards or switch; their records stay in the run's directory.
 
         Raises:
-            RuntimeError: it had ended before, or it failed.
+            RuntimeError: The emulator, boards or switch had ended before, or failed.
         """
 
     def kill(self) -> None:
-        """End it by force, if it has not ended."""
+        """End the emulator, boards or switch by force, if they still run."""
 
 
 class Companion(Protocol):
-    """A program that runs beside nagi-link.
+    """A program that a backend runs together with nagi-link, such as nagi-sdr.
 
     Attributes:
         descriptors: file descriptors that nagi-link inherits.
@@ -72,36 +75,36 @@ class Companion(Protocol):
         """End the program, after nagi-link has ended.
 
         Raises:
-            RuntimeError: it failed, or it had to be killed.
+            RuntimeError: The program failed, or had to be killed.
         """
 
     def kill(self) -> None:
-        """End the program by force, if it has not ended."""
+        """End the program by force, if it still runs."""
 
 
 class HostPart:
-    """The share of a backend in the agent. Parts override what concerns their backend.
+    """The code of a backend that runs in the agent. Backends override the methods that they need.
 
     Attributes:
-        commands: commands of nagi-agent that the backend adds, by name. Each gets the path of a
-            file, and returns the exit status.
-        undo: commands that undo the changes of start() on this host if the agent dies. They have no
-            effect if there are no changes.
+        commands: commands that the backend adds to nagi-agent, name -> function. The function gets
+            the path of a file, and returns the exit status.
+        undo: command lines that undo the changes of start() on this host if the agent dies. They
+            have no effect if there are no changes.
     """
 
     commands: Mapping[str, Callable[[str], int]] = {}
     undo: Sequence[list[str]] = ()
 
     def find_problems(self, batch: Batch) -> list[str]:
-        """Return the problems that keep the batch from running on this host, each with its cure."""
+        """Return the problems that prevent the batch from running on this host, with cures."""
         return []
 
     def read_facts(self, job: Job) -> Json:
-        """Return the facts about the backend for the inspection of this host."""
+        """Return facts about the backend on this host for `nagi doctor`; {} if there are none."""
         return {}
 
     def drives(self, plan: RunPlan, job: Job) -> bool:
-        """Return whether start() can do the work of this node. See find_driver()."""
+        """Return whether this backend can carry the packets of this node. See find_driver()."""
         return False
 
     def start(
@@ -112,12 +115,13 @@ class HostPart:
         Args:
             job: this host's settings.
             plan: the run.
-            epoch_s: when the run begins, in seconds since the Unix epoch: instant 0 of its clocks.
-            directory: the run's directory, for all files.
-            live: whether the topology is live, so that any program may use it.
+            epoch_s: when the run begins, in seconds since the Unix epoch. The times in the plan
+                count from this instant.
+            directory: the run's directory, which gets all files.
+            live: whether the topology is set up for interactive use (`nagi up`), not for a run.
 
         Raises:
-            RuntimeError: it cannot be started.
+            RuntimeError: The emulator, boards or switch cannot be started.
         """
         raise NotImplementedError
 
@@ -127,30 +131,32 @@ class HostPart:
     def start_companions(
         self, configuration: Json, plan: RunPlan, job: Job, directory: str
     ) -> Iterator[Companion]:
-        """Start the programs that run beside nagi-link, and yield each one when it is started.
+        """Start the programs that run together with nagi-link, and yield each one when it runs.
 
         Args:
-            configuration: nagi-link's configuration, which gets the programs' descriptors.
+            configuration: nagi-link's configuration; this method adds the numbers of the
+                descriptors that nagi-link inherits.
             plan: the run.
             job: this host's settings.
-            directory: the run's directory, for all files.
+            directory: the run's directory, which gets all files.
 
         Raises:
-            RuntimeError: a program cannot be started.
+            RuntimeError: A program cannot be started.
         """
         yield from ()
 
 
 @functools.lru_cache(maxsize=None)
 def load_parts() -> dict[str, HostPart]:
-    """Return the parts of all backends, by backend, in the order in which they are asked."""
+    """Return backend -> HostPart, in the order in which the agent calls the HostParts."""
     return names.load_parts("host")
 
 
 def find_driver(plan: RunPlan, job: Job) -> Optional[HostPart]:
-    """Return the part that does the work of this node, or None if the kernel does it.
+    """Return the HostPart that carries this node's packets, or None if the kernel carries them.
 
-    If several parts can, the last one does: other backends come after nagi-link, and replace it.
+    If several HostParts can carry the packets, return the last one, because backends that replace
+    nagi-link come after nagi-link.
     """
     drivers = [part for part in load_parts().values() if part.drives(plan, job)]
     return drivers[-1] if drivers else None
@@ -162,10 +168,12 @@ def find_node(plan: RunPlan, job: Job) -> Optional[NodePlan]:
 
 
 def make_settings(driver: HostPart, node: NodePlan, job: Job) -> Settings:
-    """Return the settings of a node whose packets the driver carries: the kernel gets no routes.
+    """Return the settings of a node whose packets a backend carries.
+
+    The settings have no routes, because the kernel does not forward the packets.
 
     Args:
-        driver: the part that does the work of this node.
+        driver: the backend's HostPart.
         node: the node.
         job: this host's settings.
     """

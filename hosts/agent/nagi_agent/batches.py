@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Execute a batch: one node's part of several runs, one after the other."""
+"""Execute a batch: several runs of one node, one after the other."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from nagi_agent.job import Job
 from nagi_agent.noise import NoiseMeter
 from nagi_agent.run import NodeRun, Stopped, stop_on_signals
 
-# The lease lasts this long after a batch. The controller computes metrics in that time, and then
-# ships the next batch.
+# The host stays reserved for this long after a batch. In that time the controller computes metrics
+# and ships the next batch.
 LEASE_S = 900.0
 
 
 def run_batch(batch: Batch, start_at: float) -> int:
-    """Execute all runs of a batch and leave their records.
+    """Execute all runs of a batch, and write their records to the batch's spool directory.
 
     Args:
-        batch: the batch, with this host's node.
+        batch: the batch of this host.
         start_at: when the batch begins, in seconds since the epoch.
 
     Returns:
-        The exit status: 0, or 3 if a signal stopped the agent. The result of each run is in its
-        record.
+        The exit status: 3 if a signal stopped the agent, otherwise 0, even if runs failed. The
+        record of each run has the run's result.
     """
     stop_on_signals()
     job = Job(batch)

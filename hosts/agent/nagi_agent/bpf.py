@@ -3,13 +3,12 @@
 
 See bpf(2) and bpf-helpers(7).
 
-A program at the root cgroup is called for events of all network namespaces of the machine. It acts
-in this namespace only, which it recognises by the namespace's cookie. The kernel detaches the
-program when the agent closes the BPF link or dies.
+A program at the root cgroup is called for events of all network namespaces of the machine. The
+programs here act only on events of the agent's namespace, which they recognise by the cookie of the
+namespace. The kernel detaches a program when the agent closes the BPF link or dies.
 
-The programs are written as instructions and not compiled from C, because loading an object file
-takes nagi-tcp and its libraries. Hosts need these only for nagi's own TCP schemes, and not for
-`max_window` or bmv2.
+The programs are written as instructions and not compiled from C. Loading a compiled object needs
+nagi-tcp and its libraries, which a host need not have for `max_window` or bmv2.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ MOVE, MOVE_IMMEDIATE, ADD_IMMEDIATE = 0xBF, 0xB7, 0x07
 LOAD_WORD, STORE_WORD, STORE_WORD_IMMEDIATE, LOAD_IMMEDIATE_64 = 0x61, 0x63, 0x62, 0x18
 JUMP_IF_NOT_WORD_IMMEDIATE, JUMP_IF_NOT = 0x56, 0x5D
 CALL, EXIT = 0x85, 0x95
-STACK = 10
+STACK = 10  # the register that points to the end of the stack
 _GET_NETNS_COOKIE = 122
 
 # Operation, destination register, source register, offset (None jumps to the end), value.
@@ -84,13 +83,13 @@ class AttachedProgram:
     """A BPF program that is attached to the root cgroup until close() is called.
 
     Args:
-        program_type: type of the program, as bpf(2) numbers it.
-        attach_type: type of the attachment, as bpf(2) numbers it.
+        program_type: type of the program, a number of enum bpf_prog_type.
+        attach_type: type of the attachment, a number of enum bpf_attach_type.
         code: the program, from assemble().
-        purpose: what the program is for, in messages.
+        purpose: the feature that needs the program, for messages, such as "max_window".
 
     Raises:
-        RuntimeError: the kernel refuses the program or the attachment.
+        RuntimeError: The kernel refuses the program or the attachment.
     """
 
     def __init__(self, program_type: int, attach_type: int, code: bytes, purpose: str) -> None:
@@ -116,7 +115,12 @@ class AttachedProgram:
 
 
 def _call_bpf(command: int, attributes: bytes, purpose: str) -> int:
-    """Call bpf(2), and return the descriptor that it returns."""
+    """Call bpf(2), and return a file descriptor.
+
+    Raises:
+        OSError: The call failed.
+        RuntimeError: The machine's architecture is not supported.
+    """
     buffer = ctypes.create_string_buffer(attributes, 128)
     number = _BPF_NUMBERS.get(platform.machine())
     if number is None:

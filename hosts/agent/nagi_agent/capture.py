@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Capture packet headers with nanosecond timestamps, by tcpdump as a user with CAP_NET_RAW."""
+"""Capture packet headers with nanosecond timestamps.
+
+tcpdump captures, as an ordinary user with the capability CAP_NET_RAW.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,8 @@ class Capture:
         path: the capture file; the log of tcpdump is `path`.log.
         snap_bytes: bytes to keep of each frame.
         user: the user that runs tcpdump.
-        virtual: in virtual time no packets arrive while tcpdump runs, so a small buffer suffices.
+        virtual: whether the run is in virtual time. No packets arrive while tcpdump runs then, so a
+            small buffer suffices.
     """
 
     def __init__(
@@ -61,7 +65,7 @@ class Capture:
             self._process = start_process(command, stdout=file, stderr=log)
 
     def wait_until_running(self) -> None:
-        """Wait until tcpdump captures. Raise RuntimeError if it ends or takes too long."""
+        """Wait until tcpdump captures. Raise RuntimeError if tcpdump ends or starts too slowly."""
         deadline = time.monotonic() + _START_TIMEOUT_S
         while time.monotonic() < deadline:
             if "listening on" in read_log_tail(self._log):
@@ -81,10 +85,11 @@ class Capture:
             )
 
     def stop(self) -> CaptureCount:
-        """End the capture, and return tcpdump's own count of packets and drops.
+        """End the capture, and return the counts of packets and drops that tcpdump prints.
 
         Raises:
-            RuntimeError: tcpdump had ended before, printed no counts, or wrote less than it says.
+            RuntimeError: tcpdump had ended before, printed no counts, or wrote fewer bytes than the
+                packets that it counted need.
         """
         self._check()
         end_process(self._process, signal.SIGINT, _END_TIMEOUT_S)
@@ -97,7 +102,7 @@ class Capture:
         ):
             match = re.search(rf"(\d+) {words}", summary)
             if match is None:
-                raise RuntimeError(f"tcpdump on {self._interface} gave no counts: {summary}")
+                raise RuntimeError(f"tcpdump on {self._interface} printed no counts: {summary}")
             counts[key] = int(match[1])
         size = os.path.getsize(self._path)
         # tcpdump does not check whether its output was written.

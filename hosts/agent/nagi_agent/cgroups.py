@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Open the cgroup v2 hierarchy, and read how often its CPU limits throttled processes.
+"""Open the cgroup v2 hierarchy, and read how often CPU limits have throttled processes.
 
-The hierarchy is found even where `ip netns exec` hides /sys/fs/cgroup.
+Both work below `ip netns exec` as well, which hides /sys/fs/cgroup.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Optional
 
 
 def open_root(root: str = "/") -> int:
-    """Return a descriptor of the root of the hierarchy, as this process sees it.
+    """Return a file descriptor of the topmost cgroup that this process can see.
 
     Args:
         root: the directory that contains /proc, for tests.
 
     Raises:
-        OSError: there is no cgroup v2.
+        OSError: There is no cgroup v2.
     """
     with open(os.path.join(root, "proc/self/mountinfo"), encoding="utf-8") as mounts:
         for line in mounts:
@@ -30,7 +30,8 @@ def open_root(root: str = "/") -> int:
                     return os.open(fields[4], os.O_RDONLY | os.O_DIRECTORY)
                 except OSError:
                     continue  # hidden below another mount
-    # `ip netns exec` hides /sys/fs/cgroup, so mount it again; only the descriptor of it remains.
+    # `ip netns exec` hides /sys/fs/cgroup. So the hierarchy is mounted for a moment; the descriptor
+    # stays valid after the unmount.
     mount_point = tempfile.mkdtemp(prefix="nagi-cgroup-")
     try:
         subprocess.run(
@@ -70,9 +71,10 @@ class Throttling:
             self._root = None
 
     def read(self) -> tuple[Optional[int], Optional[int]]:
-        """Return (times, microseconds) of throttling since the cgroups were created.
+        """Return how often, and for how many microseconds, limits have throttled processes.
 
-        Both are None without cgroup v2, or if no limit can be set in these cgroups.
+        The counts begin at the creation of the cgroups. Both are None without cgroup v2, or if none
+        of these cgroups can have a limit.
         """
         counters = []
         path = self._path if self._root is not None else None
@@ -99,12 +101,12 @@ def _read_own_path(root: str) -> str:
     """Return this process's cgroup, relative to the root of the hierarchy.
 
     Raises:
-        OSError: there is no cgroup v2.
+        OSError: There is no cgroup v2.
     """
     with open(os.path.join(root, "proc/self/cgroup"), encoding="utf-8") as file:
         for line in file:
             number, _, path = line.rstrip("\n").split(":", 2)
-            # A path above the root of our cgroup namespace cannot be read from here.
+            # "/.." is a cgroup outside this process's cgroup namespace, which cannot be read.
             if number == "0" and not path.startswith("/.."):
                 return path.strip("/")
     raise OSError(errno.ENODEV, "there is no cgroup v2")

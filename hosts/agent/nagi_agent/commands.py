@@ -3,13 +3,13 @@
 
 Each program runs as an ordinary user without capabilities, in its own PID namespace. Its working
 directory is a file system in memory that no other process sees. When the program or the agent ends
-or is killed, the kernel kills everything that the program has started, in whatever session or
-process group, and removes the directory. The program must therefore stay in the foreground. See
-pid_namespaces(7), unshare(1).
+or is killed, the kernel kills all processes that the program has started, including those in other
+sessions and process groups, and removes the directory. The program must therefore stay in the
+foreground. See pid_namespaces(7), unshare(1).
 
-The first process of the namespace is a shell that waits for the program. The kernel does not
-deliver to a first process the signals that it does not handle, but such signals must end the
-program as usual.
+The first process of the namespace is a shell that waits for the program. If the program were the
+first process, signals without a handler would not end it, because the kernel does not deliver them
+to the first process of a PID namespace.
 """
 
 from __future__ import annotations
@@ -25,22 +25,26 @@ from typing import Mapping, Optional, Sequence
 from nagi_agent.contracts import CommandPlan, RunPlan
 from nagi_agent.processes import build_setpriv_prefix, end_process, list_children
 
-NEEDED = ("unshare", "mount", "sh")  # programs that build_contained_command() uses
+REQUIRED_PROGRAMS = ("unshare", "mount", "sh")  # build_contained_command() uses them
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-WORK = "/run/nagi"  # where each program sees its own directory, mounted over the host's
+WORK = "/run/nagi"  # the working directory; each program's own file system is mounted there
+# Make the working directory. Arguments: uid, gid, path of the working directory, number of files to
+# mount, name and path of each file, command.
 _ENTER = """\
 mount -t tmpfs -o "mode=0700,uid=$1,gid=$2" nagi "$3" && cd "$3" && unset OLDPWD || exit
-left=$4; shift 4
-while test "$left" -gt 0; do
+remaining=$4; shift 4
+while test "$remaining" -gt 0; do
     if test -d "$2"; then mkdir "./$1"; else : >"./$1"; fi &&
-    mount -o bind,ro "$2" "./$1" || exit; shift 2; left=$((left - 1))
+    mount -o bind,ro "$2" "./$1" || exit; shift 2; remaining=$((remaining - 1))
 done
 exec "$@"
 """
+# Fill the working directory. Arguments: number of sockets, directory to copy, path of each socket,
+# command.
 _BRING = """\
-left=$1; cp -r "$2/." . && chmod -R a+rX . || exit; shift 2
-while test "$left" -gt 0; do
-    : >"${1##*/}" && mount --bind "$1" "${1##*/}" || exit; shift; left=$((left - 1))
+remaining=$1; cp -r "$2/." . && chmod -R a+rX . || exit; shift 2
+while test "$remaining" -gt 0; do
+    : >"${1##*/}" && mount --bind "$1" "${1##*/}" || exit; shift; remaining=$((remaining - 1))
 done
 exec "$@"
 """
@@ -59,8 +63,8 @@ def build_contained_command(
     Args:
         command: the program and its arguments.
         user: name of the user.
-        bring: a directory whose files are copied into the program's working directory, followed by
-            paths of Unix sockets that are mounted there.
+        bring: path of a directory whose files are copied into the program's working directory, then
+            the paths of Unix sockets that are mounted in the working directory.
         work: path of the working directory, as the program sees it.
         files: files and directories to mount read-only in the working directory, name -> path.
     """
@@ -87,20 +91,20 @@ def build_contained_command(
 
 
 def resolve_files(command: CommandPlan, paths: Mapping[str, str]) -> dict[str, str]:
-    """Return the paths of the files that a command needs, by name.
+    """Return the files that a command needs, as name -> path on this host.
 
     Args:
         command: the plan of the command.
         paths: this host's copies of the batch's files, "sha256/name" -> path.
 
     Raises:
-        RuntimeError: this host has no copy of a file.
+        RuntimeError: This host has no copy of a file.
     """
     files = {}
     for file in command.files:
         path = paths.get(f"{file.sha256}/{file.name}")
         if path is None:
-            raise RuntimeError(f"`files` has {file.name}, which this host has not been given")
+            raise RuntimeError(f"`files` lists {file.name}, but this host has no copy of it")
         files[file.name] = path
     return files
 
@@ -113,8 +117,8 @@ def end_contained(process: subprocess.Popen[bytes], timeout_s: float) -> None:
         timeout_s: longest time to wait for each process.
     """
     if process.poll() is None:
-        # The kernel kills the namespace's first process with unshare. That process ends only when
-        # all others of the namespace have ended.
+        # When unshare is killed, the kernel also kills the first process of the namespace. The
+        # first process ends after all other processes of the namespace, so wait for it.
         descriptors = [os.pidfd_open(child) for child in list_children(process.pid)]
         end_process(process, signal.SIGKILL, timeout_s)
         for descriptor in descriptors:
@@ -123,7 +127,7 @@ def end_contained(process: subprocess.Popen[bytes], timeout_s: float) -> None:
 
 
 def build_environment(user: str, work: str = WORK) -> dict[str, str]:
-    """Return the environment of a contained program, which has nothing of the agent's."""
+    """Return the environment of a contained program. No variable of the agent is inherited."""
     return {
         "PATH": PATH,
         "HOME": work,
@@ -135,7 +139,11 @@ def build_environment(user: str, work: str = WORK) -> dict[str, str]:
 
 
 def describe_exit_status(status: int) -> str:
-    """Describe how a program ended, given its exit status or the shell's."""
+    """Describe how a program ended.
+
+    Args:
+        status: the exit status; -N (subprocess) and 128 + N (shells) stand for signal N.
+    """
     number = -status if status < 0 else status - 128
     if number > 0:
         try:
@@ -148,7 +156,8 @@ def describe_exit_status(status: int) -> str:
 def find_problem(command: list[str], user: str) -> Optional[str]:
     """Return why `user` cannot run a command on this host, with the cure, or None.
 
-    A program that is one of the command's own `files` is not checked: the planner has done that.
+    A program that the experiment ships in `files` (./NAME) is not checked here, because the planner
+    checks such programs.
     """
     program = command[0]
     if program.startswith("./"):
@@ -156,24 +165,24 @@ def find_problem(command: list[str], user: str) -> Optional[str]:
     path = shutil.which(program, path=PATH)
     if path is None:
         if os.path.exists(program):
-            return f"{program} is no program; make it executable: `chmod a+rx {program}`"
+            return f"{program} is not executable; run `chmod a+rx {program}`"
         if "/" in program:
-            return f"{program} is not there; install it, or in the virtual lab name it in `files`"
-        return f"{program} is not there in {PATH}; install it, or give its path from / on"
+            return f"{program} does not exist; install it, or in the virtual lab list it in `files`"
+        return f"{program} is not in {PATH}; install it, or write its absolute path"
     try:
         test = subprocess.run([*build_setpriv_prefix(user), "test", "-x", path], check=False)
     except KeyError:
-        return f"there is no user {user} to run {program}; make it: `useradd --system {user}`"
+        return f"there is no user {user} to run {program}; run `useradd --system {user}`"
     if test.returncode != 0:
         return (
-            f"{path} cannot be run by user {user}; let everybody read and execute it, and enter "
-            "the directories above it"
+            f"user {user} cannot run {path}; permit all users to read and execute {path}, and to "
+            "enter its parent directories"
         )
     return None
 
 
 def list_commands(plan: RunPlan, node: str) -> list[tuple[str, list[str]]]:
-    """Return (flow, command line) of each command that a plan starts on a node."""
+    """Return (name of the flow, command line) of each command that a plan starts on a node."""
     commands = []
     for flow in plan.flows:
         if flow.command is None or node not in (flow.sender, flow.receiver):

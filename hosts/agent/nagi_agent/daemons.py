@@ -23,19 +23,21 @@ END_TIMEOUT_S = 5.0
 class Daemon:
     """A running program that has a configuration file, a log and a control socket.
 
-    The program's working directory is the directory of its files. So a path of its control socket
-    stays short enough, even if the path of the directory is long.
+    The program's working directory is the directory of its files. So the program can name its
+    control socket by a short relative path, even if the path of the directory is too long for a
+    Unix socket.
 
     Args:
-        name: name of the program, and of its configuration and log.
+        name: name of the program, of its configuration (`name`.json) and of its log (`name`.log).
         executable: path of the program.
         configuration: content of the configuration file.
-        directory: directory of the files.
-        socket: path of the control socket, if it is not `name`.sock.
-        timeout_s: time limit to start; half of it is the limit to end.
+        directory: directory of these files.
+        socket: file name of the control socket; None for `name`.sock.
+        timeout_s: time limit to start, in seconds; half of it is the limit to end.
         environment: variables to add to the agent's environment.
         pass_fds: file descriptors that the program inherits.
-        user: a program that root starts changes to this user when all its files are open.
+        user: if root starts the program, the program changes to this user when its files are open;
+            None keeps root.
     """
 
     def __init__(
@@ -72,7 +74,7 @@ class Daemon:
         """Wait until the control socket accepts connections.
 
         Raises:
-            RuntimeError: the program ended, or did not start in time.
+            RuntimeError: The program ended, or did not start in time.
         """
         deadline = time.monotonic() + self._timeout_s
         while time.monotonic() < deadline:
@@ -96,7 +98,7 @@ class Daemon:
         """End the program by SIGTERM.
 
         Raises:
-            RuntimeError: the program had ended before, or its exit status is not 0.
+            RuntimeError: The program had ended before, or its exit status is not 0.
         """
         self.check()
         status = end_process(self._process, signal.SIGTERM, self._timeout_s / 2)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run the emulator of one run: nagi-link, configured from the run's plan.
 
-Backends add their keys to the configuration, and start programs beside nagi-link. A backend can
-start another program in place of nagi-link, which takes the same configuration, starts nagi-link
-itself, and leaves the same files.
+Backends add their keys to the configuration, and start programs that run together with nagi-link
+(companions). In place of nagi-link, a backend can start a program of its own. That program takes
+the same configuration, starts nagi-link itself, and leaves the same files.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from nagi_agent.job import Job
 NAME = "nagi-link"
 LINK_TIMEOUT_S = 0.4  # added per link, whose two interfaces are set up and restored
 LIVE_CHECK_INTERVAL_S = 1.0
-ACCOUNT = "links.json"
+ACCOUNT = "links.json"  # the counters of each link
 PACKETS = "packets.bin"
 TRANSMISSIONS = "transmissions.bin"
 DROPS = "drops.pcapng"
 
 
 def drop_nulls(value: Any) -> Any:
-    """Return a value of JSON without the keys that are null."""
+    """Return a JSON value without the keys whose value is null, at any depth."""
     if isinstance(value, dict):
         return {key: drop_nulls(item) for key, item in value.items() if item is not None}
     if isinstance(value, list):
@@ -46,8 +46,8 @@ def record_transmissions(configuration: Json) -> None:
 def read_program_facts(job: Job, program: Optional[str]) -> Json:
     """Return the facts about a program that only some links need, as JSON of ProgramFacts.
 
-    Version and error are null if the program is not installed. On hosts that are not the emulator,
-    the result is empty.
+    Version and error are null if the program is not installed. On other hosts than the emulator's,
+    return {}.
     """
     if not job.is_emulator:
         return {}
@@ -64,14 +64,15 @@ def find_missing_program(
     name: str,
     cure: str,
 ) -> Optional[str]:
-    """Return the message that a program is missing that links need, with the cure, or None.
+    """Return a message with a cure if links need a program that is not installed, else None.
 
     Args:
-        links: the links that need the program, which may be listed several times.
-        predicates: what a message says of one link, and of several, such as "is a radio".
-        path: path of the program, or None if the batch names none.
+        links: the links that need the program; a link may occur several times.
+        predicates: predicate of the message for one link and for several, such as
+            ("is a radio", "are radios").
+        path: path of the program, or None if the batch has no path of it.
         name: name of the program.
-        cure: how to install it.
+        cure: how to install the program.
     """
     names = list(dict.fromkeys(link.name for link in links))
     if not names or (path is not None and shutil.which(path) is not None):
@@ -132,15 +133,16 @@ class Emulator(Daemon):
         plan: the run.
         epoch_s: see build_configuration().
         directory: working directory, and directory of the files.
-        live: whether the topology is live: check() is then to be called. In a run, finish() raises
-            the error if nagi-link has ended.
+        live: whether the topology is set up for interactive use. Then the agent calls check()
+            regularly. In a run, finish() is enough to detect that nagi-link has ended too early.
         name: name of the program that is started, and of its configuration and log.
         program: path of the program; None for the job's nagi-link.
-        timeout_s: time limit to start, half of which is the limit to end; None for nagi-link's.
+        timeout_s: time limit to start, in seconds; half of it is the limit to end. None for the
+            limit of nagi-link.
         environment: variables to add to the agent's environment.
 
     Raises:
-        RuntimeError: a program that runs beside nagi-link cannot be started.
+        RuntimeError: A companion cannot be started.
     """
 
     def __init__(
@@ -186,8 +188,8 @@ class Emulator(Daemon):
             companion.close_descriptors()
 
     def check(self) -> None:
-        # nagi-link ends when a program beside it does. That program's message has the cause, so it
-        # comes first.
+        # nagi-link ends when a companion ends. The companion's message has the cause, so companions
+        # are checked first.
         for companion in self._companions:
             companion.check()
         super().check()

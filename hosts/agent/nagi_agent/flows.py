@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run the applications at the ends of flows, as an ordinary user.
 
-For the traffic `command` the plan names the user's own programs (commands.py). nagi-traffic sends
-all other traffic (traffic.py), except bulk traffic for which the plan names iperf 2.
+For `traffic: command` the plan has the command lines of the user's own programs (commands.py).
+nagi-traffic sends all other traffic (traffic.py), except bulk traffic if the plan selects iperf 2.
 
-A flow has no control connection. The agents kill both applications when the flow ends in the plan.
-The receiver's kernel then resets the connection, so no connection is left for the next run.
+A flow has no control connection. The agents kill both applications at the planned end of the flow.
+The receiver's kernel then resets the connection, so that none is open when the next run begins.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from nagi_agent.tcp_info import LISTEN, SockDiag
 
 _START_TIMEOUT_S = 2.0
 _END_TIMEOUT_S = 2.0
-# iperf gets this much more time than the plan, so that it never ends before the plan does.
+# iperf gets this much more time than planned, so that it never ends before the agent kills it.
 _SPARE_SECONDS = 60
-# In virtual time a receiver runs before agents and tcpdump. Their readings of the clock take time,
-# and would delay packets that arrive for the receiver.
+# In virtual time the receiver has priority over agents and tcpdump. They read the clock, which
+# takes time there, and would delay the packets for the receiver.
 _REAL_TIME = ("chrt", "--rr", "1")
 
 Role = Literal["server", "client"]
@@ -55,7 +55,7 @@ def check_port(flow: FlowPlan) -> None:
             except OSError as error:
                 raise RuntimeError(
                     f"port {port} of {address} cannot be used: {error.strerror}; "
-                    "end the program that has it, or give the flow another `port:`"
+                    "end the program that uses it, or give the flow another `port:`"
                 ) from None
 
 
@@ -64,15 +64,15 @@ class Application:
 
     Args:
         flow: the flow.
-        role: the end.
-        log: path of the log. nagi-traffic writes its result next to it, with the suffix .json.
+        role: "server", the application that listens, or "client".
+        log: path of the log, NAME.log. nagi-traffic writes its result to NAME.json.
         user: the user that runs the application.
         seed: seed of the random numbers that nagi-traffic draws.
         files: this host's copies of the files of commands, "sha256/name" -> path.
         virtual: whether the run is in virtual time.
 
     Raises:
-        RuntimeError: the server's port is in use, or a file is missing.
+        RuntimeError: The server's port is in use, or a file is missing.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Application:
         self._is_bulk = flow.traffic == "bulk"
         self._result: Optional[str] = None  # path of nagi-traffic's result
         self.waits_for_packets = role == "server" and traffic.waits_for_packets(flow)
-        self.ended_s: Optional[float] = None  # when check() found that it had ended
+        self.ended_s: Optional[float] = None  # time of the run at which check() noticed the end
         if role == "server":
             check_port(flow)
         with open(log, "wb") as file:
@@ -125,7 +125,7 @@ class Application:
         """Wait until the server listens on the flow's port.
 
         Raises:
-            RuntimeError: it ended, or does not listen in time.
+            RuntimeError: The server ended, or does not listen in time.
         """
         port = self._flow.port
         deadline = time.monotonic() + _START_TIMEOUT_S
@@ -135,7 +135,7 @@ class Application:
             if not self._is_bulk and _has_udp_socket(port):
                 return
             if self._process.poll() is not None:
-                hint = " (it has to stay in the foreground)" if self._is_command else ""
+                hint = " (the program must stay in the foreground)" if self._is_command else ""
                 raise RuntimeError(
                     f"{self._name} {self._describe_end()} before it listened on port {port}{hint}: "
                     f"{read_log_tail(self._log)}"
@@ -147,9 +147,10 @@ class Application:
         )
 
     def check(self, run_time_s: float) -> None:
-        """Raise RuntimeError if the application has failed, and note when it has ended.
+        """Raise RuntimeError if the application has failed; store `ended_s` if it has ended.
 
-        An application of bulk traffic must not end by itself. Others may end with status 0.
+        An application of bulk traffic must not end by itself. Other applications may end with
+        status 0.
 
         Args:
             run_time_s: seconds since the run began.
@@ -167,7 +168,7 @@ class Application:
             self.check(0)
 
     def make_end_record(self) -> Optional[ClientEnd]:
-        """Return how the application ended, or None if it did not end by itself."""
+        """Return how the application ended, or None if it still ran at the last check()."""
         if self.ended_s is None:
             return None
         return ClientEnd(
@@ -184,7 +185,10 @@ class Application:
             end_process(self._process, signal.SIGKILL, _END_TIMEOUT_S)
 
     def require_result(self) -> None:
-        """Raise RuntimeError if nagi-traffic has ended and left no result."""
+        """Raise RuntimeError if nagi-traffic failed or wrote no result.
+
+        The results of bulk flows and of commands are not checked.
+        """
         if self._result is None:
             return
         if self._process.returncode != 0:
@@ -201,7 +205,7 @@ def uses_iperf(flow: FlowPlan) -> bool:
 
 
 def _build_bulk_command(flow: FlowPlan, role: Role, user: str) -> tuple[list[str], tuple[int, ...]]:
-    """Return the command line of one end of a bulk flow, and the descriptors that it inherits."""
+    """Return the command line of one end of a bulk flow, and the descriptors to inherit."""
     if uses_iperf(flow):
         return (_build_iperf_server if role == "server" else _build_iperf_client)(flow, user), ()
     line, descriptor = traffic.build_command(flow, role, user)
@@ -240,7 +244,7 @@ def _build_iperf_client(flow: FlowPlan, user: str) -> list[str]:
 
 
 def _has_udp_socket(port: int) -> bool:
-    """Return whether a UDP socket of this network namespace has a port. See proc_net_udp(5)."""
+    """Return whether a UDP socket in this network namespace is bound to the local port `port`."""
     for table in ("udp", "udp6"):
         try:
             with open(f"/proc/self/net/{table}", encoding="ascii") as file:
@@ -256,12 +260,12 @@ def reset_leftovers(flows: list[FlowPlan], node: str, diag: SockDiag) -> int:
     """Reset the connections of flows that are still open on a node.
 
     Args:
-        flows: flows that have an end on the node.
+        flows: the flows that the node sends or receives.
         node: this host's node.
         diag: the kernel's socket monitor.
 
     Returns:
-        How many connections could not be reset.
+        The number of connections that could not be reset.
     """
     failures = 0
     for flow in flows:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run as the first process of a guest of the virtual lab, with the agents of all its nodes.
+"""Run as the first process of a guest of the virtual lab, and run the agents of all nodes.
 
-It creates one network namespace per node, executes every node's part of the runs there, and powers
-the guest off. Its input is a file (GuestJob in nagi_contracts/guest.py).
+This process creates one network namespace per node, executes the node's batch in the namespace, and
+powers the guest off. Its input is a file (GuestJob in nagi_contracts/guest.py).
 
 The agents are forked from this process, because starting one Python process per node would take
 most of the time. In the guest, time passes only while all processes sleep.
@@ -33,7 +33,7 @@ from nagi_agent.contracts import (
     GuestNode,
     Json,
 )
-from nagi_agent.inspection import find_problems as problems_with
+from nagi_agent.inspection import find_problems
 from nagi_agent.journal import write_json
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -45,10 +45,10 @@ _TRACING = "/run/tracing"
 _EVENTS_KIB = 65536  # buffer for the events of schemes in a run: about 400,000 events
 _TCP_MEMORY = "/proc/sys/net/ipv4/tcp_mem"
 _NO_THRESHOLD = 0x7FFFFFFF  # TCP_INFINITE_SSTHRESH
-# This queue sends each frame at the time that nagi-link has set for it. It has room for all frames
-# of a path with a long delay.
-_BY_INSTANT = "fq nopacing timer_slack 0 horizon 3600s limit 10000000 flow_limit 10000000"
-# Settings of an interface that keep the kernel from sending packets of its own in runs.
+# The queueing discipline of nagi-link's interfaces. It sends each frame at the departure time that
+# nagi-link has set, and has room for all frames of a path with a long delay.
+_TIMED_QDISC = "fq nopacing timer_slack 0 horizon 3600s limit 10000000 flow_limit 10000000"
+# Settings of an interface. They prevent the kernel from sending its own packets during runs.
 _NO_IPV6 = {"disable_ipv6": "1"}
 _QUIET_IPV6 = {
     "addr_gen_mode": "1",  # no link-local addresses
@@ -68,7 +68,10 @@ _MOUNTS = (
 
 
 def main(path: str) -> None:
-    """Execute the job in the file `path`, write the answer, and power the guest off."""
+    """Execute the job in the file `path`, write the answer, and power the guest off.
+
+    Any error becomes a problem in the answer. If the job cannot be read, there is no answer.
+    """
     problems: dict[str, list[str]] = {}
     answer = None
     try:
@@ -108,15 +111,16 @@ def _mount(file_system: str, mount_point: str, options: str) -> None:
 
 
 def _mount_all() -> None:
-    # Files have the owners that the user namespace outside the guest shows. There mount(8) does not
-    # belong to root, so its set-user-ID bit would drop root's privileges.
+    """Mount file systems, and set the environment and the limits that all nodes share."""
+    # In the guest, a file has the owner that it has in the user namespace outside. Root does not
+    # own mount(8) there, so the set-user-ID bit of mount(8) would drop root's privileges.
     _require_success(_libc.mount(None, b"/", None, _MS_NOSUID_HERE, None), "cannot remount /")
     for file_system, mount_point, options in _MOUNTS:
         os.makedirs(mount_point, exist_ok=True)
         _mount(file_system, mount_point, options)
     _write_file("/proc/sys/kernel/modprobe", "")  # the host's modules do not fit this kernel
-    # By default Linux lets TCP use an eleventh of so small a memory, which all nodes of the guest
-    # share. When it is used up, receivers discard segments that arrived out of order.
+    # By default, Linux limits the memory of TCP to an eleventh of a guest's memory, which is small.
+    # All nodes share the limit. At the limit, receivers discard segments that arrived out of order.
     half = os.sysconf("SC_PHYS_PAGES") // 2
     _write_file(_TCP_MEMORY, f"{half} {half} {half}")
     os.mkdir("/run/tmp", 0o1777)
@@ -128,19 +132,25 @@ def _mount_all() -> None:
 
 
 def _run_job(job: GuestJob) -> dict[str, list[str]]:
-    """Create the nodes, let them do their work, and return the problems of each node, by name."""
+    """Create the nodes, wait until they have done their work, and return node -> problems.
+
+    Nodes without problems are not in the result.
+    """
     if job.modules:
         for module in job.modules:
             _load_module(module)
         _write_file(f"{_TRACING}/buffer_size_kb", str(_EVENTS_KIB))
         _write_file(f"{_TRACING}/trace_clock", "mono")
         _write_file(f"{_TRACING}/events/nagi/enable", "1")
-    opened = {"t_ns": time.clock_gettime_ns(time.CLOCK_MONOTONIC), "realtime_ns": time.time_ns()}
+    tracing_start = {
+        "t_ns": time.clock_gettime_ns(time.CLOCK_MONOTONIC),
+        "realtime_ns": time.time_ns(),
+    }
     host.read_facts()  # cached before the forks, because they are the same for all nodes
     # A garbage collection in a forked process would write to all objects, including the plans of
     # all nodes, and so copy their pages: 12 MB per node in a guest with 60 nodes.
     gc.freeze()
-    work = problems_with if job.action == "check" else partial(_run_part, start_at=job.start_at)
+    work = find_problems if job.action == "check" else partial(_run_node, start_at=job.start_at)
     nodes = [_Node(name, settings, work) for name, settings in job.nodes.items()]
     pids = {node.name: node.pid for node in nodes}
     _run_command(
@@ -158,14 +168,14 @@ def _run_job(job: GuestJob) -> dict[str, list[str]]:
         node.dismiss()
     if job.modules:
         for node in nodes:
-            _write_events(node, opened)
+            _write_events(node, tracing_start)
     return {name: texts for name, texts in problems.items() if texts}
 
 
 def _run_command(command: list[str], text: str = "") -> None:
-    done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        complaint = (done.stderr or done.stdout).strip()
+    result = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        complaint = (result.stderr or result.stdout).strip()
         raise RuntimeError(f"{' '.join(command)}: {complaint}")
 
 
@@ -175,7 +185,7 @@ def _write_file(path: str, text: str) -> None:
 
 
 def _load_module(module: GuestModule) -> None:
-    """Load a kernel module with its parameters. The module refuses parameters out of range."""
+    """Load a kernel module with its parameters. Raise RuntimeError if the module refuses them."""
     values = [f"{key}={value}" for key, value in sorted(module.parameters.items())]
     _run_command(["insmod", module.file, *values])
 
@@ -183,7 +193,7 @@ def _load_module(module: GuestModule) -> None:
 Work = Callable[[Batch], "list[str]"]
 
 
-def _run_part(batch: Batch, start_at: float) -> list[str]:
+def _run_node(batch: Batch, start_at: float) -> list[str]:
     status = run_batch(batch, start_at)
     return [] if status == 0 else [f"the agent ended with status {status}"]
 
@@ -191,13 +201,13 @@ def _run_part(batch: Batch, start_at: float) -> list[str]:
 class _Node:
     """A process in its own namespaces that does one node's work.
 
-    The constructor returns when the namespaces exist. Then the interfaces are created, start_work()
-    starts the work, wait_for_problems() returns its result, and dismiss() ends the process.
+    The constructor returns when the namespaces exist. After that, the caller creates the interfaces
+    and calls start_work(), wait_for_problems() and dismiss(), in this order.
 
     Args:
         name: name of the node.
         settings: the node's batch and interfaces.
-        work: executes a batch, and returns its problems.
+        work: a function that executes a batch, and returns its problems.
     """
 
     def __init__(self, name: str, settings: GuestNode, work: Work) -> None:
@@ -216,7 +226,7 @@ class _Node:
                 traceback.print_exc()
                 problems = [str(error) or repr(error)]
             os.write(answer, json.dumps(problems).encode() + b"\n")
-            os.read(orders, 1)  # the end of this process removes its interfaces and their peers
+            os.read(orders, 1)  # the end of this process removes its veth pairs
             os._exit(0)
         os.close(orders)
         os.close(answer)
@@ -234,14 +244,15 @@ class _Node:
         return work(self.batch)
 
     def _set_up(self) -> None:
+        """Configure the node's interfaces: IPv6, addresses, MTU, neighbours, queue and offloads."""
         lines = ["link set lo up"]
         for interface in self._interfaces:
             name = interface.name
-            speaks_ipv6 = ":" in (interface.address or "")
-            for key, value in (_QUIET_IPV6 if speaks_ipv6 else _NO_IPV6).items():
+            uses_ipv6 = ":" in (interface.address or "")
+            for key, value in (_QUIET_IPV6 if uses_ipv6 else _NO_IPV6).items():
                 _write_file(f"/proc/sys/net/ipv6/conf/{name}/{key}", value)
             if interface.address:
-                lines.append(f"address add {interface.address} dev {name}" + " nodad" * speaks_ipv6)
+                lines.append(f"address add {interface.address} dev {name}" + " nodad" * uses_ipv6)
             if interface.mtu is not None:
                 lines.append(f"link set dev {name} mtu {interface.mtu}")
             lines += [
@@ -249,15 +260,15 @@ class _Node:
                 for address, mac in interface.neighbours.items()
             ]
             lines.append(f"link set dev {name} up")
-            if not interface.address:  # an interface of nagi-link, which sends ahead of time
-                _run_command(["tc", "qdisc", "replace", "dev", name, "root", *_BY_INSTANT.split()])
+            if not interface.address:  # an interface of nagi-link
+                _run_command(["tc", "qdisc", "replace", "dev", name, "root", *_TIMED_QDISC.split()])
             off = [word for offload in OFFLOADS.values() for word in (offload, "off")]
             _run_command(["ethtool", "-K", name, *off])
-        # Neighbours come last, because their interface must be up.
+        # Neighbour entries come last, because the interface of an entry must be up.
         _run_command(["ip", "-batch", "-"], "\n".join(sorted(lines, key=_order_line)) + "\n")
 
     def start_work(self) -> None:
-        """Let the node start its work. Its interfaces must exist."""
+        """Let the node start its work. The node's interfaces must exist."""
         os.write(self._orders, b"!")
 
     def dismiss(self) -> None:
@@ -266,7 +277,7 @@ class _Node:
         os.waitpid(self.pid, 0)
 
     def wait_for_problems(self) -> list[str]:
-        """Wait until the node has done its work, and return the problems that it reports."""
+        """Wait until the node has done its work, and return the problems; [] means success."""
         answer = b""
         while not answer.endswith(b"\n"):
             part = os.read(self._answer, 65536)
@@ -285,41 +296,49 @@ _EVENT = re.compile(r": nagi_\w+: (\w+) (at_ns=.*)")
 _RENAMED = {"at_ns": "t_ns", "bandwidth": "bandwidth_bytes_per_second"}
 
 
-def _write_events(node: _Node, opened: dict[str, int]) -> None:
-    """Write the events that scheme modules reported to events.0.jsonl, in nagi-tcp's format.
+def _write_events(node: _Node, tracing_start: dict[str, int]) -> None:
+    """Write the events of scheme modules to the file events.0.jsonl, in the format of nagi-tcp.
+
+    No file is written if the node's schemes report no events, or if the run has no directory.
 
     Args:
         node: the node, whose batch has one run.
-        opened: when tracing began, by CLOCK_MONOTONIC (`t_ns`) and CLOCK_REALTIME (`realtime_ns`).
+        tracing_start: when tracing began: `t_ns` of CLOCK_MONOTONIC and `realtime_ns` of
+            CLOCK_REALTIME.
     """
     plan = node.batch.runs[0].plan
     directory = os.path.join(node.batch.spool, plan.run_id)
     objects = schemes.find_objects(plan, node.name)
     if not os.path.isdir(directory) or not any(scheme.events for scheme in objects.values()):
         return
-    lost = 0
+    lost_count = 0
     with open(f"{_TRACING}/per_cpu/cpu0/stats", encoding="ascii") as file:
         for line in file:
             key, _, value = line.partition(":")
             if key in ("overrun", "dropped events"):
-                lost += int(value)
+                lost_count += int(value)
     now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
     with (
         open(f"{_TRACING}/trace", encoding="utf-8") as trace,
         open(os.path.join(directory, "events.0.jsonl"), "w", encoding="utf-8") as file,
     ):
-        file.write(json.dumps({"event": "opened", **opened}) + "\n")
+        file.write(json.dumps({"event": "opened", **tracing_start}) + "\n")
         for line in trace:
             match = _EVENT.search(line)
             if match is not None:
                 file.write(json.dumps(_parse_event(match[1], match[2])) + "\n")
-        if lost:
-            file.write(json.dumps({"event": "lost", "t_ns": now, "count": lost}) + "\n")
+        if lost_count:
+            file.write(json.dumps({"event": "lost", "t_ns": now, "count": lost_count}) + "\n")
         file.write(json.dumps({"event": "closed", "t_ns": now}) + "\n")
 
 
 def _parse_event(name: str, fields: str) -> Json:
-    """Return an event as nagi-tcp writes it, given its name and its "key=value" fields."""
+    """Convert an event of the kernel's trace to the JSON that nagi-tcp writes.
+
+    Args:
+        name: name of the event.
+        fields: fields of the event in the trace, "key=value key=value ...".
+    """
     values: Json = {"event": name}
     for field in fields.split():
         key, _, value = field.partition("=")

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reserve a host for one campaign at a time, and restore its settings when the campaign ends.
 
-A guard, a separate process, keeps the state directory locked. It waits for SIGTERM, or until the
+A separate process, the guard, keeps the state directory locked. It waits for SIGTERM, or until the
 lease expires because nobody renewed it, for example because the controller died. Then the guard
-ends the agent that may still run, restores all settings, and ends. If the guard itself is killed,
-the lock is free and the journals still exist. The next holder of the host then restores the
+ends the agent if one still runs, restores all settings, and ends. If the guard itself is killed,
+the lock is free, but the journals still exist. The next holder of the host then restores the
 settings.
 
 The state directory is on a file system that a reboot empties (/run). A reboot resets the settings
@@ -36,7 +36,10 @@ _TIMEOUT_S = 20.0  # for an agent to end its run and restore its settings
 
 
 class HeldError(Exception):
-    """Another holder has reserved the host. `holder` is None if its file cannot be read."""
+    """Another holder has reserved the host.
+
+    `holder` is that holder, or None if the file holder.json cannot be read.
+    """
 
     def __init__(self, holder: Optional[Holder]) -> None:
         owner, campaign = (holder.owner, holder.campaign) if holder else ("unknown", "unknown")
@@ -45,16 +48,23 @@ class HeldError(Exception):
 
 
 def parse_request(json: Json) -> Holder:
-    """Return the holder that a controller's request describes. It has no guard yet."""
+    """Return the holder that a controller's request describes.
+
+    Its `guard` is 0, because the guard is not started yet.
+    """
     return Holder.from_json({**json, "guard": 0})
 
 
 def find_holder(state: str) -> Optional[Holder]:
-    """Return who holds the host, or None if nobody does."""
+    """Return who has reserved the host, or None if nobody has.
+
+    Only root can test the lock. For other users, the result is the holder in holder.json, whose
+    reservation may have ended.
+    """
     try:
         lock = _try_lock(os.path.join(state, _LOCK))
     except PermissionError:
-        lock = None  # only root can find out whether the holder's file is out of date
+        lock = None  # only root can find out whether the reservation has ended
     if lock is not None:
         lock.close()
         return None
@@ -62,7 +72,7 @@ def find_holder(state: str) -> Optional[Holder]:
 
 
 def needs_restore(state: str) -> bool:
-    """Return whether an agent or guard died and left changed settings."""
+    """Return whether an agent or guard died without restoring the settings that it had changed."""
     return find_holder(state) is None and any(
         os.path.exists(os.path.join(state, name)) for name in _JOURNALS
     )
@@ -71,16 +81,18 @@ def needs_restore(state: str) -> bool:
 def hold(state: str, holder: Holder) -> bool:
     """Reserve the host, or renew the lease if `holder` has already reserved it.
 
+    If the lease is renewed, an agent that still runs is ended first.
+
     Args:
         state: directory of the agent's state on this host.
         holder: who reserves the host, and until when.
 
     Returns:
-        Whether settings were restored that a dead agent or guard had left changed.
+        Whether this call restored settings that an agent or guard had changed before it died.
 
     Raises:
-        HeldError: another holder has reserved the host.
-        RuntimeError: settings could not be restored.
+        HeldError: Another holder has reserved the host.
+        RuntimeError: Settings could not be restored.
     """
     os.makedirs(state, mode=0o755, exist_ok=True)
     lock = _try_lock(os.path.join(state, _LOCK))
@@ -88,7 +100,7 @@ def hold(state: str, holder: Holder) -> bool:
         current = _read_holder(os.path.join(state, _HOLDER))
         if current is None or current.token != holder.token:
             raise HeldError(current)
-        end_agent(state)  # an agent of a controller that died
+        end_agent(state)  # a controller that died may have left it
         _write_holder(state, replace(current, expires_s=holder.expires_s))
         return False
     restored = restore(state)
@@ -108,8 +120,8 @@ def release(state: str, token: Optional[str]) -> bool:
         Whether the host was reserved.
 
     Raises:
-        HeldError: a holder with another token has reserved the host.
-        RuntimeError: the guard does not end, or settings could not be restored.
+        HeldError: A holder with another token has reserved the host.
+        RuntimeError: The guard does not end, or settings could not be restored.
     """
     deadline = time.monotonic() + _TIMEOUT_S + 10
     was_held = False
@@ -127,14 +139,14 @@ def release(state: str, token: Optional[str]) -> bool:
 
 
 def renew(state: str, token: str, until: float) -> None:
-    """Extend the lease to `until` (seconds since the epoch), unless it already lasts longer.
+    """Extend the lease to `until` (seconds since the epoch), unless the lease already ends later.
 
     Raises:
-        RuntimeError: the host is not reserved by the holder of `token`.
+        RuntimeError: The host is not reserved by the holder of `token`.
     """
     current = find_holder(state)
     if current is None or current.token != token:
-        raise RuntimeError("this host is no longer held for this campaign: its lease has run out")
+        raise RuntimeError("this host is no longer reserved for this campaign: the lease expired")
     if current.expires_s < until:
         _write_holder(state, replace(current, expires_s=until))
 
@@ -146,7 +158,7 @@ def register_agent(state: str) -> Iterator[None]:
     The guard ends a registered agent before it restores the host.
 
     Raises:
-        RuntimeError: another agent runs on this host.
+        RuntimeError: Another agent runs on this host.
     """
     os.makedirs(state, mode=0o755, exist_ok=True)
     lock = _try_lock(os.path.join(state, _AGENT))
@@ -160,7 +172,7 @@ def register_agent(state: str) -> Iterator[None]:
 
 
 def end_agent(state: str) -> None:
-    """End the agent that runs on this host, if there is one. Kill it if it takes too long."""
+    """End the agent that runs on this host, if any. Kill the agent if it does not end in 20 s."""
     path = os.path.join(state, _AGENT)
     deadline = time.monotonic() + _TIMEOUT_S
     is_signalled = False
@@ -180,17 +192,20 @@ def end_agent(state: str) -> None:
 
 
 def restore(state: str) -> bool:
-    """Restore all settings that journals list. Return whether there was a journal.
+    """Restore all settings that the journals list. Return whether there was a journal.
 
     Raises:
-        RuntimeError: a setting could not be restored.
+        RuntimeError: A setting could not be restored.
     """
     results = [journal.restore(os.path.join(state, name)) for name in _JOURNALS]
     return any(results)
 
 
 def _try_lock(path: str) -> Optional[IO[str]]:
-    """Return the file at `path`, locked by this process, or None if another process locks it."""
+    """Return the file at `path`, locked by this process, or None if another process locks it.
+
+    Return /dev/null without a lock if the directory of `path` does not exist.
+    """
     try:
         file = open(path, "a", encoding="ascii")  # noqa: SIM115
     except FileNotFoundError:
@@ -219,7 +234,7 @@ def _write_holder(state: str, holder: Holder) -> None:
 def _start_guard(state: str, lock: IO[str], holder: Holder) -> None:
     """Start the guard as a daemon that inherits the lock.
 
-    Return when the guard has written the holder's file, which contains the guard's process id.
+    Return when the guard has written holder.json, which contains the guard's process id.
     """
     readable, writable = os.pipe()
     child = os.fork()
@@ -251,7 +266,7 @@ def _become_daemon(state: str) -> None:
 
 
 def _run_guard(state: str) -> None:
-    """Wait for a signal or the end of the lease, then restore the host and remove the holder."""
+    """Wait for a signal or the end of the lease, then restore the host and remove holder.json."""
     path = os.path.join(state, _HOLDER)
     while (current := _read_holder(path)) is not None and time.time() < current.expires_s:
         if signal.sigtimedwait(_END_SIGNALS, _CHECK_INTERVAL_S):

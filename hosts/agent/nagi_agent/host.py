@@ -15,11 +15,11 @@ from nagi_agent.processes import run_command
 
 
 def list_harmful_offloads(interface: str, *, fixed_only: bool = False) -> list[str]:
-    """Return the harmful offloads of an interface that are on.
+    """Return the names of the offloads in OFFLOADS that are on at an interface.
 
     Args:
         interface: name of the interface.
-        fixed_only: return only those that cannot be switched off.
+        fixed_only: return only the offloads that cannot be switched off.
     """
     offloads = []
     for line in run_command(["ethtool", "-k", interface]).splitlines():
@@ -54,13 +54,13 @@ def read_version(program: str, *arguments: str) -> str:
 
     Args:
         program: the program.
-        arguments: arguments that make it print its version.
+        arguments: arguments with which the program prints its version.
 
     Returns:
-        The line; "missing" without the program, "unknown" if it prints nothing.
+        The line; "missing" if the program does not exist, "unknown" if it prints nothing.
     """
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             [program, *arguments],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -70,12 +70,12 @@ def read_version(program: str, *arguments: str) -> str:
         )
     except OSError:
         return "missing"
-    lines = done.stdout.splitlines()
+    lines = result.stdout.splitlines()
     return lines[0].strip() if lines else "unknown"
 
 
 def try_to_read_version(program: str) -> tuple[Optional[str], Optional[str]]:
-    """Return a program's version, and the error if it does not print one."""
+    """Return (version, None), or (None, error) if the program cannot print its version."""
     try:
         return run_command([program, "--version"]).strip(), None
     except (OSError, RuntimeError) as error:
@@ -84,7 +84,7 @@ def try_to_read_version(program: str) -> tuple[Optional[str], Optional[str]]:
 
 @functools.lru_cache(maxsize=None)
 def read_facts() -> HostFacts:
-    """Return the facts about this host that do not change between runs. They are read once."""
+    """Return the facts about this host that do not change between runs; read once per process."""
     return HostFacts(
         kernel=platform.release(),
         machine=platform.machine(),
@@ -112,11 +112,11 @@ class Ticks(NamedTuple):
     all: int
     busy: int  # programs of ordinary priority, the kernel, and interrupts
     nice: int  # programs with a nice value of 1 to 19
-    stolen: Optional[int]  # given to others by a hypervisor; None if the kernel does not count it
+    stolen: Optional[int]  # time that a hypervisor gave to other guests; None if not counted
 
 
 def count_memory_pressures() -> int:
-    """Return how often TCP has run short of memory since this network namespace was created."""
+    """Return how often TCP entered memory pressure since this network namespace was created."""
     with open("/proc/net/netstat", encoding="ascii") as file:
         names, values = (line.split() for line in file if line.startswith("TcpExt:"))
     return int(values[names.index("TCPMemoryPressures")])

@@ -29,7 +29,7 @@ _TIMEX_MAX_ERROR, _TIMEX_STATUS = 24, 40  # offsets in struct timex
 
 
 def inspect(batch: Batch) -> Inspection:
-    """Return everything about this host that the runs of a batch depend on."""
+    """Return the facts about this host on which the runs of a batch depend."""
     job = Job(batch)
     names = job.all_interfaces
     present = [name for name in names if os.path.isdir(f"/sys/class/net/{name}")]
@@ -69,7 +69,7 @@ def inspect(batch: Batch) -> Inspection:
 
 
 def _measure_busy_share() -> float:
-    """Return the share of the processors' time (0 to 1) that is used or stolen at present."""
+    """Measure for 0.5 s which share of the processors' time (0 to 1) is used or stolen."""
     before = host.read_processor_ticks()
     time.sleep(_BUSY_INTERVAL_S)
     after = host.read_processor_ticks()
@@ -78,7 +78,7 @@ def _measure_busy_share() -> float:
 
 
 def list_missing_programs(batch: Batch) -> list[str]:
-    """Return the programs that the agent needs for this batch and that this host lacks."""
+    """Return the programs that the agent needs for this batch, but that are not installed."""
     programs = ["ip", "ethtool", "sysctl"]
     if not batch.virtual:
         programs.append("ping")  # for `nagi doctor` and `nagi up`, which have no virtual lab
@@ -90,7 +90,7 @@ def list_missing_programs(batch: Batch) -> list[str]:
         if any(flows.uses_iperf(flow) for flow in own_flows):
             programs.append("iperf")
         if any(commands.list_commands(run.plan, batch.node) for run in batch.runs):
-            programs += commands.NEEDED
+            programs += commands.REQUIRED_PROGRAMS
     return [program for program in programs if shutil.which(program) is None]
 
 
@@ -103,7 +103,7 @@ def find_problems(batch: Batch) -> list[str]:
     """Return the problems that would prevent the batch from running on this host, with cures."""
     problems = []
     if os.geteuid() != 0:
-        problems.append("the agent is not root; connect as a user who is, or with `become`")
+        problems.append("the agent is not root; connect as root, or use `become`")
     problems += [f"{name} is not installed; install it" for name in list_missing_programs(batch)]
     for part in load_parts().values():
         problems += part.find_problems(batch)
@@ -113,10 +113,9 @@ def find_problems(batch: Batch) -> list[str]:
 
 
 def _find_flow_problems(batch: Batch) -> list[str]:
-    """Return the problems of this host's flows, each once.
+    """Return the problems of this host's flows, each problem once.
 
-    They are ports in use, programs of commands that cannot run, and TCP schemes that the kernel
-    refuses.
+    Problems are ports in use, programs that cannot run, and TCP schemes that the kernel refuses.
     """
     problems: dict[str, None] = {}
     node, user = batch.node, batch.user or find_service_user()
@@ -151,7 +150,7 @@ def _find_flow_problems(batch: Batch) -> list[str]:
 
 
 def read_clock() -> ClockFacts:
-    """Return the state of the kernel's clock, and the program that synchronises it.
+    """Return the state of the kernel's clock, and the program that synchronises the clock.
 
     See adjtimex(2).
     """
@@ -168,9 +167,9 @@ def read_clock() -> ClockFacts:
 
 
 def _find_management_interface() -> Optional[str]:
-    """Return the interface by which the controller reaches this host, if SSH brought the agent.
+    """Return the interface of the SSH connection that started the agent.
 
-    It is the interface that has this host's address of the SSH connection.
+    Return None if SSH did not start the agent, or if no interface has the connection's address.
     """
     ssh_address = _find_ssh_address()
     if ssh_address is None:
@@ -182,9 +181,9 @@ def _find_management_interface() -> Optional[str]:
 
 
 def _find_ssh_address() -> Optional[str]:
-    """Return this host's address of the SSH connection by which the agent was started.
+    """Return this host's address in the SSH connection that started the agent, or None.
 
-    sudo removes SSH_CONNECTION from the environment, so the environments of all parent processes
+    sudo removes SSH_CONNECTION from the environment, so the environments of all ancestor processes
     are searched.
     """
     process = os.getpid()
@@ -251,7 +250,7 @@ def _list_loadable_controls() -> set[str]:
 
 
 def _find_capture_error(job: Job, interfaces: list[str]) -> Optional[str]:
-    """Return why tcpdump cannot capture as the user of captures, or None."""
+    """Start tcpdump for a moment, and return why it cannot capture as `job.user`, or None."""
     up = [
         name
         for name in interfaces
@@ -285,7 +284,7 @@ def _has_file_system(name: str) -> bool:
 
 
 def _find_running(names: tuple[str, ...]) -> Optional[str]:
-    """Return the name of a process on this host that has one of these names, or None."""
+    """Return the name of a process on this host if it is one of `names`, otherwise None."""
     for entry in os.listdir("/proc"):
         if entry.isdigit() and (name := _read_file(f"/proc/{entry}/comm")) in names:
             return name

@@ -18,10 +18,11 @@ class Job:
 
     Attributes:
         interfaces: link -> this node's interface.
-        ends: link -> the emulator's interfaces at both ends, and medium -> the emulator's
-            interfaces that face its stations.
-        macs: medium -> MAC addresses of its stations, if they are not those of the plan.
-        backends: backend -> programs and settings of its share in the agent.
+        ends: link -> the emulator's interfaces at both ends of the link, and medium -> the
+            emulator's interfaces to the stations of the medium.
+        macs: medium -> MAC addresses of its stations; only media whose addresses differ from the
+            plan's.
+        backends: backend -> programs and settings that the backend's code in the agent needs.
     """
 
     def __init__(self, batch: Batch) -> None:
@@ -45,15 +46,15 @@ class Job:
 
     @property
     def daemon_user(self) -> Optional[str]:
-        """The user that nagi-link and nagi-switch change to when all their files are open.
+        """The user to which nagi-link and nagi-switch change when their files are open.
 
-        It is None in a guest, where they stay root: a guest's root has no privileges outside.
+        It is None in a guest, where programs stay root: root of a guest has no privileges outside.
         """
         return None if self.virtual else self.user
 
     @property
     def all_interfaces(self) -> list[str]:
-        """The interfaces of this node, or of the emulator at all links and media."""
+        """The interfaces of this node; on the emulator, those of all links and media."""
         emulator_interfaces = {
             name for ends in self.ends.values() for name in ends if name != BOARD
         }
@@ -61,5 +62,5 @@ class Job:
 
     @property
     def settings_journal(self) -> str:
-        """Path of the journal that restores the settings of a run."""
+        """Path of the journal of a run's changes to sysctls and routes."""
         return os.path.join(self.state, SETTINGS_JOURNAL)

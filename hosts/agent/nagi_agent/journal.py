@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write journals of changes to a host, so that the changes can be undone even after a crash.
 
-A journal is written to disk before a change is made. It is {"undo": [command, ...]}, with the
-commands in the order in which they restore the host. An agent that finds a journal after a crash
-executes it. Ansible's module nagi.testbed.interfaces writes such a journal as well.
+A journal is a file {"undo": [command, ...]}, with the commands in the order in which they restore
+the host. It is written to disk before a change is made. After a crash, the next agent executes the
+journal. Ansible's module nagi.testbed.interfaces writes such a journal as well.
 """
 
 from __future__ import annotations
@@ -35,21 +35,21 @@ def create(journal: str, undo: Commands) -> None:
         undo: commands that restore the current settings.
 
     Raises:
-        RuntimeError: the journal exists already; restore it first.
+        RuntimeError: The journal exists already, so it must be restored first.
     """
     if os.path.exists(journal):
-        raise RuntimeError(f"{journal}: another agent's settings have not been restored")
+        raise RuntimeError(f"{journal}: the changes of an earlier agent have not been undone")
     write_json(journal, {"undo": undo})
 
 
 def restore(journal: str) -> bool:
-    """Execute a journal's commands and remove it.
+    """Execute the commands of a journal, and remove the journal.
 
     Returns:
         Whether there was a journal.
 
     Raises:
-        RuntimeError: a command failed. All others were executed, and the journal still exists.
+        RuntimeError: A command failed. All other commands were executed. The journal still exists.
     """
     try:
         with open(journal, encoding="utf-8") as file:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keep a topology up for interactive use, and test whether its links connect the right nodes."""
+"""Keep a topology up for interactive use, and test whether links connect the right nodes."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def stay_up(job: Job, plan: RunPlan) -> NoReturn:
         plan: the run.
 
     Raises:
-        RuntimeError: the node cannot be set up, or its emulator or switch has ended.
+        RuntimeError: The node cannot be set up, or its emulator or switch has ended.
     """
     with ExitStack() as cleanup:
         running: Optional[Running] = None
@@ -58,9 +58,9 @@ def stay_up(job: Job, plan: RunPlan) -> NoReturn:
 
 
 def measure_paths(job: Job, plan: RunPlan) -> list[PathReading]:
-    """Ping the far end of each link of this node, with small packets and with full-size ones.
+    """Ping the neighbour on each link of this node, with small packets and with full-size packets.
 
-    On a shared medium the next station in the plan's order is pinged.
+    On a shared medium, ping the next station in the plan's order.
 
     Args:
         job: this host's settings.
@@ -75,8 +75,8 @@ def measure_paths(job: Job, plan: RunPlan) -> list[PathReading]:
         nodes = [node for node, _ in ends]
         if job.node not in nodes:
             continue
-        far, far_address = ends[(nodes.index(job.node) + 1) % len(ends)]
-        address = far_address.split("/")[0]
+        neighbour, prefix = ends[(nodes.index(job.node) + 1) % len(ends)]
+        address = prefix.split("/")[0]
         interface = job.interfaces[name]
         mtu = host.read_mtu(interface)
         headers = (_IPV6_HEADER if ":" in address else _IP_HEADER) + _ICMP_HEADER
@@ -85,7 +85,7 @@ def measure_paths(job: Job, plan: RunPlan) -> list[PathReading]:
             PathReading(
                 link=name,
                 from_node=job.node,
-                to_node=far,
+                to_node=neighbour,
                 sent=_PINGS,
                 answered=len(small),
                 rtt_min_ms=min(small, default=None),

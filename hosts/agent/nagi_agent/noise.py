@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measure disturbances of this host during a run: stolen processor time, waiting, CPU limits.
+"""Measure noise, the disturbances of this host during a run.
 
-The result is the contract Noise in nagi_contracts/records.py. A value that the host does not
+Noise is stolen processor time, tasks that wait for resources, and throttling of processors.
+The class Noise of nagi_contracts/records/ describes the result. A value that the host does not
 report is None, not 0. In virtual time the values have no meaning.
 """
 
@@ -29,10 +30,10 @@ _FREQUENCY = "sys/devices/system/cpu/cpu[0-9]*/thermal_throttle/*_throttle_count
 
 
 class NoiseMeter:
-    """A meter that measures noise over one interval after the other.
+    """A meter of the noise in consecutive intervals.
 
-    end_interval() ends an interval. The interval began at start_interval(), at the previous
-    end_interval() or at the construction, whichever was last.
+    An interval begins at the construction, at start_interval(), or at the end of the previous
+    interval. end_interval() ends the interval.
 
     Args:
         root: the directory that contains /proc and /sys, for tests.
@@ -56,21 +57,21 @@ class NoiseMeter:
         increase = {name: _subtract(before[name], after[name]) for name in after}
         interval_us, ticks = increase["interval_us"], increase["ticks"]
 
-        def share(name: str, total: Optional[int]) -> Optional[float]:
+        def compute_share(name: str, total: Optional[int]) -> Optional[float]:
             value = increase[name]
             return None if value is None or not total else round(value / total, 6)
 
         throttled_us = increase["throttled_us"]
         return Noise(
             interval_s=round(interval_us / 1e6, 6) if interval_us else 0.0,
-            stolen=share("stolen", ticks),
-            busy=share("busy", ticks),
-            nice=share("nice", ticks),
-            cpu_some=share("cpu_some", interval_us),
-            memory_some=share("memory_some", interval_us),
-            memory_full=share("memory_full", interval_us),
-            io_some=share("io_some", interval_us),
-            io_full=share("io_full", interval_us),
+            stolen=compute_share("stolen", ticks),
+            busy=compute_share("busy", ticks),
+            nice=compute_share("nice", ticks),
+            cpu_some=compute_share("cpu_some", interval_us),
+            memory_some=compute_share("memory_some", interval_us),
+            memory_full=compute_share("memory_full", interval_us),
+            io_some=compute_share("io_some", interval_us),
+            io_full=compute_share("io_full", interval_us),
             throttled=increase["throttled"],
             throttled_s=None if throttled_us is None else throttled_us / 1e6,
             frequency_throttled=increase["frequency_throttled"],
@@ -96,9 +97,9 @@ class NoiseMeter:
         }
 
     def _read_pressure_us(self, resource: str, level: str) -> Optional[int]:
-        """Return the microseconds that tasks have waited for a resource since boot.
+        """Return for how many microseconds tasks have waited for a resource since boot.
 
-        It is None if the kernel does not count them (no PSI, or booted with `psi=0`).
+        Return None if the kernel does not count them (no PSI, or booted with `psi=0`).
         """
         try:
             with open(
@@ -113,7 +114,10 @@ class NoiseMeter:
         return None
 
     def _count_frequency_throttled(self) -> Optional[int]:
-        """Return how often all processors together were slowed down by heat. Only x86 counts it."""
+        """Return how often heat has slowed down processors, summed over all processors.
+
+        Return None if the kernel does not count this; only x86 does.
+        """
         total = None
         for path in glob.glob(os.path.join(self._root, _FREQUENCY)):
             try:

@@ -21,14 +21,17 @@ def _die_with_parent() -> None:
 
 
 def build_setpriv_prefix(user: str, *capabilities: str) -> list[str]:
-    """Return the start of a command line that runs the rest as `user`.
+    """Return a prefix for a command line, with which the command runs as `user`.
 
-    The process is killed when the agent dies. setpriv has to set that again, because changing the
-    user clears it.
+    setpriv also sets the signal that kills the process when the agent dies, because a change of the
+    user clears this setting.
 
     Args:
         user: name of the user.
-        capabilities: the only capabilities that the process has, such as "net_raw".
+        capabilities: the only capabilities that the process gets, such as "net_raw".
+
+    Raises:
+        KeyError: There is no such user.
     """
     account = pwd.getpwnam(user)
     caps = ",".join(f"+{name}" for name in capabilities) or "-all"
@@ -65,7 +68,7 @@ def start_process(
 ) -> subprocess.Popen[bytes]:
     """Start a process that is killed when the agent dies.
 
-    It has no standard input. The arguments are those of subprocess.Popen.
+    The process has no standard input. The arguments are those of subprocess.Popen.
     """
     return subprocess.Popen(
         command,
@@ -81,10 +84,10 @@ def start_process(
 
 
 def end_process(process: subprocess.Popen[bytes], number: signal.Signals, timeout_s: float) -> int:
-    """End a process by a signal, and kill it if it takes longer than `timeout_s` seconds.
+    """End a process by a signal, and kill it if it still runs after `timeout_s` seconds.
 
     Returns:
-        The exit status.
+        The exit status as in subprocess: -N if signal N ended the process.
     """
     if process.poll() is None:
         process.send_signal(number)
@@ -116,19 +119,20 @@ def run_command(command: list[str]) -> str:
     """Run a command, and return what it prints to standard output.
 
     Raises:
-        RuntimeError: it failed; the message has its standard error.
+        OSError: The program does not exist, or cannot be executed.
+        RuntimeError: The command failed. The message has what the command printed.
     """
-    done = subprocess.run(
+    result = subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
-    if done.returncode != 0:
-        complaint = (done.stderr or done.stdout).strip() or f"exit status {done.returncode}"
+    if result.returncode != 0:
+        complaint = (result.stderr or result.stdout).strip() or f"exit status {result.returncode}"
         raise RuntimeError(f"{' '.join(command)}: {complaint}")
-    return done.stdout
+    return result.stdout
 
 
 def read_log_tail(path: str, lines: int = 3) -> str:
-    """Return the last lines of a log as one line; empty if there is no log."""
+    """Return the last lines of a log as one line, for messages; "" if the log does not exist."""
     try:
         with open(path, "rb") as log:
             log.seek(max(0, os.fstat(log.fileno()).st_size - 2000))

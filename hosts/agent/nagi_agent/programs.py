@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Read native programs that agents start.
 
-They are part of the agent's file (bundle.py), or are in the directory that the environment variable
-NAGI_PROGRAMS names. The agent starts them from memory, so no file of them is left on the host.
+The programs are part of the agent's zip file (bundle.py). If the environment variable NAGI_PROGRAMS
+is set, they are read from that directory of the host instead. The agent starts programs from
+memory, and leaves no copy on the host.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ def read_shipped(directory: str, name: str) -> bytes:
     """Return a file that was shipped with the agent.
 
     Args:
-        directory: directory in the agent's file.
+        directory: directory in the agent's zip file.
         name: name of the file.
 
     Raises:
-        RuntimeError: the agent's file does not contain it.
+        RuntimeError: The agent's zip file does not contain the file.
     """
     try:
         return resources.files("nagi_agent").joinpath(directory, name).read_bytes()
@@ -30,14 +31,14 @@ def read_shipped(directory: str, name: str) -> bytes:
 
 
 def read_program(directory: str, name: str) -> bytes:
-    """Return a program of the host if NAGI_PROGRAMS is set, else the one in the agent's file.
+    """Return a program from the directory NAGI_PROGRAMS, or, if unset, from the agent's zip file.
 
     Args:
-        directory: directory in the agent's file.
+        directory: directory in the agent's zip file.
         name: name of the program.
 
     Raises:
-        RuntimeError: the file cannot be read.
+        RuntimeError: The file cannot be read.
     """
     host_directory = os.environ.get(DIRECTORY)
     if not host_directory:

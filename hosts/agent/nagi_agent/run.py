@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Execute one host's part of one run: each phase at its time, then restore the host's settings.
+"""Execute one run on one host: each phase at its time, then restore the host's settings.
 
-Agents do not communicate with each other. They share the plan and the time at which the run begins.
-So a run needs neither the network under test nor the controller to coordinate the agents.
+Agents do not communicate with each other, because all have the plan and the time at which the run
+begins. So neither traffic on the network under test nor the controller coordinates them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from nagi_agent.settings import Settings, read_tcp_sysctls
 from nagi_agent.tcp_info import SockDiag
 from nagi_agent.watch import Watch
 
-LATEST_BEGIN_S = 0.15  # an agent that is later than this does not begin the run
+LATEST_BEGIN_S = 0.15  # if an agent is later than this, the run fails on its node
 
 
 class Stopped(Exception):
@@ -47,13 +47,13 @@ class Stopped(Exception):
 
 
 class NodeRun:
-    """One node's part of one run.
+    """The execution of one run on one node.
 
     Args:
         job: this host's settings.
         plan: the run.
         epoch_s: when the run begins, in seconds since the Unix epoch.
-        meter: measures noise of the host; None in virtual time.
+        meter: the meter of the host's noise; None in virtual time.
     """
 
     def __init__(
@@ -64,38 +64,41 @@ class NodeRun:
         self._plan = plan
         self._epoch_s = epoch_s
         self._directory = os.path.join(job.spool, plan.run_id)
-        self._late_s = 0.0
+        self._max_late_s = 0.0
         self._captures: list[CaptureCount] = []
         self._flows: list[FlowRecord] = []
-        self._client_ends: list[ClientEnd] = []
+        self._client_end_records: list[ClientEnd] = []
         self._notices: list[str] = []
         self._offloads: dict[str, list[str]] = {}
         self._memory_pressures: Optional[int] = None
         self._sysctls: dict[str, str] = {}
         self._noise: Optional[Noise] = None
-        self._in_time = True
+        self._began_in_time = True
 
     def execute(self) -> bool:
         """Run all phases, and write the record node.json.
+
+        The directory of an earlier attempt is deleted first. An error is written to the record and
+        not raised.
 
         Returns:
             Whether the run succeeded on this node.
 
         Raises:
-            Stopped: a signal asked the agent to stop; there is no record then.
+            Stopped: A signal asked the agent to stop. No record is written.
         """
-        shutil.rmtree(self._directory, ignore_errors=True)  # left by an interrupted attempt
+        shutil.rmtree(self._directory, ignore_errors=True)  # of an interrupted attempt
         os.makedirs(self._directory)
         error = None
         try:
             with ExitStack() as cleanup:
-                # Registering schemes takes time, so it is done before the run begins.
+                # The agent registers schemes before the run begins, because this takes time.
                 schemes = cleanup.enter_context(self._make_schemes(cleanup))
                 if self._read_run_time() > LATEST_BEGIN_S:
-                    self._in_time = False
+                    self._began_in_time = False
                     late_s = self._read_run_time()
                     raise RuntimeError(
-                        f"the agent was {late_s:.1f} s late to begin; the host is too busy"
+                        f"the agent was {late_s:.1f} s late to begin the run; the host is too busy"
                     )
                 self._sleep_until(0.0)
                 host.require_up(self._job.all_interfaces)
@@ -107,8 +110,8 @@ class NodeRun:
         except Stopped:
             raise
         except Exception as failure:  # the run's record must report any error
-            is_mistake = isinstance(failure, (LookupError, AttributeError, TypeError))
-            error = repr(failure) if is_mistake or not str(failure) else str(failure)
+            is_bug = isinstance(failure, (LookupError, AttributeError, TypeError))
+            error = repr(failure) if is_bug or not str(failure) else str(failure)
         if self._noise is None:  # the run failed before the traffic ended
             self._end_noise()
         record = NodeRecord(
@@ -117,15 +120,15 @@ class NodeRun:
             status="failed" if error else "ok",
             error=error,
             began_realtime_s=self._epoch_s,
-            in_time=self._in_time,
-            late_s=round(self._late_s, 6),
+            in_time=self._began_in_time,
+            late_s=round(self._max_late_s, 6),
             facts=self._job.facts,
             sysctls=self._sysctls,
             offloads=self._offloads,
             memory_pressures=self._memory_pressures,
             captures=self._captures,
             flows=self._flows,
-            ended=self._client_ends,
+            ended=self._client_end_records,
             processors_busy=self._compute_busy_share(),
             noise=self._noise,
             notices=self._notices,
@@ -142,8 +145,8 @@ class NodeRun:
             time.sleep(remaining)
 
     def _wait_for_phase(self, run_time_s: float) -> None:
-        """Wait until a phase begins, and note how late this agent is for it."""
-        self._late_s = max(self._late_s, self._read_run_time() - run_time_s)
+        """Wait until a phase begins, and note by how much this agent is late."""
+        self._max_late_s = max(self._max_late_s, self._read_run_time() - run_time_s)
         self._sleep_until(run_time_s)
 
     def _begin_noise(self) -> None:
@@ -155,7 +158,10 @@ class NodeRun:
             self._noise = self._meter.end_interval()
 
     def _compute_busy_share(self) -> Optional[float]:
-        """Return the share of processor time that was not idle, on the emulator's host."""
+        """Return the share (0 to 1) of processor time that was not idle.
+
+        Return None without noise, and on hosts other than the emulator's.
+        """
         if self._noise is None or not self._job.is_emulator:
             return None
         shares = (self._noise.busy, self._noise.nice, self._noise.stolen)
@@ -166,12 +172,12 @@ class NodeRun:
 
     def _make_schemes(self, cleanup: ExitStack) -> Schemes:
         job = self._job
-        schemes = Schemes(self._plan, job.node, self._directory, loaded=job.virtual)
+        schemes = Schemes(self._plan, job.node, self._directory, are_modules=job.virtual)
         cleanup.callback(lambda: self._notices.extend(schemes.complaints))
         return schemes
 
     def _run_driver(self, driver: HostPart, cleanup: ExitStack) -> None:
-        """Run the phases of a node whose packets a backend carries: the emulator or a switch."""
+        """Run the phases of the emulator or of a switch, where a backend carries the packets."""
         job, timeline = self._job, self._plan.timeline
         node = find_node(self._plan, job)
         if node is not None:
@@ -193,7 +199,7 @@ class NodeRun:
         running.finish()
 
     def _check_until(self, run_time_s: float, running: Running) -> None:
-        """Wait until a phase begins, and check the emulator or switch meanwhile."""
+        """Wait until a phase begins, and meanwhile check the emulator or switch at intervals."""
         interval_s = running.check_interval_s
         while interval_s < math.inf and self._read_run_time() + interval_s < run_time_s:
             self._sleep_until(self._read_run_time() + interval_s)
@@ -218,7 +224,7 @@ class NodeRun:
         }
         diag = SockDiag()
         cleanup.callback(diag.close)
-        pressures = host.count_memory_pressures()
+        pressures_before = host.count_memory_pressures()
 
         self._wait_for_phase(timeline.capture_s)
         captures = self._start_captures(cleanup)
@@ -243,9 +249,9 @@ class NodeRun:
             if not application.waits_for_packets:
                 application.kill()
         self._end_noise()
-        self._memory_pressures = host.count_memory_pressures() - pressures
+        self._memory_pressures = host.count_memory_pressures() - pressures_before
         end_records = [client.make_end_record() for client in clients]
-        self._client_ends = [record for record in end_records if record is not None]
+        self._client_end_records = [record for record in end_records if record is not None]
         records = [watch.make_record() for watch in watches if watch.sends]
         self._flows = [
             replace(record, congestion_control=schemes.get_planned_name(record.congestion_control))
@@ -261,7 +267,7 @@ class NodeRun:
         open_connections = flows.reset_leftovers(own_flows, job.node, diag)
         if open_connections:
             self._notices.append(
-                f"{open_connections} connections outlived the run and could not be reset"
+                f"{open_connections} connections are open after the run and could not be reset"
             )
 
     def _make_log_path(self, flow: FlowPlan, role: flows.Role) -> str:
@@ -271,6 +277,7 @@ class NodeRun:
     def _start_application(
         self, flow: FlowPlan, role: flows.Role, cleanup: ExitStack
     ) -> flows.Application:
+        """Start an application of a flow. `cleanup` gets a callback that ends the application."""
         job = self._job
         application = flows.Application(
             flow,
@@ -285,10 +292,10 @@ class NodeRun:
         return application
 
     def _is_watched(self, flow: FlowPlan) -> bool:
-        """Return whether this node samples TCP_INFO of a flow.
+        """Return whether this node, the sender or receiver of a flow, samples the flow's TCP_INFO.
 
-        The sender does. The receiver does, too, if it may send data (`traffic: command`) or if the
-        plan sets the receiver's congestion control.
+        The sender always samples. The receiver samples as well if it may send data
+        (`traffic: command`), or if the plan sets the receiver's congestion control.
         """
         is_receiver_watched = flow.command is not None or flow.receiver_control is not None
         return flow.sender == self._job.node or is_receiver_watched
@@ -300,6 +307,7 @@ class NodeRun:
         return watch
 
     def _start_captures(self, cleanup: ExitStack) -> list[Capture]:
+        """Start the captures that the plan has for this node, and wait until all of them run."""
         captures = []
         for capture_plan in self._plan.captures:
             if capture_plan.node == self._job.node:
@@ -327,9 +335,10 @@ class NodeRun:
         """Start clients, and check applications and sample connections until the traffic ends.
 
         Args:
-            client_flows: flows whose clients are on this node; each is started at its flow's start.
+            client_flows: flows whose clients are on this node. A client is started when its flow
+                starts.
             servers: the servers on this node.
-            watches: the flows to sample.
+            watches: the flows whose connections are sampled.
             diag: the kernel's socket monitor.
             cleanup: gets a callback that ends each client.
 
@@ -352,14 +361,14 @@ class NodeRun:
             now = self._read_run_time()
             for application in clients + servers:
                 application.check(now)
-            # The connections of all watches are read at once. Waiting for the kernel's answer reads
-            # the clock, which in virtual time takes time in which the hosts do not respond.
+            # One request reads the connections of all flows. While it waits for the kernel's answer
+            # it reads the clock, which takes time in virtual time, and hosts do not respond then.
             connections = diag.list_connections() if watches else []
             for watch in watches:
                 for tcp_sample in watch.sample(connections, now):
                     sample_file.write(json.dumps(tcp_sample.to_json()) + "\n")
-            missed = int((self._read_run_time() - due_s) // interval)
-            next_s = due_s + (missed + 1) * interval
+            missed_samples = int((self._read_run_time() - due_s) // interval)
+            next_s = due_s + (missed_samples + 1) * interval
             # The last sample is taken just before the end of the traffic.
             last_s = timeline.traffic_end_s - interval / 10
             if due_s < last_s:
@@ -384,10 +393,11 @@ def stop_on_signals() -> None:
 
     def stop(number: int, frame: object) -> None:
         for stop_signal in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(stop_signal, signal.SIG_IGN)  # a second signal must not interrupt it
+            # A second signal must not interrupt the restoration.
+            signal.signal(stop_signal, signal.SIG_IGN)
         raise Stopped
 
     for stop_signal in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        # nohup(1) ignores SIGHUP, which must stay ignored.
+        # If nohup(1) started the agent, SIGHUP is ignored and must stay ignored.
         if stop_signal != signal.SIGHUP or signal.getsignal(stop_signal) != signal.SIG_IGN:
             signal.signal(stop_signal, stop)

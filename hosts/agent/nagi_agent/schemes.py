@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Register nagi's TCP schemes in the kernel for a run: eBPF objects, which nagi-tcp loads.
+"""Register nagi's TCP schemes in the kernel for a run.
 
-nagi-tcp and the objects are part of the agent's file (bundle.py). They are passed on in memory, so
-no file of them is left on the host. Congestion controls are registered for the whole machine and
-not per network namespace, so every run registers a scheme under a unique name.
+A scheme is an eBPF object, which nagi-tcp loads. nagi-tcp and the objects are part of the agent's
+zip file (bundle.py). The agent starts nagi-tcp from memory, and leaves no copy on the host.
+The kernel registers congestion controls for the whole machine and not per network namespace, so
+every run registers a scheme under a unique name.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from nagi_agent.contracts import FlowPlan, NodePlan, RunPlan, SchemeObjectPlan
 from nagi_agent.processes import end_process, start_process
 
 NAGI_TCP = "nagi-tcp"
-_OBJECTS = "objects"  # directory in the agent's file
+_OBJECTS = "objects"  # directory in the agent's zip file
 _READY_TIMEOUT_S = 10.0
 _END_TIMEOUT_S = 5.0
 
@@ -55,9 +56,9 @@ class _MemoryFile:
 
 
 class _CgroupRoot:
-    """The root cgroup, to which schemes attach that process packets.
+    """The root cgroup. Schemes that process packets are attached to it.
 
-    `descriptor` is None without cgroup v2. nagi-tcp reports an error if it needs the cgroup.
+    `descriptor` is None without cgroup v2. nagi-tcp reports an error if a scheme needs the cgroup.
     """
 
     def __init__(self) -> None:
@@ -85,7 +86,7 @@ def find_problem(name: str, parameters: dict[str, int]) -> Optional[str]:
             _MemoryFile(NAGI_TCP, programs.read_program(_OBJECTS, NAGI_TCP)) as nagi_tcp,
             _MemoryFile(name, programs.read_shipped(_OBJECTS, name)) as scheme_object,
         ):
-            done = subprocess.run(
+            result = subprocess.run(
                 [NAGI_TCP, "check", scheme_object.path, *_build_options(parameters)],
                 executable=nagi_tcp.path,
                 pass_fds=(nagi_tcp.descriptor, scheme_object.descriptor),
@@ -96,10 +97,10 @@ def find_problem(name: str, parameters: dict[str, int]) -> Optional[str]:
             )
     except (OSError, RuntimeError) as error:
         return str(error)
-    if done.returncode == 0:
+    if result.returncode == 0:
         return None
-    complaint = _clean_complaint(done.stderr, scheme_object.path, name)
-    return complaint or f"{NAGI_TCP} ended with {done.returncode}"
+    complaint = _clean_complaint(result.stderr, scheme_object.path, name)
+    return complaint or f"{NAGI_TCP} ended with status {result.returncode}"
 
 
 def _build_options(parameters: dict[str, int]) -> list[str]:
@@ -109,9 +110,10 @@ def _build_options(parameters: dict[str, int]) -> list[str]:
 
 
 def find_objects(plan: RunPlan, node: str) -> dict[str, SchemeObjectPlan]:
-    """Return the scheme objects that a run needs on a node, by their names in the plan.
+    """Return the scheme objects that a run needs on a node, as planned name -> object.
 
-    Both ends of a flow of `traffic: command` need the sender's scheme, because both may send data.
+    In a flow with `traffic: command`, sender and receiver need the sender's scheme, because both
+    may send data.
     """
     objects = {}
     for flow in plan.flows:
@@ -125,37 +127,38 @@ def find_objects(plan: RunPlan, node: str) -> dict[str, SchemeObjectPlan]:
 
 
 class Schemes:
-    """The scheme objects of a run on one node, registered from entry to exit.
+    """A context manager that registers the scheme objects of a run on one node.
 
-    The constructor does nothing yet; entering raises RuntimeError if a scheme cannot be registered.
+    __enter__() registers the schemes, and raises RuntimeError if this fails. __exit__() unregisters
+    them.
 
     Args:
         plan: the run.
         node: the node.
         directory: directory for the files of events, one per scheme; None writes no events.
-        loaded: the kernel has the schemes as modules under the plan's names, so nothing is
-            registered.
+        are_modules: whether the kernel already has the schemes, as modules with the planned names.
+            Then no scheme is registered.
 
     Attributes:
-        complaints: what nagi-tcp has reported, after the exit.
+        complaints: messages of nagi-tcp; complete after __exit__().
     """
 
     def __init__(
-        self, plan: RunPlan, node: str, directory: Optional[str], *, loaded: bool = False
+        self, plan: RunPlan, node: str, directory: Optional[str], *, are_modules: bool = False
     ) -> None:
         self._plan = plan
         self._directory = directory
-        self._objects = {} if loaded else find_objects(plan, node)
+        self._objects = {} if are_modules else find_objects(plan, node)
         self._registered: list[_RegisteredScheme] = []
         self.complaints: list[str] = []
-        self._names: dict[str, str] = {}
+        self._kernel_names: dict[str, str] = {}  # planned name -> registered name
 
     def __enter__(self) -> Schemes:
         try:
-            for number, (planned, scheme_object) in enumerate(self._objects.items()):
+            for number, (planned_name, scheme_object) in enumerate(self._objects.items()):
                 # The kernel allows 15 characters. A process id takes up to 7 of them.
                 name = f"{self._plan.run_id[:6]}{number}_{os.getpid()}"
-                self._names[planned] = name
+                self._kernel_names[planned_name] = name
                 events = None
                 if self._directory is not None and scheme_object.events:
                     events = os.path.join(self._directory, f"events.{number}.jsonl")
@@ -173,24 +176,27 @@ class Schemes:
                 self.complaints.append(complaint)
         self._registered = []
 
-    def get_kernel_name(self, planned: str) -> str:
-        """Return the name under which a congestion control of the plan is registered."""
-        return self._names.get(planned, planned)
+    def get_kernel_name(self, planned_name: str) -> str:
+        """Return the name in the kernel of a congestion control of the plan.
 
-    def get_planned_name(self, registered: Optional[str]) -> Optional[str]:
-        """Return the plan's name of a congestion control that the kernel names."""
-        for planned, name in self._names.items():
-            if name == registered:
-                return planned
-        return registered
+        Names of other congestion controls than nagi's schemes are returned unchanged.
+        """
+        return self._kernel_names.get(planned_name, planned_name)
+
+    def get_planned_name(self, kernel_name: Optional[str]) -> Optional[str]:
+        """Return the plan's name of a congestion control. See get_kernel_name()."""
+        for planned_name, name in self._kernel_names.items():
+            if name == kernel_name:
+                return planned_name
+        return kernel_name
 
     def require_running(self) -> None:
-        """Raise RuntimeError if a scheme is not registered any more."""
+        """Raise RuntimeError if a scheme is no longer registered."""
         for scheme in self._registered:
             scheme.require_running()
 
     def rename_in_routes(self, node: NodePlan) -> NodePlan:
-        """Return a node of the plan with the registered names in its routes."""
+        """Return a node of the plan, with the kernel's names of congestion controls in routes."""
         routes = [
             route
             if route.congctl is None
@@ -200,7 +206,7 @@ class Schemes:
         return replace(node, routes=routes)
 
     def rename_in_flow(self, flow: FlowPlan) -> FlowPlan:
-        """Return a flow of the plan with the registered names."""
+        """Return a flow of the plan, with the kernel's names of congestion controls."""
         receiver = flow.receiver_control
         return replace(
             flow,
@@ -216,7 +222,7 @@ class _RegisteredScheme:
         self._object = scheme_object.object
         content = programs.read_shipped(_OBJECTS, self._object)
         if hashlib.sha256(content).hexdigest() != scheme_object.sha256:
-            raise RuntimeError(f"{self._object} is not the one of the plan; build nagi again")
+            raise RuntimeError(f"{self._object} differs from the planned object; build nagi again")
         options = [] if events is None else ["--events", events]
         with (
             _MemoryFile(NAGI_TCP, programs.read_program(_OBJECTS, NAGI_TCP)) as nagi_tcp,
@@ -241,7 +247,7 @@ class _RegisteredScheme:
         """Wait until the scheme is registered.
 
         Raises:
-            RuntimeError: the kernel refused it, or it takes too long.
+            RuntimeError: The kernel refused the scheme, or the registration takes too long.
         """
         assert self._process.stdout is not None
         output = self._process.stdout.fileno()
@@ -262,12 +268,12 @@ class _RegisteredScheme:
         return f"{self._object}: {NAGI_TCP} {end}"
 
     def unregister(self) -> str:
-        """Unregister the scheme, and return what nagi-tcp has reported; empty if nothing."""
+        """Unregister the scheme, and return the error that nagi-tcp has printed; "" if none."""
         end_process(self._process, signal.SIGTERM, _END_TIMEOUT_S)
         _, errors = self._process.communicate()
         return _clean_complaint(errors.decode(errors="replace"), self._object_path, self._object)
 
 
 def _clean_complaint(text: str, path: str, name: str) -> str:
-    """Return nagi-tcp's error without the program's name, and with an object's name as its path."""
+    """Return an error of nagi-tcp without "nagi-tcp: ", and with `name` in place of `path`."""
     return text.strip().split(f"{NAGI_TCP}: ", 1)[-1].replace(path, name)

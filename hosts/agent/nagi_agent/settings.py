@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Apply the sysctls and routes of a run to its host, and restore them."""
+"""Apply the sysctls and routes of a run to this host, and restore the earlier settings."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def _make_sysctl_path(key: str) -> str:
 def resolve_sysctl_key(key: str, interfaces: dict[str, str]) -> str:
     """Return a sysctl key of the plan with the node's interface in place of `{LINK}`.
 
-    Such a key is separated by slashes, because interface names may contain dots. sysctl(8) accepts
-    both separators.
+    A key with an interface gets slashes as separators, because interface names may contain dots.
+    sysctl(8) accepts both separators.
 
     Args:
         key: the key, such as "net.ipv4.conf.{wire}.send_redirects".
@@ -80,21 +80,21 @@ def build_route_command(route: RoutePlan, interface: str) -> list[str]:
 
 
 class Settings:
-    """The sysctls and routes of one node, applied on entry and restored on exit.
+    """A context manager that applies a node's sysctls and routes, and then restores the host's.
 
     Args:
         node: the node.
         interfaces: link -> the node's interface.
-        path: path of the journal; None leaves the settings as they are on exit.
-        more_undo: commands to add to the journal. They undo changes that other code of this agent
-            makes, if the agent dies.
+        journal_path: path of the journal; None does not restore the settings.
+        more_undo: commands to add to the journal. If the agent dies, they undo changes that other
+            code of this agent has made.
     """
 
     def __init__(
         self,
         node: NodePlan,
         interfaces: dict[str, str],
-        path: Optional[str],
+        journal_path: Optional[str],
         more_undo: Sequence[list[str]] = (),
     ) -> None:
         self._node = node
@@ -102,12 +102,12 @@ class Settings:
             resolve_sysctl_key(key, interfaces): value for key, value in node.sysctls.items()
         }
         self._interfaces = interfaces
-        self._path = path
+        self._journal_path = journal_path
         self._more_undo = more_undo
 
     def __enter__(self) -> Settings:
-        if self._path is not None:
-            journal.create(self._path, self._build_undo())
+        if self._journal_path is not None:
+            journal.create(self._journal_path, self._build_undo())
         try:
             for key, value in self._sysctls.items():
                 write_sysctl(key, value)
@@ -119,8 +119,8 @@ class Settings:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._path is not None:
-            journal.restore(self._path)
+        if self._journal_path is not None:
+            journal.restore(self._journal_path)
 
     def _build_undo(self) -> journal.Commands:
         """Return the commands that restore the current settings."""
@@ -129,8 +129,8 @@ class Settings:
         for route in self._node.routes:
             destination = route.destination
             ip = _choose_ip_command(destination)
-            before = run_command([*ip, "route", "show", "exact", destination]).split()
+            current_route = run_command([*ip, "route", "show", "exact", destination]).split()
             undo.append([*ip, "route", "flush", "exact", destination])
-            if before:
-                undo.append([*ip, "route", "replace", *before])
+            if current_route:
+                undo.append([*ip, "route", "replace", *current_route])
         return [*undo, *self._more_undo]

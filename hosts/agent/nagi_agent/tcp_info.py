@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Read TCP_INFO of other processes' connections over netlink (sock_diag(7)), one dump per sample.
+"""Read TCP_INFO of other processes' connections over netlink (sock_diag(7)).
 
 Names and layout of the fields are those of struct tcp_info in include/uapi/linux/tcp.h of Linux.
 """
@@ -17,7 +17,7 @@ from nagi_agent.contracts import TcpInfoSample
 
 ESTABLISHED = 1
 LISTEN = 10
-# Bits of the states in which a connection may still send: all but TIME_WAIT, CLOSE and LISTEN.
+# A bit for each state in which a connection may still send: all except TIME_WAIT, CLOSE and LISTEN.
 ALIVE = sum(1 << state for state in (1, 2, 3, 4, 5, 8, 9, 11, 12))
 
 _NETLINK_SOCK_DIAG = 4
@@ -63,6 +63,7 @@ _WORD_FIELDS = (
     "rcv_space",
     "total_retrans",
 )
+# The fields after the words, which have different sizes.
 _REST = struct.Struct("=QQQQIIIIIIQQQQIIQQ")
 _REST_FIELDS = (
     "pacing_rate",
@@ -94,7 +95,12 @@ SAMPLED = tuple(
 
 @dataclass(frozen=True)
 class Connection:
-    """One TCP socket as the kernel describes it."""
+    """One TCP socket as the kernel describes it.
+
+    Attributes:
+        info: fields of struct tcp_info by name, without fields that this kernel lacks.
+        identity: the kernel's struct inet_diag_sockid of the socket, with addresses and ports.
+    """
 
     family: int
     state: int
@@ -122,16 +128,15 @@ class SockDiag:
     ) -> list[Connection]:
         """Return the TCP sockets with these ports.
 
-        IPv6 sockets are included: a program that listens on an IPv6 socket may have connections of
-        IPv4 there.
+        IPv6 sockets are included, because an IPv6 socket may accept connections over IPv4.
 
         Args:
             local_port: the local port; 0 for any.
             remote_port: the remote port; 0 for any.
-            states: bits of the states, 1 << state.
+            states: states of the sockets, as a sum of bits 1 << state.
 
         Raises:
-            OSError: the kernel refuses the request, or does not answer.
+            OSError: The kernel refuses the request, or does not answer.
         """
         identity = _ID.pack(local_port, remote_port, b"", b"") + _ID_TAIL.pack(0, b"")
         extensions = 1 << (_INFO - 1) | 1 << (_CONG - 1)
@@ -143,10 +148,10 @@ class SockDiag:
         return connections
 
     def destroy(self, connection: Connection) -> None:
-        """Reset a connection.
+        """Reset a connection. A connection that no longer exists is ignored.
 
         Raises:
-            OSError: the kernel cannot (it needs CONFIG_INET_DIAG_DESTROY).
+            OSError: The kernel cannot reset connections (CONFIG_INET_DIAG_DESTROY is off).
         """
         head = _REQUEST_HEAD.pack(connection.family, socket.IPPROTO_TCP, 0, ALIVE)
         self._send(_SOCK_DESTROY, _REQUEST | _ACK, head + connection.identity)
@@ -206,7 +211,7 @@ def _parse_connection(message: bytes) -> Connection:
 
 
 def _parse_remote_address(family: int, identity: bytes) -> str:
-    """Return the remote address as text, an IPv4-mapped IPv6 address as IPv4."""
+    """Return the remote address as text. An IPv4-mapped IPv6 address is returned as IPv4."""
     _, _, _, address = _ID.unpack_from(identity)
     if family == socket.AF_INET:
         return socket.inet_ntop(socket.AF_INET, address[:4])
@@ -216,7 +221,7 @@ def _parse_remote_address(family: int, identity: bytes) -> str:
 
 
 def parse_tcp_info(data: bytes) -> dict[str, int]:
-    """Return the fields of a struct tcp_info by name, without those that this kernel lacks."""
+    """Return the fields of a struct tcp_info by name, without fields that this kernel lacks."""
     info = dict(zip(_BYTE_FIELDS, data[: len(_BYTE_FIELDS)]))
     words = struct.Struct(f"={len(_WORD_FIELDS)}I")
     if len(data) >= 8 + words.size:

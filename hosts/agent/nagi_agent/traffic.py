@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Build the command lines of nagi-traffic (hosts/traffic), which sends the traffic of flows.
 
-nagi-traffic is part of the agent's file and is started from memory, so no file of it is left on the
-host. Client and server each write their result, one line of JSON, when they end or get SIGTERM.
+nagi-traffic is part of the agent's zip file. The agent starts it from memory, and leaves no copy on
+the host. Client and server each write a result, one line of JSON, when they end or get SIGTERM.
 The results of bulk flows are not collected.
 """
 
@@ -19,17 +19,17 @@ from nagi_agent.contracts import FlowPlan
 from nagi_agent.processes import build_setpriv_prefix
 
 NAGI_TRAFFIC = "nagi-traffic"
-# Names of settings end with the unit, names of options do not. The units are the same.
+# Suffixes of the plan's settings. The options of nagi-traffic have the same units, but no suffix.
 _UNITS = ("_bytes", "_ns", "_bps")
-_RANDOM = ("request_response", "poisson", "onoff")  # these applications take a seed
+_RANDOM = ("request_response", "poisson", "onoff")  # applications that draw random numbers
 
 
 @lru_cache(maxsize=None)
 def _load_executable() -> int:
-    """Load nagi-traffic into memory, once, and return a descriptor of it.
+    """Load nagi-traffic into memory, once per process, and return its file descriptor.
 
     Raises:
-        RuntimeError: the program is missing.
+        RuntimeError: The program is missing.
     """
     content = programs.read_program("programs", NAGI_TRAFFIC)
     descriptor = os.memfd_create(NAGI_TRAFFIC)
@@ -39,10 +39,10 @@ def _load_executable() -> int:
 
 
 def get_executable() -> tuple[str, int]:
-    """Return a path of nagi-traffic, and the descriptor that a process must inherit to open it.
+    """Return a path of nagi-traffic, and the descriptor that a process must inherit to execute it.
 
     Raises:
-        RuntimeError: the program is missing.
+        RuntimeError: The program is missing.
     """
     descriptor = _load_executable()
     return f"/proc/self/fd/{descriptor}", descriptor
@@ -52,7 +52,7 @@ def find_problem() -> Optional[str]:
     """Return why nagi-traffic does not run on this host, or None."""
     try:
         path, descriptor = get_executable()
-        done = subprocess.run(
+        result = subprocess.run(
             [path, "--version"],
             pass_fds=(descriptor,),
             stdin=subprocess.DEVNULL,
@@ -62,9 +62,9 @@ def find_problem() -> Optional[str]:
         )
     except (OSError, RuntimeError) as error:
         return str(error)
-    if done.returncode == 0:
+    if result.returncode == 0:
         return None
-    return f"{NAGI_TRAFFIC} does not run here: {done.stderr.strip()}"
+    return f"{NAGI_TRAFFIC} does not run on this host: {result.stderr.strip()}"
 
 
 def is_udp(flow: FlowPlan) -> bool:
@@ -74,21 +74,24 @@ def is_udp(flow: FlowPlan) -> bool:
 
 
 def waits_for_packets(flow: FlowPlan) -> bool:
-    """Return whether a flow's server must run on when its client has ended.
+    """Return whether a flow's server must continue after its client has ended.
 
-    Datagrams, or the request for a new connection, may still be on the way.
+    Datagrams, or the SYN of a new connection, may still be on the path.
     """
     return is_udp(flow) or flow.traffic == "poisson"
 
 
 def build_command(flow: FlowPlan, role: str, user: str, seed: int = 0) -> tuple[list[str], int]:
-    """Return the command line of one end of a flow, and the descriptor that it inherits.
+    """Return the command line of a flow's client or server, and the descriptor to inherit.
 
     Args:
         flow: the flow.
         role: "client" or "server".
-        user: the user that runs it.
+        user: the user that runs nagi-traffic.
         seed: the run's seed.
+
+    Raises:
+        RuntimeError: nagi-traffic is missing.
     """
     path, descriptor = get_executable()
     settings = dict(flow.application or {})
@@ -106,7 +109,8 @@ def build_command(flow: FlowPlan, role: str, user: str, seed: int = 0) -> tuple[
     line += ["--address", server_address, "--port", str(flow.port)]
     if role == "client":
         line += ["--from", client_address]
-    # A scheme of nagi is registered on the sender's host only. The other end uses its route's.
+    # A scheme of nagi is registered on the sender's host only. The receiver uses the congestion
+    # control of its route.
     sends = (role == "server") == (flow.listens == "sender")
     if sends and not is_udp(flow):
         line += ["--congestion-control", flow.congestion_control]
@@ -120,11 +124,11 @@ def build_command(flow: FlowPlan, role: str, user: str, seed: int = 0) -> tuple[
 
 
 def check_result(path: str, application: str) -> None:
-    """Raise RuntimeError unless a file has the result of an application.
+    """Raise RuntimeError unless the file `path` contains JSON, the result of an application.
 
     Args:
         path: path of the result.
-        application: the application, for the message.
+        application: name of the application for the message.
     """
     try:
         with open(path, encoding="utf-8") as file:

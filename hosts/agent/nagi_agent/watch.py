@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sample and check the TCP connections of a flow at one of its ends."""
+"""Sample and check the TCP connections of a flow, at the sender or at the receiver."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ _CLOSE_WAIT = 8  # TCP_CLOSE_WAIT: the other end has closed
 
 
 class Watch:
-    """The TCP connections of a flow on one node. The plan's window cap applies until close().
+    """The TCP connections of a flow on one node.
+
+    On the sender, the plan's cap on the congestion window applies until close().
 
     Args:
         flow: the flow, with the registered name of its congestion control.
@@ -25,7 +27,7 @@ class Watch:
         log: path of the log of the flow's application on this node, for messages.
 
     Raises:
-        RuntimeError: the kernel does not support the window cap.
+        RuntimeError: The kernel does not support the window cap.
     """
 
     def __init__(self, flow: FlowPlan, node: str, log: str) -> None:
@@ -45,22 +47,22 @@ class Watch:
     def sample(self, connections: Iterable[Connection], run_time_s: float) -> list[TcpInfoSample]:
         """Check this flow's connections, and return one sample per connection.
 
-        Only the node that sends the data returns samples.
+        On the node that receives the data, return [].
 
         Args:
             connections: all connections of the node.
             run_time_s: seconds since the run began.
 
         Raises:
-            RuntimeError: a connection does not run as planned.
+            RuntimeError: A connection does not run as planned.
         """
         samples = []
         for connection in connections:
             port = connection.local_port if self._listens else connection.remote_port
             if port != self._flow.port:
                 continue
-            # The kernel reports no congestion control before a connection has a full socket, and
-            # after it has none.
+            # In SYN_RECV and TIME_WAIT a connection has no full socket. The kernel then reports no
+            # congestion control.
             if connection.remote_address != self._far_address or not connection.congestion_control:
                 continue
             self._check_connection(connection)
@@ -87,24 +89,30 @@ class Watch:
         if self.sends and self._flow.traffic == "bulk" and connection.state == _CLOSE_WAIT:
             cure = ""
             if uses_iperf(self._flow):
-                cure = "; iperf's server does if nothing comes for 4 s: use program nagi-traffic"
+                cure = (
+                    "; iperf's server closes a connection after 4 s without data, so use "
+                    "`program: nagi-traffic`"
+                )
             raise RuntimeError(f"the receiver of flow {name} closed its connection{cure}")
         window = connection.info.get("snd_cwnd", 0)
-        # During recovery, PRR (RFC 6937) sets snd_cwnd to its estimate of the data in flight plus
-        # the new segments sent for duplicate ACKs. Without SACK it loses count of these at a
-        # partial ACK, so snd_cwnd may exceed the cap until the recovery ends.
+        # During recovery, PRR (RFC 6937) sets snd_cwnd to an estimate of the data in flight plus
+        # the new segments sent for duplicate ACKs. Without SACK, PRR loses count of these segments
+        # at a partial ACK, so snd_cwnd may exceed the cap until the recovery ends.
         is_recovering = connection.info.get("ca_state", 0) != _OPEN
         if self._max_window and window > self._max_window and not is_recovering:
             raise RuntimeError(
-                f"flow {name} has a window of {window} packets in spite of its cap "
-                f"of {self._max_window}"
+                f"flow {name} has a window of {window} packets, although its cap is "
+                f"{self._max_window}"
             )
 
     def make_record(self) -> FlowRecord:
         """Return the record of this flow in node.json.
 
+        The record has the last TCP_INFO of one connection: of a bulk flow the newest connection, of
+        other flows the connection with the most acknowledged bytes.
+
         Raises:
-            RuntimeError: a bulk flow has never connected.
+            RuntimeError: A bulk flow has never connected.
         """
         connections = list(self._connections.values())
         if self._flow.traffic == "bulk":
@@ -123,8 +131,8 @@ class Watch:
         """Make the flow's record from one connection.
 
         Args:
-            connection: The connection; None if the flow had none.
-            connection_count: How many connections the flow had; None for bulk flows.
+            connection: the connection; None if the flow had no connection.
+            connection_count: number of the flow's connections; None for bulk flows.
         """
         return FlowRecord(
             flow=self._flow.name,

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cap the congestion window of another program's connections, as ns-2's `window_` does.
 
-Linux has no setting for that. A route's `cwnd lock` applies only to destinations with saved
+Linux has no setting for such a cap. A route's `cwnd lock` applies only to destinations with saved
 metrics, and since Linux 6.6 a receiver ignores a route's `window` once it has measured its buffers.
-The BPF socket option TCP_BPF_SNDCWND_CLAMP caps the window, and sets ssthresh as well. So a short
-sock_ops program (bpf.py) is attached for the duration of the flow. It sets the option when a
-connection of this network namespace to or from the flow's port is established.
+The BPF socket option TCP_BPF_SNDCWND_CLAMP caps the window, and sets ssthresh as well. So the agent
+attaches a short sock_ops program (bpf.py) for the duration of the flow. The program sets the option
+when a connection of this network namespace to or from the flow's port is established.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ _SOL_TCP, _SNDCWND_CLAMP = 6, 1002
 
 
 def build_program(port: int, packets: int, netns_cookie: int, *, listening: bool) -> bytes:
-    """Return a BPF program that sets the clamp of connections when they are established.
-
-    Register 6 of the program holds the context.
+    """Return a BPF program that caps the window of connections when they are established.
 
     Args:
         port: the port.
         packets: the largest congestion window.
         netns_cookie: cookie of the network namespace in which the program acts.
-        listening: whether `port` is the local port of the connections, or else the remote one.
+        listening: True if `port` is the local port of the connections, False if it is the remote
+            port.
     """
     event, offset, word = _PASSIVE_ESTABLISHED, _LOCAL_PORT_OFFSET, port
     if not listening:
         # The kernel gives the remote port in network byte order, in the upper half of a word.
         event, offset = _ACTIVE_ESTABLISHED, _REMOTE_PORT_OFFSET
         word = bpf.encode_port(port) << 16
+    # Register 6 holds the program's context.
     instructions: list[Instruction] = [
         (bpf.MOVE, 6, 1, 0, 0),
         (bpf.LOAD_WORD, 2, 6, _OP_OFFSET, 0),
@@ -56,15 +56,17 @@ def build_program(port: int, packets: int, netns_cookie: int, *, listening: bool
 
 
 class WindowCap(bpf.AttachedProgram):
-    """A cap on connections of this network namespace that are established until close() is called.
+    """A cap on the congestion window of connections in this network namespace.
+
+    It applies to connections that are established before close() is called.
 
     Args:
-        port: the remote port of the connections.
+        port: the port of the connections.
         packets: the largest congestion window.
-        listening: `port` is the local port instead.
+        listening: True if `port` is the local port, False if it is the remote port.
 
     Raises:
-        RuntimeError: the kernel does not support the cap.
+        RuntimeError: The kernel does not support the cap.
     """
 
     def __init__(self, port: int, packets: int, *, listening: bool = False) -> None:

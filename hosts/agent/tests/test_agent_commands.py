@@ -195,8 +195,8 @@ def make_listener(family: str, socket_type: str, then: str = "") -> list[str]:
         (make_listener("AF_INET6", "SOCK_DGRAM"), None),
         (
             ["sh", "-c", "(sleep 5 &); echo in the background"],
-            "the server of flow app ended with status 0 before it listened on port 5001 (it has to "
-            "stay in the foreground): in the background",
+            "the server of flow app ended with status 0 before it listened on port 5001 (the "
+            "program must stay in the foreground): in the background",
         ),
         (
             ["sh", "-c", "echo elsewhere; sleep 60"],
@@ -370,24 +370,24 @@ def run_check(host, tmp_path, command: dict, node: str = "S", user: str = "nobod
 def test_check_names_programs_that_are_missing(host, tmp_path):
     command = {"client": ["wurl"], "server": ["true"], "listens": "receiver"}
     (problem,) = run_check(host, tmp_path, command)
-    assert problem.startswith("flow app: wurl is not there in /usr/local/sbin:")
-    assert problem.endswith("; install it, or give its path from / on")
+    assert problem.startswith("flow app: wurl is not in /usr/local/sbin:")
+    assert problem.endswith("; install it, or write its absolute path")
     assert run_check(host, tmp_path, command, "D") == []
     assert run_check(host, tmp_path, {**command, "listens": "sender"}) == []
     plain = tmp_path / "app"
     plain.write_text("#!/bin/sh\n")
     (problem,) = run_check(host, tmp_path, {**command, "client": [str(plain)]})
-    assert problem == f"flow app: {plain} is no program; make it executable: `chmod a+rx {plain}`"
+    assert problem == f"flow app: {plain} is not executable; run `chmod a+rx {plain}`"
     plain.chmod(0o700)
     (problem,) = run_check(host, tmp_path, {**command, "client": [str(plain)]})
-    assert problem.startswith(f"flow app: {plain} cannot be run by user nobody; let everybody")
+    assert problem.startswith(f"flow app: user nobody cannot run {plain}; permit all users")
     (problem,) = run_check(host, tmp_path, {**command, "client": ["/proc/gone/app"]})
     assert problem == (
-        "flow app: /proc/gone/app is not there; install it, or in the virtual lab name it in "
+        "flow app: /proc/gone/app does not exist; install it, or in the virtual lab list it in "
         "`files`"
     )
     (problem,) = run_check(host, tmp_path, {**command, "client": ["true"]}, user="nemo")
-    assert problem.startswith("flow app: there is no user nemo to run true; make it")
+    assert problem.startswith("flow app: there is no user nemo to run true; run")
 
 
 def test_check_names_a_port_that_is_in_use_on_udp(host, tmp_path):

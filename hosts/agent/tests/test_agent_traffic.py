@@ -186,7 +186,7 @@ def test_a_program_of_the_host_replaces_the_shipped_one(host, agent, tmp_path):
     """
     settings = {"application": "transfer", "size_bytes": 100_000}
     output = run_code(host, agent, code.replace("DIRECTORY", repr(str(tmp_path))), settings)
-    assert output == "nagi-traffic does not run here: of the host\n"
+    assert output == "nagi-traffic does not run on this host: of the host\n"
     own.unlink()
     output = run_code(host, agent, code.replace("DIRECTORY", repr(str(tmp_path))), settings)
     assert output.startswith(f"{own}: No such file") and "provision the host again" in output

@@ -105,9 +105,7 @@ def test_a_missing_controller_is_reported_before_the_run():
     backends = {"switch": {"nagi_switch": "/bin/true"}}
     batch = Batch.from_json(make_batch_json(Path(), plan, node="N", backends=backends))
     problem = find_problem(batch)
-    assert problem.startswith(
-        "the controller of switch N: no-such-program is not there in /usr/local"
-    )
+    assert problem.startswith("the controller of switch N: no-such-program is not in /usr/local")
 
 
 @pytest.fixture

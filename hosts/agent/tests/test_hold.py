@@ -157,4 +157,4 @@ def test_a_batch_is_not_run_on_a_host_that_is_no_longer_held(host, tmp_path):
     host._batch.write_text(
         json.dumps({**batch, "runs": [{"offset_s": 0, "plan": make_plan_json()}]})
     )
-    assert "its lease has run out" in host.run_refused("run", "--start-at", "0")
+    assert "the lease expired" in host.run_refused("run", "--start-at", "0")

@@ -5,8 +5,8 @@
 // and Lindemann (DSN 2005) call ACK thinning.
 //
 //   d = 1 for the first segments, 2 from segment `second` on, 3 from `third`, 4 from `fourth`
-//   An ACK leaves when d segments have arrived since the previous ACK, or when the timer that the first of
-//   them has started expires.
+//   An ACK leaves when d segments have arrived since the previous ACK, or when a timer expires. The first of
+//   these segments starts the timer.
 //
 // ACKs that a sender in loss recovery waits for leave at once (RFC 5681, section 4.2): every ACK while a segment
 // is missing, the ACK that fills the gap, and an ACK that acknowledges no new data. Segments are counted in the
@@ -45,7 +45,7 @@ NAGI_INLINE void nagi_thinning_arrival(struct nagi_thinning* thinning, __u32 end
   thinning->has_data = 1;
 }
 
-/// Record that a packet leaves that acknowledges up to `ack`, when `arrived` segments have arrived in total.
+/// Record that a packet with acknowledgement number `ack` leaves. `arrived` segments have arrived in total.
 NAGI_INLINE void nagi_thinning_let_go(struct nagi_thinning* thinning, __u32 ack, __u32 arrived) {
   thinning->started = 1;
   thinning->has_kept = 0;
@@ -54,8 +54,8 @@ NAGI_INLINE void nagi_thinning_let_go(struct nagi_thinning* thinning, __u32 ack,
   thinning->let_go = arrived;
 }
 
-/// Return whether to keep back an ACK that is about to leave, when `arrived` segments have arrived in total. In
-/// both cases the ACK replaces one that was kept back before.
+/// Return whether to keep back an ACK that is about to leave. `arrived` segments have arrived in total. Kept back
+/// or not, the ACK replaces the ACK that was kept back before, if there is one.
 NAGI_INLINE int nagi_thinning_keeps(struct nagi_thinning* thinning, __u32 ack, __u32 arrived,
                                     const struct nagi_thinning_limits* limits) {
   int is_gap = thinning->has_data && nagi_after(thinning->highest, ack);

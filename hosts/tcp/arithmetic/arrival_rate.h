@@ -21,7 +21,7 @@ struct nagi_arrival_rate {
 };
 
 /// Add an ACK of `bytes` bytes that the receiver sent at time `ticks`, in units of `tick_us` microseconds.
-/// `rtt_us` must be above 0. An ACK that was sent before one that arrived earlier counts as sent with it.
+/// `rtt_us` must be above 0. An ACK that a later ACK has overtaken counts as sent at the time of the later ACK.
 NAGI_INLINE void nagi_arrival_rate_ack(struct nagi_arrival_rate* estimate, __u32 ticks, __u32 bytes,
                                        __u32 rtt_us, __u32 tick_us) {
   __u64 interval_us;

@@ -17,7 +17,7 @@
 
 #include "integers.h"
 
-#define NAGI_MAX_EMPTY_SAMPLES 32  // (3/5)^32 is below one part in ten millions
+#define NAGI_MAX_EMPTY_SAMPLES 32  // each multiplies the rate by 3/5, and (3/5)^32 is below 1e-7
 
 struct nagi_bandwidth {
   __u64 rate;     // bhat_(k-1), bytes per second
@@ -26,6 +26,7 @@ struct nagi_bandwidth {
   __u32 pending;  // bytes acknowledged since t_(k-1)
 };
 
+/// Update the rate with a sample of the bandwidth over `interval_us`.
 NAGI_INLINE void nagi_bandwidth_filter(struct nagi_bandwidth* estimate, __u64 sample,
                                        __u64 interval_us, __u64 tau_us) {
   estimate->rate =
@@ -40,7 +41,7 @@ NAGI_INLINE void nagi_bandwidth_ack(struct nagi_bandwidth* estimate, __u64 now_u
                                     __u32 tau_us, __u32 spacing_us) {
   __u64 interval_us = now_us - estimate->last_us;
   __u32 step_us = tau_us / 2;
-  __u64 empty;
+  __u64 empty_samples;
   __u32 i;
 
   if (estimate->last_us == 0) {
@@ -50,12 +51,12 @@ NAGI_INLINE void nagi_bandwidth_ack(struct nagi_bandwidth* estimate, __u64 now_u
   estimate->pending += bytes;
   if (interval_us < spacing_us) return;
 
-  // The time that remains for the last sample is at least the spacing.
-  empty = (interval_us - spacing_us) / step_us;
-  if (empty > NAGI_MAX_EMPTY_SAMPLES) estimate->rate = estimate->sample = 0;
-  for (i = 0; i < NAGI_MAX_EMPTY_SAMPLES && i < empty; i++)
+  // At least `spacing_us` of the interval remains for the last sample.
+  empty_samples = (interval_us - spacing_us) / step_us;
+  if (empty_samples > NAGI_MAX_EMPTY_SAMPLES) estimate->rate = estimate->sample = 0;
+  for (i = 0; i < NAGI_MAX_EMPTY_SAMPLES && i < empty_samples; i++)
     nagi_bandwidth_filter(estimate, 0, step_us, tau_us);
-  interval_us -= empty * step_us;
+  interval_us -= empty_samples * step_us;
   nagi_bandwidth_filter(estimate, (__u64)estimate->pending * 1000000 / interval_us, interval_us,
                         tau_us);
   estimate->last_us = now_us;

@@ -7,7 +7,8 @@
 
 #include <linux/types.h>
 
-// Functions are always inline, because an eBPF program may access a connection's memory only in its own function.
+// Functions are always inline, because the verifier permits access to a connection's memory only in the main function
+// of an eBPF program.
 #define NAGI_INLINE static inline __attribute__((always_inline, unused))
 
 NAGI_INLINE __u32 nagi_min(__u32 a, __u32 b) { return a < b ? a : b; }

@@ -31,10 +31,10 @@ NAGI_INLINE void nagi_vegas_measured(struct nagi_vegas* vegas, __u32 rtt_us) {
 
 /// Change the window at the end of a round trip.
 ///
-/// Slow start doubles the window in every second round trip and compares the backlog in the others, in which the
-/// window is constant. It ends when more than gamma segments wait, and then shrinks the window by an eighth, as
-/// the authors' implementation and ns-2 do. Congestion avoidance adds one segment if the backlog is below alpha
-/// and subtracts one if it is above beta.
+/// Slow start doubles the window in every second round trip. In the other round trips the window is constant and
+/// the backlog is compared with gamma: if the backlog is larger, slow start ends, and the window shrinks by an
+/// eighth, as in the authors' implementation and ns-2. Congestion avoidance adds one segment if the backlog is below
+/// alpha, and subtracts one segment if the backlog is above beta.
 NAGI_INLINE void nagi_vegas_decide(struct nagi_vegas* vegas, struct nagi_window* window,
                                    const struct nagi_vegas_limits* limits) {
   __u32 size = window->cwnd;

@@ -15,11 +15,11 @@
 // first segment. After that, the next segment that arrives ends the wave, and the threshold becomes half of the
 // level.
 //
-// Where the paper is silent: levels are stored in millionths, between 1 and the maximum, because whole levels
-// could never leave level 1. The level in the option is rounded. The ACK of a wave's last segment carries the
-// new level, when the earlier ACKs have already released all segments of the next wave but one. So a higher level
-// applies to the next wave, but a lower level only to the wave after it; the wave between is one segment shorter
-// than the previous one. A retransmitted segment belongs to the wave in which it arrives.
+// The paper does not specify the following. Levels are stored in millionths, between 1 and the maximum, because
+// whole levels could never leave level 1. The level in the option is rounded. The new level arrives with the ACK of
+// a wave's last segment. By then, earlier ACKs have released all segments of the next wave except one. So a higher
+// level applies to the next wave, but a lower level only to the wave after the next one; the next wave is then one
+// segment shorter than the previous wave. A retransmitted segment belongs to the wave in which it arrives.
 #ifndef NAGI_ARITHMETIC_WAVES_H
 #define NAGI_ARITHMETIC_WAVES_H
 
@@ -30,7 +30,7 @@
 #define NAGI_MAX_RATIO (100 * NAGI_ONE)
 
 struct nagi_waves_limits {
-  __u32 initial_level;  // whole levels, like the next two
+  __u32 initial_level;  // in whole levels, as the threshold and the maximum
   __u32 initial_threshold;
   __u32 max_level;
 };
@@ -59,6 +59,7 @@ NAGI_INLINE __u32 nagi_waves_level(const struct nagi_waves* waves) {
 /// Return the window of a wave level, in segments.
 NAGI_INLINE __u32 nagi_wave_window(__u32 level) { return 2 * level; }
 
+/// Initialise the state at the beginning of a connection.
 NAGI_INLINE void nagi_waves_start(struct nagi_waves* waves,
                                   const struct nagi_waves_limits* limits) {
   waves->level = nagi_min(limits->initial_level, limits->max_level) * NAGI_ONE;
@@ -69,8 +70,8 @@ NAGI_INLINE void nagi_waves_start(struct nagi_waves* waves,
   waves->payload = 0;
 }
 
-/// Return the next level by the rule of Figure 1, in millionths. All divisions round to the nearest, so that
-/// small changes of the rate up and down do not lower the level over time.
+/// Return the next level by the rule of Figure 1, in millionths. All divisions round to nearest. Rounding down would
+/// lower the level over time if the rate changes up and down by small amounts.
 NAGI_INLINE __u32 nagi_waves_next_level(const struct nagi_waves* waves, __u32 rate,
                                         __u32 max_level) {
   __u64 ratio = ((__u64)rate * NAGI_ONE + waves->rate / 2) / waves->rate;
@@ -90,12 +91,13 @@ NAGI_INLINE __u32 nagi_waves_next_level(const struct nagi_waves* waves, __u32 ra
   return level > (__u64)max_level * NAGI_ONE ? max_level * NAGI_ONE : level;
 }
 
-/// End the wave with a segment that arrived at `now_us`: compute its rate and the next level.
+/// End the wave with a segment that arrived at `now_us`: compute the rate of the wave and the next level. `expired`
+/// is true if the wave-decision timer has expired.
 NAGI_INLINE void nagi_waves_decide(struct nagi_waves* waves, __u32 now_us, int expired,
                                    __u32 max_level) {
-  __u32 taken_us = nagi_max(now_us - waves->first_us, 1);
-  __u64 rate = ((__u64)waves->segments * 1000000000 + taken_us / 2) / taken_us;
-  __u32 before = nagi_wave_window(nagi_waves_level(waves));
+  __u32 duration_us = nagi_max(now_us - waves->first_us, 1);
+  __u64 rate = ((__u64)waves->segments * 1000000000 + duration_us / 2) / duration_us;
+  __u32 previous_size = nagi_wave_window(nagi_waves_level(waves));
   __u32 size;
 
   if (expired) waves->threshold = waves->level / 2;
@@ -103,11 +105,12 @@ NAGI_INLINE void nagi_waves_decide(struct nagi_waves* waves, __u32 now_us, int e
   if (waves->rate) waves->level = nagi_waves_next_level(waves, rate, max_level);
   waves->rate = rate;
   size = nagi_wave_window(nagi_waves_level(waves));
-  if (!expired && size < before) size = nagi_max(size, before - 1);
+  if (!expired && size < previous_size) size = nagi_max(size, previous_size - 1);
   waves->segments = nagi_max(size, NAGI_MIN_WAVE);
   waves->collecting = waves->has_timer = 0;
 }
 
+/// Begin a wave with a segment that arrived at `now_us`.
 NAGI_INLINE void nagi_waves_begin(struct nagi_waves* waves, __u32 now_us) {
   waves->collecting = 1;
   waves->start = waves->highest;
@@ -121,7 +124,7 @@ NAGI_INLINE void nagi_waves_begin(struct nagi_waves* waves, __u32 now_us) {
 /// Add a segment of `payload` bytes, at sequence number `sequence`, that arrived at `now_us` (modulo 2^32).
 NAGI_INLINE void nagi_waves_arrival(struct nagi_waves* waves, __u32 sequence, __u32 payload,
                                     __u32 now_us, const struct nagi_waves_limits* limits) {
-  __u32 left;
+  __u32 new_segments;  // segments of the wave that are not retransmissions
 
   if (payload > waves->payload) waves->payload = payload;
   if (!waves->started) {
@@ -133,8 +136,8 @@ NAGI_INLINE void nagi_waves_arrival(struct nagi_waves* waves, __u32 sequence, __
   if (!waves->collecting) nagi_waves_begin(waves, now_us);
   if (nagi_after(waves->highest, sequence)) waves->again++;
   if (nagi_after(sequence + payload, waves->highest)) waves->highest = sequence + payload;
-  left = waves->again < waves->segments ? waves->segments - waves->again : 0;
-  if (!nagi_after(waves->start + left * waves->payload, waves->highest))
+  new_segments = waves->again < waves->segments ? waves->segments - waves->again : 0;
+  if (!nagi_after(waves->start + new_segments * waves->payload, waves->highest))
     nagi_waves_decide(waves, now_us, 0, limits->max_level);
 }
 

@@ -16,8 +16,8 @@ struct nagi_window {
       credit;  // acknowledged segments that count towards the next increase in congestion avoidance
 };
 
-/// Grow the window for `segments` acknowledged segments: by one per segment below the threshold, by one per
-/// window above it, and never beyond `max`.
+/// Grow the window for `segments` acknowledged segments: below the threshold by one per segment, above the threshold
+/// by one per window, and never beyond `max`.
 NAGI_INLINE void nagi_window_grow(struct nagi_window* window, __u32 segments, __u32 max) {
   if (window->cwnd < window->ssthresh) {
     __u32 step = nagi_min(segments, window->ssthresh - window->cwnd);
@@ -40,9 +40,9 @@ NAGI_INLINE void nagi_window_set(struct nagi_window* window, __u32 cwnd, __u32 s
   window->credit = 0;
 }
 
-/// Return half of the segments that were outstanding at a loss, but at least two. `flight` also counts the
-/// segments that limited transmit (RFC 3042) has sent beyond the window since then. RFC 5681 excludes them, so
-/// the smaller of `window` and `flight` counts.
+/// Return half of the segments that were outstanding at a loss, but at least two. `window` is the window at the loss,
+/// `flight` the current number of outstanding segments. `flight` also counts the segments that limited transmit
+/// (RFC 3042) has sent beyond the window since the loss. RFC 5681 excludes these, so the smaller number counts.
 NAGI_INLINE __u32 nagi_half(__u32 window, __u32 flight) {
   return nagi_max(nagi_min(window, flight) / 2, NAGI_MIN_THRESHOLD);
 }

@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measure the cost of nagi's TCP schemes, compared with the kernel's own: `make bench-tcp`.
+"""Measure the cost of nagi's TCP schemes, compared with a scheme of the kernel: `make bench-tcp`.
 
     bench_tcp.py [throughput] [cpu] [flows] [--schemes A,B] [--seconds N] [--rounds N] [--flows N]
                  [--json FILE]
 
 throughput  one flow over a path without a rate limit: the rate, and the machine's processor time
             per ACK. Each trial is compared with a trial of newreno (the kernel's reno without SACK)
-            immediately before or after. Trials during which other programs used the processors are
-            left out. If they are more than half of all, there is no verdict.
-cpu         run time of the scheme's eBPF programs per ACK, as the kernel counts it
-flows       many flows at once: each of them must transfer data
+            immediately before or after. Trials during which other programs used the processors do
+            not count. If more than half of the trials do not count, there is no verdict.
+cpu         run time of the scheme's eBPF programs per ACK, as the kernel measures it
+flows       many flows at the same time: each flow must transfer data
 
 In each round every scheme has one trial. A ratio is the median of the rounds' ratios. At the end
-the benchmark checks that nothing of nagi is left in the kernel.
+the benchmark checks that no eBPF object and no scheme of nagi is left in the kernel.
 
-Exit status: 0 all targets met, 1 some missed, 2 the benchmark cannot run here.
+Exit status: 0 if all targets are met, 1 if not, 2 if the benchmark cannot run on this machine.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from nagi_contracts.paths import executable, scheme_object
 from tcp_lab import NETWORKS, TcpLab, Trial, register_scheme
 
 DISTURBED = "disturbed"  # other programs used the processors: no verdict
-MIN_RATIO = 0.95  # of newreno's throughput
-WITH_TARGET = ("vegas", "westwood", "tahoe")
+MIN_RATIO = 0.95  # target for throughput, relative to newreno's
+WITH_TARGET = ("vegas", "westwood", "tahoe")  # schemes that must meet the target
 REFERENCE = "newreno"
 OURS = {name: scheme.object for name, scheme in read_schemes().items() if scheme.object}
-# With these limits Vegas never sees a queue. Its cost is then that of its code, and not that of the
-# small window that its definition demands.
+# Vegas never reaches these limits, so its window is not small. The measurement then shows the cost
+# of the code.
 UNBOUND = "vegas, all limits at 1000"
 UNBOUND_SETS = ("alpha=1000", "beta=1000", "gamma=1000")
 
@@ -63,7 +63,7 @@ the result shows the cost of the program itself."""
 
 @dataclass
 class Bench:
-    """The lab, the options and the results, which all parts of the benchmark use."""
+    """The lab, the options and the results, which all measurements use."""
 
     lab: TcpLab
     schemes: dict[str, str]  # scheme -> name of its object
@@ -85,9 +85,9 @@ def make_kernel_name(number: int) -> str:
 
 @contextmanager
 def register_all(chosen: dict[str, str]) -> Iterator[dict[str, str]]:
-    """Register the schemes to compare, and give their names in the kernel, by scheme.
+    """Register the schemes to compare, and yield scheme -> name in the kernel.
 
-    Vegas is registered a second time, with limits that it never reaches.
+    Vegas is registered twice, the second time (UNBOUND) with limits that it never reaches.
     """
     with ExitStack() as stack:
         names: dict[str, str] = {}
@@ -125,7 +125,7 @@ class TrialPair:
 
 
 def measure_throughput(bench: Bench) -> None:
-    """Compare throughput and processor time of each scheme with the reference's."""
+    """Compare throughput and processor time of each scheme with those of the reference."""
     reference = str(read_schemes()[REFERENCE].kernel)
     details: dict[str, Any] = {}
     with register_all(bench.schemes) as names:
@@ -155,36 +155,36 @@ def measure_throughput(bench: Bench) -> None:
 def _report_throughput(bench: Bench, path: str, scheme: str, pairs: list[TrialPair]) -> None:
     """Add a scheme's rows to the report.
 
-    They are computed from the undisturbed pairs. If these are less than half of all, all pairs are
-    used, and there is no verdict.
+    Only undisturbed pairs of trials are used. If fewer than half of the pairs are undisturbed, all
+    pairs are used, and the verdict is "disturbed".
     """
     undisturbed = [pair for pair in pairs if not pair.disturbed]
     has_verdict = 2 * len(undisturbed) >= len(pairs)
     pairs = undisturbed if has_verdict else pairs
     ratios = sorted(pair.rate_ratio for pair in pairs)
     ratio = statistics.median(ratios)
-    own = statistics.median(pair.own.bits_per_second for pair in pairs)
-    reference = statistics.median(pair.reference.bits_per_second for pair in pairs)
+    scheme_bps = statistics.median(pair.own.bits_per_second for pair in pairs)
+    reference_bps = statistics.median(pair.reference.bits_per_second for pair in pairs)
     has_target = scheme in WITH_TARGET
     bench.rows.append(
         Row(
             f"throughput, {path}: {scheme}",
-            f"{own / 1e9:.2f} Gb/s; ratios {ratios[0]:.2f} to {ratios[-1]:.2f}",
-            f"{reference / 1e9:.2f} Gb/s ({REFERENCE})",
+            f"{scheme_bps / 1e9:.2f} Gb/s; ratios {ratios[0]:.2f} to {ratios[-1]:.2f}",
+            f"{reference_bps / 1e9:.2f} Gb/s ({REFERENCE})",
             ratio,
             f">= {MIN_RATIO:g}" if has_target else "",
             _judge_ratio(ratio, has_verdict) if has_target else "-",
         )
     )
-    own, reference = (
+    scheme_us, reference_us = (
         statistics.median(trial.busy_per_ack_us for trial in trials)
         for trials in ([p.own for p in pairs], [p.reference for p in pairs])
     )
     bench.rows.append(
         Row(
             "  processor time per ACK",
-            f"{own:.1f} us",
-            f"{reference:.1f} us",
+            f"{scheme_us:.1f} us",
+            f"{reference_us:.1f} us",
             statistics.median(pair.cost_ratio for pair in pairs),
         )
     )
@@ -259,7 +259,7 @@ def measure_flows(bench: Bench) -> None:
 def report_leftovers(
     rows: list[Row], details: dict[str, Any], before: set[tuple[str, int]], names: set[str]
 ) -> None:
-    """Add a row about BPF objects and congestion controls that the benchmark has left.
+    """Add a row about BPF objects and congestion controls that the benchmark left in the kernel.
 
     Args:
         rows: rows of the report.
@@ -267,7 +267,7 @@ def report_leftovers(
         before: BPF objects that existed before the benchmark, as (kind, number).
         names: congestion controls that were registered before the benchmark.
     """
-    with suppress(AssertionError):  # the row names what is left
+    with suppress(AssertionError):  # the row lists the remaining objects
         wait_until_gone(before)
     leftovers = sorted(f"{kind} {number}" for kind, number in list_nagi_objects() - before)
     leftovers += sorted(read_loaded_controls() - names)
@@ -286,27 +286,30 @@ def report_leftovers(
 
 
 def parse_arguments() -> argparse.Namespace:
-    """Return the options of the command line, with the chosen parts and schemes."""
+    """Return the options of the command line.
+
+    `parts` are the functions of the chosen measurements, `schemes` is scheme -> object.
+    """
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parts = {"throughput": measure_throughput, "cpu": measure_cpu, "flows": measure_flows}
-    parser.add_argument(
-        "what", nargs="*", help=f"parts to run, of {', '.join(parts)}; default: all"
-    )
+    parser.add_argument("what", nargs="*", help=f"measurements: {', '.join(parts)}; default: all")
     parser.add_argument("--seconds", type=float, default=1.0, help="duration of a trial")
     parser.add_argument("--rounds", type=int, default=7, help="rounds of throughput")
     parser.add_argument("--flows", type=int, default=100, help="number of flows at once")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all results to FILE")
-    parser.add_argument("--schemes", default=",".join(OURS), metavar="A,B", help="only these")
+    parser.add_argument(
+        "--schemes", default=",".join(OURS), metavar="A,B", help="schemes to measure"
+    )
     options = parser.parse_args()
     for part in options.what:
         if part not in parts:
-            parser.error(f"{part}: there is {', '.join(parts)}")
+            parser.error(f"{part}: give one of {', '.join(parts)}")
     for option in ("seconds", "rounds", "flows"):
         if getattr(options, option) <= 0:
             parser.error(f"--{option}: give more than 0")
     for scheme in options.schemes.split(","):
         if scheme not in OURS:
-            parser.error(f"--schemes: {scheme}: there is {', '.join(OURS)}")
+            parser.error(f"--schemes: {scheme}: give one of {', '.join(OURS)}")
     options.schemes = {scheme: OURS[scheme] for scheme in options.schemes.split(",")}
     options.parts = [parts[part] for part in options.what or parts]
     return options
@@ -320,7 +323,7 @@ def find_refusal() -> str | None:
         return "needs iperf: apt-get install iperf"
     for path in (executable("nagi-tcp"), *map(scheme_object, OURS.values())):
         if not path.exists():
-            return f"no {path}: run make"
+            return f"{path} does not exist: run make"
     return None
 
 

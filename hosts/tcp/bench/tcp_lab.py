@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The lab of bench_tcp.py: left == right, two veth pairs between two network namespaces.
+"""The lab of bench_tcp.py: two network namespaces, left and right, and two veth pairs between them.
 
-On eth0 offloads are off, as on nagi's hosts, so each segment is sent on its own. eth1 has the
-kernel's defaults. Nothing limits the rate. The receiver's window prevents losses: a veth drops
-packets when more of them wait than the kernel's backlog holds (1,000).
+On eth0 offloads are off, as on nagi's hosts, so each packet has one segment. eth1 has the kernel's
+defaults. Nothing limits the rate. A veth drops packets if more than 1,000 packets wait in the
+kernel's backlog. The receiver's window is so small that this does not happen.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Counters:
 
 @dataclass(frozen=True)
 class Trial:
-    """The counters before and after a measurement, and what follows from them."""
+    """The counters before and after a measurement, and figures computed from them."""
 
     before: Counters
     after: Counters
@@ -102,17 +102,17 @@ class Trial:
 
 
 class TcpLab(Lab):
-    """The lab, from entry to exit."""
+    """A context manager that creates the namespaces, and removes them at the end."""
 
     def __init__(self) -> None:
-        super().__init__(Path())  # this lab has no programs of its own
+        super().__init__(Path())  # this lab builds no programs
 
     def __enter__(self) -> TcpLab:
         super().__enter__()
         return self
 
     def _build(self) -> None:
-        # The sysctls that every scheme of nagi sets. newreno runs with the same ones.
+        # The sysctls that every scheme of nagi sets. newreno runs with the same sysctls.
         sysctls = read_base_sysctls() | dict(read_schemes()["tahoe"].sysctls)
         sysctls["net.ipv4.tcp_rmem"] = f"4096 131072 {RECEIVE_BUFFER}"
         settings = [f"{key}={value}" for key, value in sysctls.items()]
@@ -149,7 +149,7 @@ class TcpLab(Lab):
 
     @contextmanager
     def _run_traffic(self, path: str, scheme: str, seconds: float, flows: int) -> Iterator[None]:
-        """Run iperf on both hosts. The block begins when all flows have been connected a while."""
+        """Run iperf on both hosts. The block begins SETTLE_S seconds after all flows connected."""
         server = self.start("right", "iperf", "-s", "-p", str(_PORT))
         options = ["-c", f"{NETWORKS[path]}.2", "-p", str(_PORT), "-Z", scheme, "-P", str(flows)]
         client = None
@@ -175,7 +175,7 @@ class TcpLab(Lab):
             )
 
     def _list_connections(self) -> list[str]:
-        """Return the line that ss prints about each of left's connections."""
+        """Return the lines that ss prints about the connections of left, one per connection."""
         return self.run("left", f"ss -HtinO state established dport = :{_PORT}").splitlines()
 
     def _read_counters(self, scheme: str, flows: int) -> Counters:

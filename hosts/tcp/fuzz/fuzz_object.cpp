@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fuzzes the reader of a scheme's object files: it either refuses a file by an InputError, or the name, the
-// parameters and the number of arguments can be set within the file.
+// Fuzzes the reader of a scheme's object files. The reader must either refuse a file by an InputError, or set the
+// name, the parameters and the number of arguments without writing outside the file.
 #include <cstdlib>
 #include <string>
 

@@ -150,8 +150,8 @@ NAGI_INLINE __u16 nagi_remote_port(const struct sock* sk) {
 
 NAGI_INLINE __u16 nagi_local_port(const struct sock* sk) { return sk->__sk_common.skc_num; }
 
-/// Return the rate sample among the arguments of cong_control. The verifier requires constant offsets;
-/// without the assembly the compiler would merge both into a variable one.
+/// Return the rate sample among the arguments of cong_control. The verifier requires constant offsets. Without
+/// the assembly, the compiler would merge both accesses into one with a variable offset.
 NAGI_INLINE const struct rate_sample* nagi_rate_sample(unsigned long long* arguments) {
   unsigned long long sample;
 

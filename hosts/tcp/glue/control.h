@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0
 //
-// The parts that all schemes share: when a window grows, which segments count as lost, and how a scheme makes
-// the kernel send the segments that the scheme's paper would send.
+// Code that all schemes share: when a window grows, which segments count as lost, and how a scheme makes the kernel
+// send the segments that the scheme's paper would send.
 //
 // The kernel detects losses and counts segments (always without SACK here). Through cong_control a scheme sets
 // the window after every ACK; so PRR (RFC 6937), which would spread a reduction over a round trip, does not
@@ -11,28 +11,29 @@
 //   segments that it has marked lost. So the kernel itself "inflates" the window by one for each duplicate ACK,
 //   and in fast recovery snd_cwnd is the deflated window.
 // - The kernel sends a segment that is marked lost only while less than snd_cwnd is outstanding, and at the third
-//   duplicate ACK snd_cwnd is half of that. So the scheme allows one segment above the window when a
+//   duplicate ACK snd_cwnd is half of this number. So the scheme allows one segment above the window when a
 //   retransmission is due.
 // - In recovery, at every ACK that does not end it, the kernel marks the first segment lost (NewReno, RFC 6582).
 //   A scheme that must not retransmit then keeps snd_cwnd at the number of outstanding segments. The kernel
 //   sends nothing in that time, because it would send the marked segment before any new one.
 //
 // The kernel differs from the papers in the following points, whatever the scheme does:
-// - It sends a new segment for each of the first two duplicate ACKs (limited transmit, RFC 3042). ns-2 does so
-//   by default as well.
-// - In recovery it ignores duplicate ACKs whose acknowledgement number is exactly the end of the data that was
-//   sent before recovery. If the first segment after that is lost, only the retransmission timer detects it.
-// - After duplicate ACKs that it cannot explain (because segments were sent twice) it waits for more than three
-//   duplicate ACKs. The sysctls tcp_reordering = tcp_max_reordering = 3 prevent this.
-// - When the retransmission timer expires it sends one segment. A larger window takes effect with the ACK of
-//   that segment.
-// - It merges ACKs that wait while the socket is busy, so ACKs cannot be counted. Therefore every acknowledged
-//   segment counts as one ACK, which is equal if each segment is acknowledged at once. During the repair of a
-//   loss an ACK counts as one, however many segments it acknowledges.
-// - It sends skbs of several segments, up to the amount that it would pace in one millisecond; the pacing rate is
-//   that of the kernel's own reno. The interface option `gso_max_segs 1` limits an skb to one segment.
-// - Timestamps may show it that a retransmission was unnecessary. It then removes its loss marks, but the window
-//   stays reduced.
+// - The kernel sends a new segment for each of the first two duplicate ACKs (limited transmit, RFC 3042), as ns-2
+//   does by default.
+// - In recovery, the kernel ignores duplicate ACKs whose acknowledgement number is exactly the end of the data that
+//   was sent before recovery. If the first segment after this data is lost, only the retransmission timer detects
+//   the loss.
+// - After duplicate ACKs that the kernel cannot explain (because segments were sent twice), it waits for more than
+//   three duplicate ACKs. The sysctls tcp_reordering = tcp_max_reordering = 3 prevent this.
+// - When the retransmission timer expires, the kernel sends one segment. A larger window takes effect with the ACK
+//   of this segment.
+// - The kernel merges ACKs that wait while the socket is busy, so a scheme cannot count ACKs. Therefore every
+//   acknowledged segment counts as one ACK. This is exact if the receiver acknowledges each segment at once. During
+//   the repair of a loss, an ACK counts as one ACK, however many segments it acknowledges.
+// - The kernel sends skbs of several segments, up to the amount that it would pace in one millisecond; the pacing
+//   rate is that of the kernel's own reno. The interface option `gso_max_segs 1` limits an skb to one segment.
+// - If timestamps show that a retransmission was unnecessary, the kernel removes its loss marks, but the window stays
+//   reduced.
 #ifndef NAGI_GLUE_CONTROL_H
 #define NAGI_GLUE_CONTROL_H
 
@@ -96,7 +97,7 @@ NAGI_INLINE __u32 nagi_outstanding(const struct tcp_sock* tp) {
   return tp->packets_out - (tp->sacked_out + tp->lost_out) + tp->retrans_out;
 }
 
-/// Return whether the sender uses its window; otherwise the window must not grow (RFC 7661). In slow start the
+/// Return whether the sender uses its window. If it does not, the window must not grow (RFC 7661). In slow start the
 /// window may be twice the number of segments that were outstanding, as in the kernel.
 NAGI_INLINE _Bool nagi_is_window_used(const struct tcp_sock* tp, const struct nagi_window* window) {
   if (nagi_is_window_limited(tp)) return 1;

@@ -10,14 +10,14 @@
 enum nagi_event_kind {
   NAGI_STARTED = 1,       // the scheme controls the connection from now on
   NAGI_THREE_DUPLICATES,  // three duplicate ACKs arrived: the segment at `una` is retransmitted
-  NAGI_PARTIAL_ACK,       // the ACK of a retransmission shows that `una` was also lost
-  NAGI_TIMEOUT,           // the retransmission timer expired for the segment at `una`
-  NAGI_CONGESTION_MARK,   // an ECN echo arrived, or a queue of this host is full
-  NAGI_FALLBACK,          // the other end lacks a feature of the scheme, which continues as reno
-  NAGI_SAMPLE,            // periodic state, at most once per round trip and once per 10 ms
+  NAGI_PARTIAL_ACK,  // the ACK of a retransmission shows that the segment at `una` was also lost
+  NAGI_TIMEOUT,      // the retransmission timer expired for the segment at `una`
+  NAGI_CONGESTION_MARK,  // an ECN echo arrived, or a queue of this host is full
+  NAGI_FALLBACK,         // the other end lacks a feature of the scheme, which continues as reno
+  NAGI_SAMPLE,           // periodic state, at most once per round trip and once per 10 ms
 };
 
-/// The cause to which the scheme attributes a loss. A partial ACK shares the verdict on the loss before it.
+/// The cause to which the scheme attributes a loss. The verdict on a loss also applies to the partial ACKs after it.
 enum nagi_verdict {
   NAGI_NO_VERDICT,
   NAGI_CONGESTION,

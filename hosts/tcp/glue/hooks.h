@@ -5,7 +5,7 @@
 // hooks:
 //
 //   hook                             called                                     task
-//   own_start(connection)            when the connection begins                 set what must not begin at zero
+//   own_start(connection)            when the connection begins                 set state that must not begin as 0
 //   own_ack(connection, ack)         at every ACK, before the other hooks       update estimates
 //   own_grow(connection, segments)   at an ACK of new data outside of recovery  grow the window
 //   own_duplicates(connection)       at three duplicate ACKs                    set the window; return the verdict
@@ -128,6 +128,7 @@ NAGI_INLINE void nagi_apply_window(struct sock* sk, const struct nagi_connection
   nagi_set_pacing_rate(sk, connection);
 }
 
+/// Initialise the state of a connection when the scheme begins to control it.
 NAGI_INLINE void nagi_on_start(struct sock* sk) {
   struct nagi_connection connection;
   struct nagi_control* control;
@@ -169,17 +170,19 @@ NAGI_INLINE void nagi_on_state(struct sock* sk, __u8 state) {
     control->entered = control->kernel_state == TCP_CA_CWR ? NAGI_REDUCED : NAGI_ENTERED;
   } else if (state == TCP_CA_Loss) {
     enum nagi_verdict verdict;
-    _Bool waited = NAGI_RECOVERY_OF == NAGI_TAHOE && control->phase == NAGI_HOLDING;
+    _Bool was_awaited = NAGI_RECOVERY_OF == NAGI_TAHOE && control->phase == NAGI_HOLDING;
 
     verdict = own_timeout(&connection);
-    // A repeated timeout of the same segment keeps the threshold (RFC 5681, 3.1); so does a timeout
-    // that the scheme has waited for.
-    if (waited || nagi_icsk(sk)->icsk_retransmits > 0) control->window.ssthresh = before.ssthresh;
+    // The threshold stays unchanged after a repeated timeout of the same segment (RFC 5681, 3.1), and
+    // after a timeout for which the scheme has waited.
+    if (was_awaited || nagi_icsk(sk)->icsk_retransmits > 0)
+      control->window.ssthresh = before.ssthresh;
     control->phase = NAGI_TIMED_OUT;
     control->entered = NAGI_NOT_ENTERED;
     connection.tp->snd_cwnd = control->window.cwnd;
     connection.tp->snd_ssthresh = control->window.ssthresh;
-    nagi_report_event(sk, &connection, NAGI_TIMEOUT, waited ? NAGI_NO_VERDICT : verdict, before);
+    nagi_report_event(sk, &connection, NAGI_TIMEOUT, was_awaited ? NAGI_NO_VERDICT : verdict,
+                      before);
   } else if (state == TCP_CA_CWR) {
     own_congestion(&connection);
     nagi_report_event(sk, &connection, NAGI_CONGESTION_MARK, NAGI_CONGESTION, before);
@@ -200,12 +203,14 @@ NAGI_INLINE void nagi_partial_ack(struct sock* sk, const struct nagi_connection*
     __u64 srtt_us = tp->srtt_us >> 3;
 
     own_grow(connection, 1);
+    // At the second partial ACK: wait for the timeout if the repair would take longer (tahoe.c).
     if (control->count++ == 1 && nagi_outstanding(tp) * srtt_us > srtt_us + tp->rttvar_us)
       control->phase = NAGI_HOLDING;
   }
   nagi_report_event(sk, connection, NAGI_PARTIAL_ACK, NAGI_NO_VERDICT, before);
 }
 
+/// Report a sample of the state, at most once per round trip and once per NAGI_SAMPLE_MS.
 NAGI_INLINE void nagi_sample(struct sock* sk, const struct nagi_connection* connection,
                              const struct nagi_ack* ack) {
   struct nagi_control* control = connection->control;
@@ -263,8 +268,8 @@ NAGI_INLINE void nagi_on_ack(struct sock* sk, const struct rate_sample* sample) 
   nagi_sample(sk, &connection, &ack);
 }
 
-/// Return ssthresh, in segments. The kernel calls this and nagi_window_size when it reduces its window or undoes
-/// a reduction. nagi_on_ack and nagi_on_state then set the values that remain.
+/// Return ssthresh, in segments. The kernel calls nagi_threshold and nagi_window_size when it reduces its window or
+/// undoes a reduction. After that, nagi_on_ack or nagi_on_state sets the final values.
 NAGI_INLINE __u32 nagi_threshold(struct sock* sk) {
   const struct nagi_control* control = &nagi_private(sk)->control;
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0
 //
-// Hooks for schemes with a part at the receiver. The kernel informs congestion controls only about incoming ACKs.
-// So these schemes process the packets of a connection where they enter and leave the host. They process only
-// packets of connections that run the scheme, at either end; a receiver's connections take the scheme from
-// their route.
+// Hooks for schemes that also run at the receiver. The kernel informs congestion controls only about incoming ACKs.
+// So these schemes process the packets of a connection where the packets enter and leave the host. They process only
+// packets of connections that run the scheme, at the sender and at the receiver. At the receiver, a connection gets
+// the scheme from its route.
 //
 // Such a scheme defines NAGI_SHARED, `struct nagi_shared` (the state that its congestion control and its packets
 // share), and
@@ -13,10 +13,10 @@
 // It also defines the macros, and with each macro the hooks, that it needs:
 //
 //   NAGI_SEES_ARRIVALS  own_arrival(shared, packet)  called for every incoming packet, before TCP processes it
-//   NAGI_KEEPS_ACKS     own_keeps(shared, packet)    return whether to keep back an ACK without data; it replaces
-//                                                    an ACK that was kept back before
-//                       own_lets_go(shared, packet)  called when a packet with data leaves, which acknowledges
-//                                                    as well
+//   NAGI_KEEPS_ACKS     own_keeps(shared, packet)    return whether to keep back an ACK without data; the ACK
+//                                                    replaces an ACK that was kept back before
+//                       own_lets_go(shared, packet)  called when a packet with data leaves, because this packet
+//                                                    acknowledges as well
 //                       own_expire(shared)           called when the timer has expired and the kept ACK leaves
 //                       own_timer_us()               return the longest time to keep back an ACK, microseconds
 //   NAGI_WRITES_OPTION  own_option(shared)           return the content of the TCP option on ACKs without data

@@ -137,6 +137,8 @@ struct {
   __uint(max_entries, 1 << 18);
 } nagi_kept_acks SEC(".maps");
 
+/// Give the kept ACK to nagi-tcp when its timer expires. Try again later if the ACK is being written, or if the ring
+/// buffer is full.
 static int nagi_kept_expires(void* map, __u64* key, struct nagi_kept* kept) {
   __u32 writes = kept->writes;
   struct nagi_kept_ack* ack;
@@ -160,12 +162,13 @@ static int nagi_kept_expires(void* map, __u64* key, struct nagi_kept* kept) {
   return 0;
 }
 
+/// Return the kept ACK of a socket; NULL if the map is full. Its length is 0 if no ACK is kept back.
 NAGI_INLINE struct nagi_kept* nagi_kept_of(__u64 cookie) {
   struct nagi_kept* kept = bpf_map_lookup_elem(&nagi_kept_by_socket, &cookie);
-  static const struct nagi_kept nothing;
+  static const struct nagi_kept empty;
 
   if (kept) return kept;
-  bpf_map_update_elem(&nagi_kept_by_socket, &cookie, &nothing, BPF_NOEXIST);
+  bpf_map_update_elem(&nagi_kept_by_socket, &cookie, &empty, BPF_NOEXIST);
   kept = bpf_map_lookup_elem(&nagi_kept_by_socket, &cookie);
   if (!kept) return 0;
   bpf_timer_init(&kept->timer, &nagi_kept_by_socket, 1 /* CLOCK_MONOTONIC */);

@@ -14,7 +14,7 @@
 #include "packets.h"
 
 #if !IS_ENABLED(CONFIG_NETFILTER)
-#error "a part at the receiver needs netfilter: build for a kernel with CONFIG_NETFILTER"
+#error "schemes that run at the receiver need netfilter: build for a kernel with CONFIG_NETFILTER"
 #endif
 
 static struct tcp_congestion_ops nagi_ops;
@@ -105,6 +105,7 @@ struct nagi_kept {
   struct net* net;
 };
 
+/// Send the kept ACK when its timer expires.
 static enum hrtimer_restart nagi_kept_expires(struct hrtimer* timer) {
   struct nagi_kept* kept = container_of(timer, struct nagi_kept, timer);
   struct sk_buff* skb;
@@ -117,6 +118,7 @@ static enum hrtimer_restart nagi_kept_expires(struct hrtimer* timer) {
   return HRTIMER_NORESTART;
 }
 
+/// Return the kept ACK of a connection, or NULL without memory.
 static struct nagi_kept* nagi_kept_of(struct sock* sk) {
   struct nagi_private* private = nagi_private(sk);
   struct nagi_kept* kept = private->kept;
@@ -148,6 +150,8 @@ static void nagi_on_release(struct sock* sk) {
   nagi_private(sk)->kept = NULL;
 }
 
+/// Keep back an outgoing packet if the scheme decides so. Return whether it was kept back. The ACK that was kept back
+/// before is discarded, because `packet` acknowledges at least the same data.
 static bool nagi_keep(struct sock* sk, struct sk_buff* skb, struct nagi_packet* packet) {
   struct nagi_shared* shared = nagi_shared(sk);
   struct nagi_kept* kept = nagi_kept_of(sk);
@@ -176,7 +180,7 @@ static bool nagi_keep(struct sock* sk, struct sk_buff* skb, struct nagi_packet* 
 
 #ifdef NAGI_WRITES_OPTION
 
-/// Append the option to an ACK without data, unless its other options leave no room.
+/// Append the option to an ACK without data, unless other options leave no room in the header.
 static void nagi_write_option(struct sock* sk, struct sk_buff* skb) {
   u16 content = own_option(nagi_shared(sk));
   struct tcphdr* tcp;

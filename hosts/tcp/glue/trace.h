@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0
 //
-// The tracepoint of a module, nagi:nagi_SCHEME. Its fields have the names of those of struct nagi_event
-// (event.h). Kbuild defines its name as NAGI_EVENT. The kernel's headers include this file several times.
+// The tracepoint of a module, nagi:nagi_SCHEME. Its fields have the same names as the fields of struct nagi_event
+// (event.h). Kbuild defines the macro NAGI_EVENT as the name of the tracepoint. The kernel's headers include this
+// file several times.
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM nagi
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0
 //
-// The parts that the schemes of Westwood's family share: Mascolo, Casetti, Gerla, Sanadidi, Wang, "TCP
+// Code that the schemes of Westwood's family share: Mascolo, Casetti, Gerla, Sanadidi, Wang, "TCP
 // Westwood", MobiCom 2001. The bandwidth estimate bhat (section 2) is in arithmetic/bandwidth.h. It sets the
 // window (section 3):
 //

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR GPL-2.0
 //
-// `struct nagi_own`, own_start(), own_ack() and own_describe() for a scheme that has no state but its window: it
-// measures nothing and adds nothing to events.
+// `struct nagi_own`, own_start(), own_ack() and own_describe() for a scheme that has no state except its window. The
+// scheme measures nothing and adds nothing to events.
 #ifndef NAGI_GLUE_WINDOW_ALONE_H
 #define NAGI_GLUE_WINDOW_ALONE_H
 

@@ -29,11 +29,11 @@ namespace nagi::tcp {
 /// The file of events. It reads them from the kernel's ring buffer.
 class EventFile {
  public:
-  /// Create or truncate the file. Throws InputError if that is not possible.
+  /// Create or truncate the file. Throws InputError if this is not possible.
   explicit EventFile(const std::string& path);
 
-  /// Open the ring buffer with descriptor `ring` and write the first line, which holds `opened` and the
-  /// time. The kernel counts lost events in `lost`. Throws std::system_error.
+  /// Open the ring buffer with descriptor `ring`, and write the first line, with the keys of `opened` and the
+  /// time. The scheme counts lost events in `lost`. Throws std::system_error.
   void listen(int ring, const volatile std::uint64_t* lost, nlohmann::json opened);
   /// Return a descriptor that is readable while the ring buffer holds events.
   [[nodiscard]] int descriptor() const;

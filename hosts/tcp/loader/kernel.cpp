@@ -36,31 +36,32 @@ Kernel inspect_kernel() {
   utsname names{};
   uname(&names);
   kernel.release = names.release;
-  const std::string here = "kernel " + kernel.release;
-  const std::string newer = "; boot Linux 6.10 or newer, such as Debian's from backports";
+  const std::string subject = "kernel " + kernel.release;
+  const std::string cure = "; boot Linux 6.10 or newer, for example from Debian's backports";
 
   const std::unique_ptr<btf, decltype(&btf__free)> types(btf__load_vmlinux_btf(), &btf__free);
   if (!types) {
-    throw InputError(here + " has no type information (/sys/kernel/btf/vmlinux); boot one with " +
-                     "CONFIG_DEBUG_INFO_BTF, such as a distribution's");
+    throw InputError(subject +
+                     " has no type information (/sys/kernel/btf/vmlinux); boot a kernel " +
+                     "with CONFIG_DEBUG_INFO_BTF, such as a distribution's");
   }
   const auto has = [&](const char* name) {
     return btf__find_by_name_kind(types.get(), name, BTF_KIND_STRUCT) > 0;
   };
   if (!has("bpf_struct_ops_tcp_congestion_ops")) {
-    throw InputError(here + " takes no congestion controls as eBPF programs; boot one with " +
-                     "CONFIG_BPF_JIT and CONFIG_BPF_SYSCALL");
+    throw InputError(subject + " does not support congestion controls as eBPF programs; boot a " +
+                     "kernel with CONFIG_BPF_JIT and CONFIG_BPF_SYSCALL");
   }
   if (!has("bpf_struct_ops_link")) {
-    throw InputError(here +
-                     " would keep a scheme for ever if nagi-tcp were killed (it has no links " +
-                     "for struct_ops, which Linux 6.4 brought)" + newer);
+    throw InputError(subject +
+                     " has no links for struct_ops (new in Linux 6.4), so a scheme would " +
+                     "stay registered if nagi-tcp were killed" + cure);
   }
   kernel.cong_control_arguments = count_arguments(types.get(), "cong_control");
   if (kernel.cong_control_arguments != 2 && kernel.cong_control_arguments != 4) {
-    throw InputError(here + " calls cong_control with " +
+    throw InputError(subject + " calls cong_control with " +
                      std::to_string(kernel.cong_control_arguments) +
-                     " arguments, which nagi-tcp does not know; use a newer nagi");
+                     " arguments, which this nagi-tcp does not support; use a newer nagi");
   }
   return kernel;
 }

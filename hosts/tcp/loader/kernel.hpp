@@ -13,7 +13,7 @@ struct Kernel {
   std::uint32_t cong_control_arguments = 4;  // 2 before Linux 6.10
 };
 
-/// Inspect the running kernel. Throws InputError, with the reason, if it accepts no scheme.
+/// Inspect the running kernel. Throws InputError, with the reason, if the kernel cannot load schemes.
 Kernel inspect_kernel();
 
 }  // namespace nagi::tcp

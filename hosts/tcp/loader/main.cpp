@@ -45,7 +45,7 @@ struct Arguments {
   std::string cgroup;
 };
 
-/// Give up all capabilities. Open descriptors hold the scheme, so nagi-tcp needs no privileges any more.
+/// Give up all capabilities. The open descriptors keep the scheme registered, so nagi-tcp needs no more privileges.
 void drop_privileges() {
   capng_clear(CAPNG_SELECT_BOTH);
   if (capng_apply(CAPNG_SELECT_BOTH) != 0 && capng_apply(CAPNG_SELECT_CAPS) != 0) {
@@ -81,7 +81,7 @@ int hold(const Arguments& arguments) {
   const PacketPrograms packets(registration.object(), object.scheme(), arguments.cgroup);
   std::optional<KeptAcks> kept;
   if (const int ring = registration.find_map("nagi_kept_acks"); ring >= 0) kept.emplace(ring);
-  const volatile std::uint64_t* left_out =
+  const volatile std::uint64_t* options_left_out =
       object.has_variable("nagi_options_left_out")
           ? registration.map_zeroed_word(object.offset_of("nagi_options_left_out"))
           : nullptr;
@@ -104,12 +104,12 @@ int hold(const Arguments& arguments) {
     if (kept) kept->send();
     if (events) events->write();
   }
-  if (const std::uint64_t count = left_out ? *left_out : 0; count > 0) {
-    spdlog::warn("{}: {} ACKs had no room for the option of {}; other options fill them",
+  if (const std::uint64_t count = options_left_out ? *options_left_out : 0; count > 0) {
+    spdlog::warn("{}: {} ACKs left without the option of {}, because other options left no room",
                  arguments.name, count, object.scheme());
   }
   if (const std::uint64_t lost = events ? events->close() : 0; lost > 0) {
-    spdlog::warn("{}: {} events are not in {}: they came faster than they could be written",
+    spdlog::warn("{}: {} events are missing in {}, because they came faster than nagi-tcp writes",
                  arguments.name, lost, arguments.events);
   }
   return 0;
@@ -122,7 +122,8 @@ int check(const Arguments& arguments) {
   const Kernel kernel = inspect_kernel();
   object.set_cong_control_arguments(kernel.cong_control_arguments);
   const Registration registration(object, name, kernel);
-  std::cout << object.scheme() << ": kernel " << kernel.release << " takes it" << std::endl;
+  std::cout << object.scheme() << ": kernel " << kernel.release << " accepts the scheme"
+            << std::endl;
   return 0;
 }
 
@@ -168,8 +169,10 @@ int main(int argc, char** argv) {
     return added;
   };
   auto* hold_command = with_parameters(command(
-      "hold", "register a scheme until SIGTERM or the parent's death; says when ready", hold));
-  hold_command->add_option("--as", arguments.name, "its name in the kernel, up to 15 characters")
+      "hold", "register a scheme until SIGTERM or the end of the parent; prints a line when ready",
+      hold));
+  hold_command
+      ->add_option("--as", arguments.name, "name of the scheme in the kernel, up to 15 characters")
       ->required();
   hold_command->add_option("--events", arguments.events,
                            "write the scheme's events to this file, as JSON lines");
@@ -177,7 +180,7 @@ int main(int argc, char** argv) {
                            "directory of cgroup v2 to which programs that process packets are "
                            "attached; default: the root where cgroup v2 is mounted");
   with_parameters(
-      command("check", "say whether this kernel takes a scheme; leaves nothing", check));
+      command("check", "check whether this kernel accepts a scheme; nothing stays loaded", check));
   command("describe", "print a scheme's parameters, as JSON", describe);
 
   try {

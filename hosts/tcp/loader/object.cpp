@@ -85,8 +85,8 @@ Object::Object(std::string path, std::string image)
   read_types();
 }
 
-/// Rename the section .struct_ops.link, which newer objects often use, to .struct_ops. libbpf before 1.2
-/// recognises only the latter, and nagi-tcp itself decides how the scheme is registered.
+/// Rename the section .struct_ops.link, which newer objects often use, to .struct_ops, because libbpf before 1.2
+/// knows only .struct_ops. Nothing is lost, because nagi-tcp always registers the scheme with a link.
 void Object::accept_newer_section_name() {
   const Elf elf = open_elf(image_);
   std::vector<std::pair<std::size_t, std::size_t>> ranges;
@@ -159,7 +159,7 @@ void Object::find_variables() {
     const bool outside = symbol.st_value > header.sh_size ||
                          symbol.st_size > header.sh_size - symbol.st_value ||
                          (!is_zero && !is_inside(header.sh_offset, header.sh_size));
-    if (outside) throw InputError(path_ + ": damaged: " + name + " is outside of the file");
+    if (outside) throw InputError(path_ + ": damaged: variable " + name + " is outside the file");
     variables_[name] = {header.sh_offset + symbol.st_value, symbol.st_value, symbol.st_size,
                         section->second.name, is_zero};
   }
@@ -265,7 +265,7 @@ void Object::set_name(const std::string& name) {
     std::copy_n(image_.begin() + static_cast<std::ptrdiff_t>(name_at_), name_bytes,
                 image_.begin() + static_cast<std::ptrdiff_t>(copy->second.at));
   }
-  // Every network namespace may use the scheme. Only processes that ask for its name get it.
+  // Every network namespace may use the scheme. Only connections for which its name is set use it.
   if (flags_at_ != 0) set_word(flags_at_, read_word(flags_at_) | non_restricted);
 }
 
@@ -279,7 +279,7 @@ void Object::set_parameter(const std::string& assignment) {
     std::string names;
     for (const Parameter& other : parameters_) names += (names.empty() ? "" : ", ") + other.name;
     throw InputError(scheme_ + " has no parameter \"" + name + "\"; " +
-                     (names.empty() ? "it has none" : "it has " + names));
+                     (names.empty() ? "it has no parameters" : "it has " + names));
   }
   const std::string range = std::to_string(parameter->minimum) + " to " +
                             std::to_string(parameter->maximum) + " " + parameter->unit;

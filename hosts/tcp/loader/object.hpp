@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The object file of a scheme: an eBPF object with one struct tcp_congestion_ops. Its type information lists
-// its parameters. nagi-tcp sets them in its copy of the file in memory, before the kernel loads the copy.
+// The object file of a scheme: an eBPF object with one struct tcp_congestion_ops. The type information of the object
+// lists the scheme's parameters. nagi-tcp sets the parameters in a copy of the file in memory, and loads this copy.
 #pragma once
 
 #include <cstddef>
@@ -46,8 +46,8 @@ class Object {
   /// Set a parameter from "name=value". Throws InputError if there is no such parameter or the value is out of
   /// its range.
   void set_parameter(const std::string& assignment);
-  /// Set the number of arguments that the kernel passes to cong_control. Objects that do not use it stay
-  /// unchanged.
+  /// Set the number of arguments that the kernel passes to cong_control. Does nothing if the object does not use
+  /// the number.
   void set_cong_control_arguments(std::uint32_t arguments);
   /// Return whether there is a variable of this name.
   [[nodiscard]] bool has_variable(const std::string& variable) const {
@@ -85,7 +85,7 @@ class Object {
   std::map<std::string, Variable> variables_;
   std::vector<Parameter> parameters_;
   std::size_t name_at_ = 0;   // offset of the scheme's .name in the image
-  std::size_t flags_at_ = 0;  // offset of its .flags, or 0
+  std::size_t flags_at_ = 0;  // offset of the scheme's .flags in the image; 0 if it has none
 };
 
 }  // namespace nagi::tcp

@@ -48,8 +48,8 @@ io::Descriptor open_cgroup(const std::string& scheme, const std::string& path) {
   const std::string directory = path.empty() ? find_cgroup_mount() : path;
   const std::string reason = scheme + " processes packets at a cgroup, and ";
   if (directory.empty()) {
-    throw InputError(reason + "cgroup v2 is mounted nowhere; mount it (mount -t cgroup2 none " +
-                     "DIRECTORY), and give the directory by --cgroup");
+    throw InputError(reason + "cgroup v2 is not mounted; run `mount -t cgroup2 none DIRECTORY`, " +
+                     "and give the directory by --cgroup");
   }
   io::Descriptor cgroup(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (cgroup.get() < 0) {
@@ -103,7 +103,7 @@ int KeptAcks::send_ack(void* self, void* data, std::size_t size) {
   sockaddr_in destination{};
   destination.sin_family = AF_INET;
   std::memcpy(&destination.sin_addr, ack.packet + 16, sizeof destination.sin_addr);
-  // An ACK that cannot be sent is lost, as on the path; the next ACK replaces it.
+  // Errors are ignored: an ACK that cannot be sent is lost like a packet on the path, and the next ACK replaces it.
   sendto(static_cast<KeptAcks*>(self)->socket_.get(), ack.packet, bytes, 0,
          reinterpret_cast<const sockaddr*>(&destination), sizeof destination);
   return 0;

@@ -15,12 +15,12 @@
 namespace nagi::tcp {
 
 /// The attached programs that process packets. They stay attached while this object exists. The kernel detaches
-/// them when the process ends, for whatever reason.
+/// them when the process ends, even if the process is killed.
 class PacketPrograms {
  public:
-  /// Attach the programs of `object`, which is loaded, to the cgroup in directory `cgroup`, or to the root cgroup
-  /// if `cgroup` is empty. An object without such programs needs no cgroup. Throws InputError if the cgroup
-  /// cannot be used.
+  /// Attach the programs of the loaded object `object` to the cgroup in directory `cgroup`, or to the root cgroup if
+  /// `cgroup` is empty. An object without programs that process packets needs no cgroup. Throws InputError if the
+  /// cgroup cannot be used.
   PacketPrograms(const bpf_object* object, const std::string& scheme, const std::string& cgroup);
 
  private:

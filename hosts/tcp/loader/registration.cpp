@@ -35,8 +35,9 @@ constexpr auto struct_ops_link = static_cast<bpf_attach_type>(44);  // BPF_STRUC
     throw InputError("the kernel already has a congestion control named " + name +
                      "; give another name by --as");
   }
-  throw InputError(object.scheme() + ": kernel " + kernel.release + " does not take it: " +
-                   std::strerror(error) + (last.empty() ? "" : " (" + last + ")"));
+  throw InputError(object.scheme() + ": kernel " + kernel.release +
+                   " does not accept the scheme: " + std::strerror(error) +
+                   (last.empty() ? "" : " (" + last + ")"));
 }
 
 }  // namespace
@@ -81,7 +82,7 @@ void Registration::Unmap::operator()(void* memory) const { munmap(memory, size);
 const volatile std::uint64_t* Registration::map_zeroed_word(std::size_t offset) {
   if (!zeroed_) {
     const bpf_map* section = bpf_object__find_map_by_name(object_.get(), ".bss");
-    if (section == nullptr) throw std::logic_error("an object without variables");
+    if (section == nullptr) throw std::logic_error("the object has no section .bss");
     const std::size_t size = bpf_map__value_size(section);
     void* memory = mmap(nullptr, size, PROT_READ, MAP_SHARED, bpf_map__fd(section), 0);
     if (memory == MAP_FAILED) io::throw_errno("mapping the variables of a scheme");

@@ -395,8 +395,8 @@ def type_information(directory: Path, source: str) -> Path:
     ("source", "said"),
     [
         (None, "has no type information (/sys/kernel/btf/vmlinux)"),
-        ("struct other { int x; } other;", "takes no congestion controls as eBPF programs"),
-        (KERNEL_6_1, "would keep a scheme for ever if nagi-tcp were killed"),
+        ("struct other { int x; } other;", "does not support congestion controls as eBPF programs"),
+        (KERNEL_6_1, "a scheme would stay registered if nagi-tcp were killed"),
         (KERNEL_TO_COME, "calls cong_control with 1 arguments"),
     ],
 )

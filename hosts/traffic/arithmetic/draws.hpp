@@ -11,13 +11,15 @@
 
 namespace nagi::applications {
 
+/// A stream of random draws.
 class Draws {
  public:
-  /// Streams of the same seed with different names are independent.
+  /// Create the stream with the name `stream`. Streams with equal seeds and different names are
+  /// independent.
   Draws(std::uint64_t seed, std::string_view stream) {
     std::uint64_t hash = 14695981039346656037ULL;  // FNV-1a
-    for (const char each : stream) {
-      hash = (hash ^ static_cast<unsigned char>(each)) * 1099511628211ULL;
+    for (const char letter : stream) {
+      hash = (hash ^ static_cast<unsigned char>(letter)) * 1099511628211ULL;
     }
     std::seed_seq sequence{seed & 0xffffffff, seed >> 32, hash & 0xffffffff, hash >> 32};
     engine_.seed(sequence);
@@ -26,6 +28,7 @@ class Draws {
   /// Return a uniform number in (0, 1] with 53 bits.
   double uniform() { return (static_cast<double>(engine_() >> 11) + 1) * 0x1p-53; }
 
+  /// Return an exponentially distributed number.
   double exponential(double mean) { return -mean * std::log(uniform()); }
 
   /// Return a Pareto-distributed number with the given mean; `shape` must exceed 1. The smallest
@@ -34,12 +37,12 @@ class Draws {
     return mean * (shape - 1) / shape * std::pow(uniform(), -1 / shape);
   }
 
-  /// Pareto between `low` and `high`: the distribution function is
-  /// (1 - (low / x)^shape) / (1 - (low / high)^shape).
+  /// Return a number with a Pareto distribution between `low` and `high`. The distribution function
+  /// is (1 - (low / x)^shape) / (1 - (low / high)^shape).
   double bounded_pareto(double low, double high, double shape) {
-    const double least = std::pow(low / high, shape);
-    const double u = uniform();  // 1 - u (1 - least) is in [least, 1)
-    return low * std::pow(1 - u * (1 - least), -1 / shape);
+    const double tail = std::pow(low / high, shape);
+    const double u = uniform();  // 1 - u (1 - tail) is in [tail, 1)
+    return low * std::pow(1 - u * (1 - tail), -1 / shape);
   }
 
  private:
@@ -48,8 +51,8 @@ class Draws {
 
 /// Return the mean of bounded_pareto(); `shape` must not be 1.
 inline double bounded_pareto_mean(double low, double high, double shape) {
-  const double least = std::pow(low / high, shape);
-  return std::pow(low, shape) / (1 - least) * shape / (shape - 1) *
+  const double tail = std::pow(low / high, shape);
+  return std::pow(low, shape) / (1 - tail) * shape / (shape - 1) *
          (std::pow(low, 1 - shape) - std::pow(high, 1 - shape));
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The playback of a stream (Zhang, Tsaoussidis: TCP-Real, 2001, section 3): a reader tries at every
-// tick of a timer to read a chunk from what has arrived. If there is less, the attempt fails and
-// reads nothing, and playback is delayed from then on. The success ratio is the share of attempts
-// that found their chunk.
+// The playback of a stream (Zhang, Tsaoussidis: TCP-Real, 2001, section 3). At every tick of a
+// timer, a reader tries to read a chunk from the bytes that have arrived. If there are fewer bytes,
+// the attempt fails and reads nothing, and the rest of the playback is delayed by one tick. The
+// success ratio is the share of attempts that read a chunk.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,9 @@ class Playback {
  public:
   explicit Playback(std::uint64_t chunk_bytes) : chunk_(chunk_bytes) {}
 
-  /// Make an attempt while `available` bytes wait; `ended` is true if no more will arrive. Return
-  /// the number of bytes to read: a chunk, or the rest of the stream at its end.
+  /// Make an attempt when `available` bytes can be read; `ended` is true if no more bytes will
+  /// arrive. Return the number of bytes to read: a chunk, the rest of the stream at the end of the
+  /// stream, or 0 if the attempt fails or the stream is finished.
   std::uint64_t attempt(std::uint64_t available, bool ended) {
     if (ended && available == 0) {
       finished_ = true;

@@ -17,15 +17,17 @@
 
 namespace nagi::applications {
 
+/// The packets that a receiver has received, and statistics of them.
 class Reception {
  public:
-  /// A packet with its number, from 0, and when it was sent and received. Times are nanoseconds
-  /// since 1970 by the clocks of the two ends; what was sent before that is none of ours.
+  /// Add a received packet. Packets are numbered from 0. Times are nanoseconds since 1970, by the
+  /// clocks of the sender and of the receiver. Packets with negative times or too large numbers are
+  /// ignored, because nagi-traffic did not send them.
   void receive(std::uint64_t number, std::int64_t sent_ns, std::int64_t received_ns) {
     if (number >= max_packets || sent_ns < 0 || received_ns < 0) return;
     const std::int64_t delay = received_ns - sent_ns;
-    std::int64_t& place = place_of(number);
-    if (place != missing) {
+    std::int64_t& stored_delay = delay_of(number);
+    if (stored_delay != missing) {
       ++duplicates_;
       return;
     }
@@ -38,7 +40,7 @@ class Reception {
     }
     last_number_ = std::max(last_number_, number);
     last_delay_ = delay;
-    place = delay;
+    stored_delay = delay;
     ++received_;
   }
 
@@ -49,55 +51,60 @@ class Reception {
   /// Return the number of packets up to the highest number received.
   [[nodiscard]] std::uint64_t expected() const { return received_ > 0 ? last_number_ + 1 : 0; }
   [[nodiscard]] std::uint64_t lost() const { return expected() - received_; }
-  /// RFC 3550's, after the last packet; and the largest on the way.
+  /// Return the jitter of RFC 3550 after the last packet.
   [[nodiscard]] double jitter_ns() const { return jitter_ns_; }
+  /// Return the largest jitter after any packet.
   [[nodiscard]] double max_jitter_ns() const { return max_jitter_ns_; }
 
   /// Return the one-way delays of all received packets, sorted.
   [[nodiscard]] std::vector<std::int64_t> delays() const {
-    std::vector<std::int64_t> found;
-    found.reserve(received_);
+    std::vector<std::int64_t> delays;
+    delays.reserve(received_);
     for_each_page([&](const Page* page, std::size_t size) {
       if (page == nullptr) return;
       std::copy_if(page->begin(), page->begin() + static_cast<std::ptrdiff_t>(size),
-                   std::back_inserter(found), [](std::int64_t each) { return each != missing; });
+                   std::back_inserter(delays), [](std::int64_t delay) { return delay != missing; });
     });
-    std::sort(found.begin(), found.end());
-    return found;
+    std::sort(delays.begin(), delays.end());
+    return delays;
   }
 
+  /// The quality of a voice call (voice.hpp).
   struct Call {
-    double delay_ms;       ///< from mouth to ear
-    double unplayed;       ///< share of packets lost, or too late to be played
-    double burst_ratio;    ///< of these; G.107, section 7.5
-    double rating;         ///< R
-    double opinion_score;  ///< MOS
+    double delay_ms;       ///< delay from mouth to ear
+    double unplayed;       ///< share of packets that were lost, or arrived too late to be played
+    double burst_ratio;    ///< burst ratio of unplayed packets (G.107, section 7.5)
+    double rating;         ///< the rating R
+    double opinion_score;  ///< the mean opinion score (MOS)
   };
 
-  /// A call whose receiver plays every packet `playout_ms` after the smallest one-way delay seen;
-  /// `packet_ms` of voice are in a packet, and wait for its last sample. Needs a packet received.
+  /// Return the quality of a voice call. The receiver plays every packet `playout_ms` after the
+  /// smallest one-way delay. A packet has `packet_ms` of voice, and is sent after the last sample.
+  /// At least one packet must have been received.
   [[nodiscard]] Call call(const Codec& codec, double packet_ms, double playout_ms) const {
-    std::int64_t least = std::numeric_limits<std::int64_t>::max();
+    std::int64_t min_delay = std::numeric_limits<std::int64_t>::max();
     for_each_page([&](const Page* page, std::size_t size) {
       for (std::size_t i = 0; page != nullptr && i < size; ++i) {
-        if ((*page)[i] != missing) least = std::min(least, (*page)[i]);
+        if ((*page)[i] != missing) min_delay = std::min(min_delay, (*page)[i]);
       }
     });
-    const std::int64_t room =
-        std::numeric_limits<std::int64_t>::max() - std::max<std::int64_t>(0, least);
-    const std::int64_t latest = least + std::min(room, static_cast<std::int64_t>(playout_ms * 1e6));
+    // The sum is limited to the range of int64_t.
+    const std::int64_t max_playout =
+        std::numeric_limits<std::int64_t>::max() - std::max<std::int64_t>(0, min_delay);
+    const std::int64_t max_delay =
+        min_delay + std::min(max_playout, static_cast<std::int64_t>(playout_ms * 1e6));
     std::uint64_t unplayed = 0;
     std::uint64_t bursts = 0;
     bool in_burst = false;
-    const auto play = [&](bool misses, std::uint64_t packets) {
-      unplayed += misses ? packets : 0;
-      bursts += misses && !in_burst ? 1 : 0;
-      in_burst = misses;
+    const auto count_packets = [&](bool is_unplayed, std::uint64_t packets) {
+      unplayed += is_unplayed ? packets : 0;
+      bursts += is_unplayed && !in_burst ? 1 : 0;
+      in_burst = is_unplayed;
     };
     for_each_page([&](const Page* page, std::size_t size) {
-      if (page == nullptr) play(true, size);
+      if (page == nullptr) count_packets(true, size);
       for (std::size_t i = 0; page != nullptr && i < size; ++i) {
-        play((*page)[i] == missing || (*page)[i] > latest, 1);
+        count_packets((*page)[i] == missing || (*page)[i] > max_delay, 1);
       }
     });
     const double share = static_cast<double>(unplayed) / static_cast<double>(expected());
@@ -105,7 +112,7 @@ class Reception {
     if (bursts > 0) {
       ratio = static_cast<double>(unplayed) / static_cast<double>(bursts) * (1 - share);
     }
-    const double delay_ms = static_cast<double>(latest) / 1e6 + packet_ms;
+    const double delay_ms = static_cast<double>(max_delay) / 1e6 + packet_ms;
     const double r = rating(codec, delay_ms, share, ratio);
     return {delay_ms, share, std::max(1.0, ratio), r, applications::opinion_score(r)};
   }
@@ -115,11 +122,13 @@ class Reception {
   static constexpr std::uint64_t max_packets = 1ULL
                                                << 28;  // packets with higher numbers are ignored
 
-  // Numbers come from the network, so memory is allocated only for the numbers that arrived.
+  // Numbers come from the network and may be arbitrary. So delays are stored in pages, and only
+  // pages with a received packet are allocated.
   static constexpr std::size_t page_size = 512;
   using Page = std::array<std::int64_t, page_size>;
 
-  std::int64_t& place_of(std::uint64_t number) {
+  /// Return the stored delay of a packet; allocate its page if necessary.
+  std::int64_t& delay_of(std::uint64_t number) {
     const std::size_t index = number / page_size;
     if (index >= pages_.size()) pages_.resize(index + 1);
     if (!pages_[index]) {
@@ -129,19 +138,19 @@ class Reception {
     return (*pages_[index])[number % page_size];
   }
 
-  /// Calls `visit` with every page up to the highest number received, null where none came, and how
-  /// much of it that is.
+  /// Call `visit(page, size)` for every page up to the highest number received. `page` is null if
+  /// no packet of the page arrived. `size` is the number of packets up to the highest number.
   template <class Visit>
   void for_each_page(const Visit& visit) const {
-    std::uint64_t left = expected();
+    std::uint64_t remaining = expected();
     for (const auto& page : pages_) {
-      const std::uint64_t size = std::min<std::uint64_t>(left, page_size);
+      const std::uint64_t size = std::min<std::uint64_t>(remaining, page_size);
       visit(page.get(), size);
-      left -= size;
+      remaining -= size;
     }
   }
 
-  std::vector<std::unique_ptr<Page>> pages_;  // delays by number; null: none came
+  std::vector<std::unique_ptr<Page>> pages_;  // delays by number; null if none arrived
   std::uint64_t received_ = 0;
   std::uint64_t duplicates_ = 0;
   std::uint64_t reordered_ = 0;

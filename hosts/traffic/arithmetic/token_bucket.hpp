@@ -27,21 +27,22 @@ class TokenBucket {
   void advance(std::int64_t now_ns) {
     if (now_ns < next_ns_) return;
     const auto interval = static_cast<std::int64_t>(settings_.interval_ns);
-    const std::int64_t times = (now_ns - next_ns_) / interval + 1;
-    next_ns_ += times * interval;
-    const std::uint64_t come = static_cast<std::uint64_t>(times) * settings_.tokens;
-    const std::uint64_t put_in = std::min(come, settings_.depth - level_);
-    level_ += put_in;
-    lost_ += come - put_in;
+    const std::int64_t intervals = (now_ns - next_ns_) / interval + 1;
+    next_ns_ += intervals * interval;
+    const std::uint64_t new_tokens = static_cast<std::uint64_t>(intervals) * settings_.tokens;
+    const std::uint64_t added_tokens = std::min(new_tokens, settings_.depth - level_);
+    level_ += added_tokens;
+    lost_ += new_tokens - added_tokens;
   }
 
-  /// Take up to `wanted` tokens, and return their number.
-  std::uint64_t take(std::uint64_t wanted) {
-    const std::uint64_t taken = std::min(wanted, level_);
-    level_ -= taken;
-    return taken;
+  /// Take up to `max_tokens` tokens, and return the number of tokens taken.
+  std::uint64_t take(std::uint64_t max_tokens) {
+    const std::uint64_t tokens = std::min(max_tokens, level_);
+    level_ -= tokens;
+    return tokens;
   }
 
+  /// Return the number of tokens in the bucket.
   [[nodiscard]] std::uint64_t level() const { return level_; }
   /// Return the number of tokens that were lost because the bucket was full.
   [[nodiscard]] std::uint64_t lost() const { return lost_; }

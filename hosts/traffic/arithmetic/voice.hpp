@@ -34,6 +34,7 @@ inline double loss_impairment(const Codec& codec, double loss, double burst_rati
                                 (percent / std::max(1.0, burst_ratio) + codec.robustness);
 }
 
+/// Return the rating R.
 inline double rating(const Codec& codec, double delay_ms, double loss, double burst_ratio = 1) {
   return 93.2 - delay_impairment(delay_ms) - loss_impairment(codec, loss, burst_ratio);
 }

@@ -16,14 +16,15 @@ namespace nagi::applications {
 
 namespace {
 
-/// Return the bytes of headers per datagram of a socket: UDP, and IPv4 or IPv6 without options.
+/// Return the length of the headers per datagram of a socket, in bytes: UDP, and IPv4 or IPv6
+/// without options.
 std::uint64_t headers_of(int socket) {
-  sockaddr_storage own{};
-  socklen_t length = sizeof own;
-  if (getsockname(socket, reinterpret_cast<sockaddr*>(&own), &length) != 0) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof address;
+  if (getsockname(socket, reinterpret_cast<sockaddr*>(&address), &length) != 0) {
     io::throw_errno("getsockname");
   }
-  return (own.ss_family == AF_INET6 ? 40 : 20) + 8;
+  return (address.ss_family == AF_INET6 ? 40 : 20) + 8;
 }
 
 }  // namespace
@@ -31,8 +32,9 @@ std::uint64_t headers_of(int socket) {
 Datagrams::Datagrams(io::Descriptor socket, std::uint64_t payload_bytes)
     : socket_(std::move(socket)), headers_(headers_of(socket_.get())) {
   if (payload_bytes < min_datagram || payload_bytes > max_datagram) {
-    throw InputError("a payload of " + std::to_string(payload_bytes) + " bytes; give " +
-                     std::to_string(min_datagram) + " to " + std::to_string(max_datagram));
+    throw InputError("a payload of " + std::to_string(payload_bytes) + " bytes is not possible; " +
+                     "give " + std::to_string(min_datagram) + " to " +
+                     std::to_string(max_datagram));
   }
   content_.assign(payload_bytes, 'n');
 }

@@ -21,11 +21,11 @@ inline constexpr std::uint64_t voice_payload_bytes = 172;
 inline constexpr std::uint64_t voice_packets_per_s = 50;
 inline constexpr double voice_packet_ms = 20;
 
-/// The kind of a datagram, with which it begins.
+/// The kind of a datagram: its first 4 bytes.
 enum class Kind : std::uint32_t {
   data = 0x6e616769,
   probe = 0x6e616770,     ///< part of a probe of a rate; see rate_probes.hpp
-  question = 0x6e616771,  ///< asks for the reception of a probe
+  question = 0x6e616771,  ///< asks how many packets of a probe arrived
 };
 
 /// A sender of datagrams.
@@ -36,7 +36,7 @@ class Datagrams {
   void send(Waiter& waiter) { send(Kind::data, sent_++, waiter); }
   /// Send a datagram. Wait while the kernel accepts none.
   void send(Kind kind, std::uint64_t number, Waiter& waiter);
-  /// Return the number of sent datagrams of data.
+  /// Return the number of datagrams of data that were sent.
   [[nodiscard]] std::uint64_t sent() const { return sent_; }
   [[nodiscard]] std::uint64_t payload_bytes() const { return content_.size(); }
   /// Return the size of the IP packet of a datagram.
@@ -60,7 +60,8 @@ struct ReceivedDatagram {
   socklen_t sender_length;
 };
 
-/// Return the next waiting datagram of this format with the kernel's timestamp, or nothing.
+/// Return the next waiting datagram with its arrival time by the kernel, or nothing if none waits.
+/// Datagrams of other formats are discarded.
 std::optional<ReceivedDatagram> receive_datagram(int socket);
 
 }  // namespace nagi::applications

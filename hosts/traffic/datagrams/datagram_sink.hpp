@@ -19,7 +19,8 @@ class DatagramSink {
   explicit DatagramSink(int socket) : socket_(socket), probed_(socket) {}
   /// Count all waiting datagrams, and answer questions about probes.
   void take_all();
-  /// Return the result; `codec` and `playout_ns` are those of a voice call.
+  /// Return the result. `codec` and `playout_ns` are settings of a voice call; `codec` is empty if
+  /// there is no call.
   [[nodiscard]] nlohmann::json summarise(const std::string& codec, std::uint64_t playout_ns) const;
 
  private:
@@ -29,8 +30,8 @@ class DatagramSink {
   std::uint64_t received_bytes_ = 0;
 };
 
-/// Receive numbered datagrams until SIGTERM, and answer questions about probes. `codec` and
-/// `playout_ns` are those of a voice call.
+/// Receive numbered datagrams until SIGTERM, answer questions about probes, and return the result.
+/// For `codec` and `playout_ns` see DatagramSink::summarise().
 nlohmann::json datagrams(const char* application, const Ends& ends, const std::string& codec,
                          std::uint64_t playout_ns);
 

@@ -13,9 +13,9 @@
 namespace nagi::applications {
 namespace {
 
-// Share of a search's time that one train takes. The remaining time is for the answers.
+// Share of the time of a search that one train takes. The rest of the time is for the answers.
 constexpr double share_of_a_train = 0.7 / static_cast<double>(RateSearch::max_probes);
-// A confirming train is as long as this number of other trains.
+// Length of the train that confirms the rate, relative to other trains.
 constexpr double confirming_trains = 3;
 constexpr double min_train = 10;  // packets
 // The time from a question to its first repetition, in ns. It doubles with each repetition.
@@ -23,13 +23,15 @@ constexpr std::int64_t first_timeout = 100'000'000;
 constexpr double max_to_first = 64;  // ratio of the largest rate to the first
 constexpr unsigned place_in_train_bits = 32;
 
-/// The server's answer about a probe: three numbers of 8 bytes, big endian.
+/// The server's answer about a probe: three numbers of 8 bytes, big endian. They are the number of
+/// the probe, the number of packets that arrived, and the nanoseconds from the first to the last
+/// arrival.
 using Answer = std::array<std::uint64_t, 3>;
-enum : std::size_t { number_of, packets_of, span_of };
+enum : std::size_t { probe_index, packets_index, span_index };
 
 /// Request the answer about a probe. Return nothing if no answer arrives by `end_ns`.
-std::optional<Answer> answer(Datagrams& sending, Waiter& waiter, std::uint64_t probe,
-                             std::int64_t end_ns) {
+std::optional<Answer> request_answer(Datagrams& sending, Waiter& waiter, std::uint64_t probe,
+                                     std::int64_t end_ns) {
   for (std::int64_t timeout = first_timeout; now_ns() < end_ns; timeout *= 2) {
     sending.send(Kind::question, probe, waiter);
     const std::int64_t until = std::min(now_ns() + timeout, end_ns);
@@ -39,7 +41,7 @@ std::optional<Answer> answer(Datagrams& sending, Waiter& waiter, std::uint64_t p
       const ssize_t size = recv(sending.socket(), values.data(), sizeof values, MSG_DONTWAIT);
       if (size != static_cast<ssize_t>(sizeof values)) continue;  // not an answer, or an ICMP error
       for (std::uint64_t& value : values) value = be64toh(value);
-      if (values[number_of] == probe) return values;
+      if (values[probe_index] == probe) return values;
     }
   }
   return std::nullopt;
@@ -65,18 +67,18 @@ RateSearch search_rate(Datagrams& sending, Waiter& waiter, double max_bps, std::
     }
     waiter.sleep(start + static_cast<std::int64_t>(packets * interval_ns));
     const auto sent_ns = static_cast<double>(now_ns() - start);
-    const auto reply = answer(sending, waiter, probe, end);
-    if (!reply) break;
-    const auto arrived = static_cast<double>((*reply)[packets_of]);
+    const auto answer = request_answer(sending, waiter, probe, end);
+    if (!answer) break;
+    const auto arrived = static_cast<double>((*answer)[packets_index]);
     // The span from the first to the last arrival is one interval shorter than the train.
     const double span =
-        arrived > 1 ? static_cast<double>((*reply)[span_of]) * arrived / (arrived - 1) : 0;
-    search.tell(arrived * bits * 1e9 / std::max(sent_ns, span), packets);
+        arrived > 1 ? static_cast<double>((*answer)[span_index]) * arrived / (arrived - 1) : 0;
+    search.add_result(arrived * bits * 1e9 / std::max(sent_ns, span), packets);
   }
   if (search.probes().empty()) {
     throw std::runtime_error(
-        "the search for a rate had no answer from the server; is the path "
-        "open both ways, and --search long enough?");
+        "the search for a rate had no answer from the server; check that the path "
+        "is open in both directions, or give a longer --search");
   }
   return search;
 }
@@ -85,16 +87,16 @@ void ProbedEnd::take(const ReceivedDatagram& datagram) {
   const bool is_question = datagram.kind == Kind::question;
   const std::uint64_t probe =
       is_question ? datagram.number : datagram.number >> place_in_train_bits;
-  if (probe < probe_) return;  // late, of an earlier probe
+  if (probe < probe_) return;  // a late datagram of an earlier probe
   if (probe > probe_) {
     received_ = Reception();
     probe_ = probe;
   }
   if (is_question) {
     Answer values{};
-    values[number_of] = htobe64(probe);
-    values[packets_of] = htobe64(received_.received());
-    values[span_of] =
+    values[probe_index] = htobe64(probe);
+    values[packets_index] = htobe64(received_.received());
+    values[span_index] =
         htobe64(received_.received() > 0 ? static_cast<std::uint64_t>(last_ns_ - first_ns_) : 0);
     // If the answer is lost, the client repeats its question.
     sendto(socket_, values.data(), sizeof values, 0,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Probing of rates. A probe is a train of datagrams at a given rate. Questions to the receiver
-// follow on the same path, so when one is answered, no packet of the train is queued any more.
+// Probing of rates. A probe is a train of datagrams at a given rate. After the train, the sender
+// asks the receiver how much of it arrived. The question takes the same path. So when the answer
+// arrives, no packet of the train is in a queue any more.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@
 namespace nagi::applications {
 
 /// Search for the largest rate of IP packets that the path carries, up to `max_bps`, for at most
-/// `span_ns`. Throws Stopped, and std::runtime_error if no question is answered.
+/// `span_ns`. Throws Stopped, or std::runtime_error if the server answers no question.
 RateSearch search_rate(Datagrams& sending, Waiter& waiter, double max_bps, std::uint64_t span_ns);
 
 /// The receiver of probes.

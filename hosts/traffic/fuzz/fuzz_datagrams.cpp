@@ -13,12 +13,12 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace nagi;
-  std::array<int, 2> ends{};
-  if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()) != 0) {
+  std::array<int, 2> sockets{};
+  if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, sockets.data()) != 0) {
     std::abort();
   }
-  const io::Descriptor sender(ends[0]);
-  const io::Descriptor receiver(ends[1]);
+  const io::Descriptor sender(sockets[0]);
+  const io::Descriptor receiver(sockets[1]);
   applications::DatagramSink sink(receiver.get());
   fuzz::Pieces input(data, size);
   std::array<char, 64> answer{};

@@ -97,7 +97,10 @@ def results_of(
         (("transfer", "client", "--size", "5"), "--address is required"),
         (("transfer", "client", "--size", "5 miles"), "'miles' is no unit of a size"),
         (("transfer", "client", "--size", "0 MB"), "'0 MB' is too small; give more than 0"),
-        (("playback", "server", "--rate", "fast"), "'fast' is no rate; write it like '1 Mb/s'"),
+        (
+            ("playback", "server", "--rate", "fast"),
+            "is no rate; write a rate such as '1 Mb/s'",
+        ),
         (("cbr", "client", "--codec", "opus"), "opus not in {g711}"),
         (("onoff", "client", "--shape", "1"), "not in range"),
     ],

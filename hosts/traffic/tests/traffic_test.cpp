@@ -32,7 +32,7 @@ constexpr std::int64_t ms = 1'000'000;
 /// Run a search with trains of 100 packets. `arrives` maps the sent rate to the rate that arrives.
 RateSearch searched(double max_bps, const std::function<double(double)>& arrives) {
   RateSearch search(max_bps / 17, max_bps);
-  while (const auto rate = search.next()) search.tell(arrives(*rate), 100);
+  while (const auto rate = search.next()) search.add_result(arrives(*rate), 100);
   EXPECT_LE(search.probes().size(), RateSearch::max_probes);
   return search;
 }
@@ -81,7 +81,7 @@ TEST(RateSearch, IsNotLedAstrayByAFewLosses) {
     while (const auto rate = search.next()) {
       const double packets = std::round(*rate / 1e4);
       std::binomial_distribution<int> arrive(static_cast<int>(packets), 0.95);
-      search.tell(*rate * arrive(draws) / packets, packets);
+      search.add_result(*rate * arrive(draws) / packets, packets);
     }
     largest += search.best_bps() > 0.9 * 2e6 ? 1 : 0;
   }

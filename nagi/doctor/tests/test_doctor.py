@@ -578,7 +578,7 @@ def test_hosts_that_share_a_clock_are_not_apart():
 
 
 def test_an_agent_s_problems_are_not_said_twice():
-    problems = ["the agent is not root; connect as a user who is", "iperf is not installed; do"]
+    problems = ["the agent is not root; connect as root", "iperf is not installed; do"]
     doctor = list_findings(
         see(hosts={"bob": {"is_root": False, "missing_programs": ["iperf"], "problems": problems}})
     )

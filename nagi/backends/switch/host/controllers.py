@@ -270,7 +270,7 @@ def find_problem(node: NodePlan, user: str) -> Optional[str]:
     pipeline = require_switch(node).own
     if pipeline is None or pipeline.controller is None:
         return None
-    for program in commands.NEEDED:
+    for program in commands.REQUIRED_PROGRAMS:
         if shutil.which(program, path=commands.PATH) is None:
             return f"there is no {program}, which controllers of switches need; install it"
     problem = commands.find_problem(pipeline.controller, user)

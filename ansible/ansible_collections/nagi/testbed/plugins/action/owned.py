@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Action plugin: copies files that differ from the controller to a host, for nagi.testbed.owned."""
+"""Action plugin of nagi.testbed.owned: copies changed files from the controller to a host."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ansible.plugins.action import ActionBase
 
 
 class ActionModule(ActionBase):
-    """The action of nagi.testbed.owned on the controller."""
+    """The part of nagi.testbed.owned that runs on the controller."""
 
     TRANSFERS_FILES = True
 
@@ -35,28 +35,36 @@ class ActionModule(ActionBase):
             self._remove_tmp_path(self._connection._shell.tmpdir)
 
     def _transfer_deb(self, path: str, directory: str, number: int, task_vars) -> dict:
-        """Copy a package to the host unless the copy next to the manifest has the same content.
+        """Copy a package to the host unless the host already has a copy with equal content.
 
-        Return the package's settings for the module.
+        The module keeps the copy in `directory`, next to the manifest. Return the package's
+        settings for the module.
         """
         name = os.path.basename(path).partition("_")[0]
-        installed = {"path": f"{directory}/debs/{name}.deb", "source": path}
-        file = self._transfer(installed, number, task_vars)
+        copy_settings = {"path": f"{directory}/debs/{name}.deb", "source": path}
+        file = self._transfer(copy_settings, number, task_vars)
         return {
             "name": name,
             **{key: file[key] for key in ("source", "sha256") if key in file},
         }
 
     def _transfer(self, file: dict, number: int, task_vars) -> dict:
-        """Copy a file to a temporary path on the host if it differs from the file at `path`.
+        """Copy a file to a temporary path on the host if it differs from the file to replace.
 
-        Return the file's settings for the module, with its checksum, and with the temporary path as
-        `source` if it was copied.
+        Args:
+            file: Settings of the file: `source` is a path on the controller, `path` the path of the
+                file to replace on the host.
+            number: A number that makes the temporary path unique.
+            task_vars: Ansible's variables.
+
+        Returns:
+            The settings for the module: with `sha256`, and with the temporary path as `source` if
+            the file was copied.
         """
         local_path = file.pop("source")
         try:
-            with open(local_path, "rb") as opened:
-                content = opened.read()
+            with open(local_path, "rb") as local_file:
+                content = local_file.read()
         except OSError as error:
             raise AnsibleActionFail(f"{local_path}: {error.strerror}") from None
         file["sha256"] = hashlib.sha256(content).hexdigest()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ansible callback: the outcome of each host, for the program that started the playbook."""
+"""Ansible callback: writes the outcome of each host for the program that started the playbook."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ name: outcomes
 type: notification
 short_description: write the outcome of each host to a file
 description:
-  - Writes one line of JSON per event. The events are tasks that changed a host, that left something
-    to its operator, or that failed, hosts that could not be reached, and the end of the playbook.
-    `nagi lab` makes its summary of them.
-  - An interrupted play leaves the lines that it has written.
+  - Writes one line of JSON per event. Events are tasks that changed a host, that left files to the
+    operator, or that failed, hosts that could not be reached, and the end of the playbook.
+    `nagi lab` makes its summary of these lines.
+  - If a play is interrupted, the lines that were already written stay in the file.
 author: the nagi authors
 requirements:
   - to be named in C(callbacks_enabled)
@@ -28,7 +28,7 @@ import json
 
 from ansible.plugins.callback import CallbackBase
 
-# The parts of a task's result that give the reason of a failure.
+# The keys of a task's result that give the reason of a failure.
 _REASONS = ("msg", "stderr", "module_stderr", "stdout", "rc")
 
 
@@ -46,7 +46,7 @@ class CallbackModule(CallbackBase):
     def v2_runner_on_ok(self, result):
         if result._result.get("changed"):
             self._write("changed", result)
-        if result._result.get("kept"):  # nagi.testbed.owned leaves these to the operator
+        if result._result.get("kept"):  # files that nagi.testbed.owned leaves to the operator
             self._write("kept", result, kept=result._result["kept"])
 
     def v2_runner_on_failed(self, result, ignore_errors=False):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ansible connection to a host of the netns lab: a network namespace of its keeper process."""
+"""Ansible connection to a host of the netns lab, which is a network namespace."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ name: netns
 short_description: run on a host of nagi's netns lab
 description:
   - The hosts of the netns lab are network namespaces inside the mount and PID namespaces of one
-    keeper process. They share the file system with the controller, so files are copied in place.
+    process, the keeper. The hosts share the file system with the controller, so a file is
+    transferred by a local copy.
     When the keeper ends, everything that runs in its namespaces ends with it.
 author: the nagi authors
 options:
@@ -59,8 +60,8 @@ class Connection(ConnectionBase):
             command += ["ip", "netns", "exec", namespace]
         command += ["/bin/sh", "-c", cmd]
         display.vvv(f"EXEC {command}", host=self._play_context.remote_addr)
-        done = subprocess.run(command, input=in_data or b"", capture_output=True, check=False)
-        return done.returncode, done.stdout, done.stderr
+        result = subprocess.run(command, input=in_data or b"", capture_output=True, check=False)
+        return result.returncode, result.stdout, result.stderr
 
     def put_file(self, in_path: str, out_path: str) -> None:
         super().put_file(in_path, out_path)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Groups and users. Standard library only, for Python 3.9."""
+"""Resources of the kinds group and user. Standard library only, for Python 3.9."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ class Group(ManagedResource):
 
 
 class UserState(TypedDict):
-    """The state of an account."""
+    """The state of a user account: the name of the user's primary group."""
 
     group: str
 
 
 class User(ManagedResource):
-    """A system account without a login."""
+    """A system user without a login."""
 
     kind = "user"
 

@@ -23,7 +23,14 @@ from ansible_collections.nagi.testbed.plugins.module_utils.system import (
 
 
 class Changes:
-    """The changes of one call: what was changed, what was kept, what the kernel lacks."""
+    """The changes of one call of the module; in check mode, the changes that it would make.
+
+    Attributes:
+        changes: The changed or restored resources, as "KIND NAME".
+        kept: Messages about resources that were not restored, or whose edited file was copied.
+        lacking: The required kernel modules that the kernel does not have.
+        diff: The differences between files for Ansible's option --diff.
+    """
 
     def __init__(self, module: AnsibleModule, manifest: Manifest) -> None:
         self._module = module
@@ -39,40 +46,48 @@ class Changes:
         self._restarts: list[str] = []
 
     def apply(self) -> None:
-        """Apply the role's settings, and restore the resources that it no longer names.
+        """Apply the settings of a role, and restore the resources that the role no longer requires.
 
         Raises:
             Failed: A change failed.
         """
         role = self._params["role"]
-        required = list_required(self._system, self._params)
-        names = {(resource.kind, resource.name) for resource in required}
-        obsolete = [
+        required_resources = list_required(self._system, self._params)
+        names = {(resource.kind, resource.name) for resource in required_resources}
+        obsolete_entries = [
             entry
             for entry in self._manifest.entries
             if role in entry["roles"]
             and (entry["kind"], entry["name"]) not in names
-            # A directory stays as long as the role has something in it.
+            # A directory stays if the role requires a file or directory in it.
             and not (entry["kind"] == "directory" and self._is_parent(entry["name"], names))
         ]
         # Packages come first: if one is not available, the host stays as it is.
-        self._apply_all([resource for resource in required if isinstance(resource, Package)])
-        # A group can only be removed after its users have another group.
-        groups = [entry for entry in obsolete if entry["kind"] == Group.kind]
-        self._restore_all([entry for entry in obsolete if entry not in groups], role)
         self._apply_all(
-            [resource for resource in required if not isinstance(resource, (Package, Unit))]
+            [resource for resource in required_resources if isinstance(resource, Package)]
+        )
+        # A group can be removed only after its users have got another group.
+        groups = [entry for entry in obsolete_entries if entry["kind"] == Group.kind]
+        self._restore_all([entry for entry in obsolete_entries if entry not in groups], role)
+        self._apply_all(
+            [
+                resource
+                for resource in required_resources
+                if not isinstance(resource, (Package, Unit))
+            ]
         )
         self._restore_all(groups, role)
         self._reload_units()
         self._restart_readers()
-        units = [resource for resource in required if isinstance(resource, Unit)]
-        running = [unit for unit in units if (unit.read_state() or {}).get("active")]
+        units = [resource for resource in required_resources if isinstance(resource, Unit)]
+        running_units = [unit for unit in units if (unit.read_state() or {}).get("active")]
         self._apply_all(units)
         if self._files_changed and not self._checking:
-            for unit in running:
+            for unit in running_units:
                 unit.restart()
-        self.lacking = [name for resource in required if (name := resource.find_unavailable())]
+        self.lacking = [
+            name for resource in required_resources if (name := resource.find_unavailable())
+        ]
 
     @staticmethod
     def _is_parent(directory: str, names: set) -> bool:
@@ -84,14 +99,14 @@ class Changes:
         )
 
     def _apply_all(self, resources: list[ManagedResource]) -> None:
-        """Record the changes of resources in the manifest, then make them."""
+        """Record the changes of resources in the manifest, then make these changes."""
         states = {resource: resource.read_state() for resource in resources}
-        differing = [resource for resource in resources if resource.needs_change(states[resource])]
+        to_change = [resource for resource in resources if resource.needs_change(states[resource])]
         for resource in resources:
-            self._record(resource, states[resource], resource in differing)
-        if differing and not self._checking:
+            self._record(resource, states[resource], resource in to_change)
+        if to_change and not self._checking:
             self._manifest.save()
-        for resource in differing:
+        for resource in to_change:
             self.changes.append(f"{resource.kind} {resource.name}")
             if isinstance(resource, File):
                 if self._module._diff and resource.has_content():
@@ -104,9 +119,10 @@ class Changes:
                 resource.apply(states[resource])
 
     def _record(self, resource: ManagedResource, state, needs_change: bool) -> None:
-        """Record a resource in the manifest.
+        """Record in the manifest that the role requires a resource, and the change of the resource.
 
-        Resources that needed no change are only recorded if nagi made them, for another role.
+        A resource that needs no change is recorded only if it is already in the manifest, which
+        means that nagi changed the resource for another role.
         """
         role = self._params["role"]
         entry = self._manifest.find(resource.kind, resource.name)
@@ -133,24 +149,28 @@ class Changes:
                 resource.back_up(state)
                 copy = os.path.join(self._manifest.directory, "saved", state.get("sha256", ""))
                 self.kept.append(
-                    f"{resource.name}: it was edited since nagi wrote it; a copy is {copy}"
+                    f"{resource.name}: the file was edited since nagi wrote it; a copy is {copy}"
                 )
             change = resource.describe_change()
             if change not in entry["ours"]:
                 entry["ours"].append(change)
 
     def restore(self) -> None:
-        """Restore all resources, and remove the manifest if this succeeds. Raises Failed."""
+        """Restore all resources, and remove the manifest if this succeeds.
+
+        Raises:
+            Failed: Some resources could not be restored.
+        """
         self._restore_all(list(self._manifest.entries), None)
         if not self._checking and not self._manifest.entries:
             self._manifest.remove()
 
     def _restore_all(self, entries: list[dict], role: str | None) -> None:
-        """Restore resources in reverse order, except those that other roles require.
+        """Restore resources in reverse order, except resources that other roles require.
 
         Args:
-            entries: The resources' entries in the manifest.
-            role: The role that no longer requires them; None for all roles.
+            entries: The entries of the resources in the manifest.
+            role: The role that no longer requires the resources; None for all roles.
 
         Raises:
             Failed: Some resources could not be restored.
@@ -187,9 +207,9 @@ class Changes:
             raise Failed("cannot be put back: " + "; ".join(failures))
 
     def _reload_units(self) -> None:
-        """Make systemd read its unit files again if one has changed."""
-        changed = any(path.startswith(UNITS + "/") for path in self._files_changed)
-        if changed and self._params["start"] and not self._checking:
+        """Make systemd read its unit files again if a unit file has changed."""
+        unit_changed = any(path.startswith(UNITS + "/") for path in self._files_changed)
+        if unit_changed and self._params["start"] and not self._checking:
             self._system.systemctl("daemon-reload")
 
     def _restart_readers(self) -> None:

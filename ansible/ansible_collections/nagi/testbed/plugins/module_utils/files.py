@@ -27,7 +27,7 @@ UNITS = "/etc/systemd/system"
 
 
 class Directory(ManagedResource):
-    """A directory; with the setting `contents`, everything in it belongs to nagi."""
+    """A directory. If the setting `contents` is true, all files in it belong to nagi."""
 
     kind = "directory"
 
@@ -53,12 +53,12 @@ class Directory(ManagedResource):
         try:
             os.rmdir(self.name)
         except OSError:
-            return f"{self.name}: there is something in it that nagi did not make"
+            return f"{self.name}: the directory has files that nagi did not make"
         return ""
 
 
 class FileState(TypedDict, total=False):
-    """The state of a file; a symbolic link has `link` alone."""
+    """The state of a file; the state of a symbolic link has the key `link` only."""
 
     link: str
     sha256: str
@@ -81,7 +81,7 @@ class File(ManagedResource):
         if stat.S_ISLNK(status.st_mode):
             return {"link": os.readlink(self.name)}
         if not stat.S_ISREG(status.st_mode):
-            raise Failed(f"{self.name}: it is no file")
+            raise Failed(f"{self.name}: not a regular file or symbolic link")
         return {
             "sha256": compute_checksum(read_file(self.name)),
             "mode": f"{stat.S_IMODE(status.st_mode):04o}",
@@ -96,7 +96,7 @@ class File(ManagedResource):
         return {**state, "mtime_ns": os.stat(self.name).st_mtime_ns}
 
     def has_content(self) -> bool:
-        """Return whether the new content is on this host, which it is if the file must change."""
+        """Return whether this host has the new content. If the file must change, this is true."""
         return self.settings.get("content") is not None or self.settings.get("source") is not None
 
     def _content(self) -> bytes:
@@ -118,14 +118,24 @@ class File(ManagedResource):
     def was_edited(
         self, state: FileState | None, original: FileState | None, changes: list
     ) -> bool:
-        """Return whether somebody else has changed the file since nagi wrote it."""
+        """Return whether somebody has changed the file since nagi wrote it.
+
+        Args:
+            state: The current state.
+            original: The state before nagi's first change.
+            changes: The records of all changes that nagi made.
+        """
         checksums = [change["sha256"] for change in changes]
         if original is not None:
             checksums.append(original.get("sha256"))
         return state is not None and state.get("sha256") not in checksums
 
     def _validate(self) -> None:
-        """Check a draft of the file with the program that the settings name. Raises Failed."""
+        """Check the new content with the command `validate` of the settings, if there is one.
+
+        Raises:
+            Failed: The command refuses the content.
+        """
         if not self.settings.get("validate"):
             return
         draft = os.path.join(self.system.manifest.directory, os.path.basename(self.name))
@@ -147,11 +157,15 @@ class File(ManagedResource):
         return current, _decode(self._content())
 
     def restore(self, original: FileState | None, changes: list, other_entries: list) -> str:
-        """Restore the original file; if nagi's was edited, write the original next to it."""
+        """Restore the original file.
+
+        If somebody has edited nagi's file, the edited file stays, and the original is written to
+        NAME.before-nagi.
+        """
         state = self.read_state()
         message = ""
         if self.was_edited(state, original, changes):
-            message = f"{self.name}: it was edited since nagi wrote it"
+            message = f"{self.name}: the file was edited since nagi wrote it"
             if original is None or "sha256" not in original:
                 return message
             path = f"{self.name}.before-nagi"
@@ -175,7 +189,7 @@ class File(ManagedResource):
         return message
 
     def _stop_instances(self) -> None:
-        """Disable and stop all instances of the file, if it is a template of units."""
+        """Disable and stop all instances of the unit if the file is a template (NAME@.service)."""
         template = os.path.basename(self.name)
         if os.path.dirname(self.name) != UNITS or not template.endswith("@.service"):
             return
@@ -189,7 +203,7 @@ class File(ManagedResource):
 
 
 def _decode(data: bytes) -> str:
-    """Return a file's content for --diff; for binary data, its size and checksum."""
+    """Return a file's content as text for --diff; for binary data, return size and checksum."""
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -197,7 +211,10 @@ def _decode(data: bytes) -> str:
 
 
 class OverrideState(TypedDict):
-    """The permissions of a file, and its entry of dpkg-statoverride."""
+    """The permissions of a file.
+
+    `override` is the file's line in the output of dpkg-statoverride; "" if it has none.
+    """
 
     override: str
     group: str
@@ -206,10 +223,10 @@ class OverrideState(TypedDict):
 
 
 class Override(ManagedResource):
-    """Owner, group, mode and capabilities of a package's file, which upgrades keep.
+    """Owner, group, mode and capabilities of a file that belongs to a package.
 
-    Owner, group and mode are in dpkg-statoverride. An upgrade loses the capabilities, and another
-    run of the role sets them again.
+    dpkg-statoverride keeps owner, group and mode when the package is upgraded. An upgrade removes
+    the capabilities; the next run of the role sets them again.
     """
 
     kind = "override"
@@ -241,7 +258,7 @@ class Override(ManagedResource):
 
     def apply(self, state: OverrideState | None) -> None:
         if state is None:
-            raise Failed(f"{self.name}: it does not exist")
+            raise Failed(f"{self.name}: the file does not exist")
         if state["override"] != self._override_line():
             self.system.run(
                 *("dpkg-statoverride", "--update", "--force-statoverride-add", "--add", "root"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of the running kernel. Standard library only, for Python 3.9."""
+"""Sysctls, kernel modules and journals of kernel settings. Standard library only, Python 3.9."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class SysctlState(TypedDict):
 
 
 class Sysctl(ManagedResource):
-    """A setting of the running kernel. A file sets it for later boots."""
+    """A sysctl of the running kernel. At later boots, a file of the role sets it."""
 
     kind = "sysctl"
 
@@ -45,9 +45,9 @@ class Sysctl(ManagedResource):
         if self.system.started:
             self.system.run("sysctl", "-q", "-w", f"{self.name}={self.settings['value']}")
             # sysctl succeeds even if the kernel refuses the value.
-            if self.needs_change(now := self.read_state()):
+            if self.needs_change(new_state := self.read_state()):
                 raise Failed(
-                    f"{self.name}: the kernel has {now}, and does not accept {self.settings}"
+                    f"{self.name}: the kernel has {new_state}, and does not accept {self.settings}"
                 )
 
     def restore(self, original: SysctlState | None, changes: list, other_entries: list) -> str:
@@ -55,13 +55,13 @@ class Sysctl(ManagedResource):
         if original is None or state is None or not self.system.started:
             return ""
         if state not in changes:
-            return f"{self.name}: it is {state['value']}, which nagi did not set"
+            return f"{self.name}: the value is {state['value']}, which nagi did not set"
         self.system.run("sysctl", "-q", "-w", f"{self.name}={original['value']}")
         return ""
 
 
 class KernelModule(ManagedResource):
-    """A module that is loaded if the kernel has it."""
+    """A kernel module, which is loaded if the running kernel has it."""
 
     kind = "module"
 
@@ -81,7 +81,7 @@ class KernelModule(ManagedResource):
         self.system.run("modprobe", self.name)
 
     def restore(self, original: dict | None, changes: list, other_entries: list) -> str:
-        # A module in use stays: the kernel needs it until the last connection with it has ended.
+        # A module in use stays loaded, because connections still need it.
         self.system.try_run("modprobe", "--remove", "--quiet", self.name)
         return ""
 

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The manifest of a host: the resources that nagi has created or changed, and their prior states.
+"""The manifest of a host: the resources that nagi has created or changed, and their earlier states.
 
 The manifest is in a directory that only root can read:
 
-    manifest.json        one entry per resource, in the order in which they were made
-    manifest.copy.json   a copy, to replace an edited manifest.json
-    saved/SHA256         original files, and nagi's files as operators had edited them
+    manifest.json        one entry per resource, in the order in which nagi changed them
+    manifest.copy.json   a copy, to replace a manifest.json that was edited
+    saved/SHA256         original files, and nagi's files that operators have edited
 
-An entry is {"kind", "name", "roles", "before", "ours", "units"}: the roles that require the
-resource, its state before nagi (null if it did not exist), all changes that nagi made, and the
-units that read it. Entries are on disk before a resource is changed.
+An entry is {"kind", "name", "roles", "before", "ours", "units"}: the kind and name of the resource,
+the roles that require the resource, the state before nagi's first change (null if the resource did
+not exist), all changes that nagi made, and the units that read the resource. An entry is on disk
+before its resource is changed.
 
 Standard library only, for Python 3.9.
 """
@@ -26,7 +27,7 @@ _SCHEMA_VERSION = 1
 
 
 class ManifestError(Exception):
-    """A manifest that cannot be used; the message has the reason and the cure."""
+    """The manifest cannot be used. The message has the reason and the cure."""
 
 
 def compute_checksum(data: bytes) -> str:
@@ -35,7 +36,15 @@ def compute_checksum(data: bytes) -> str:
 
 
 def write_atomically(path: str, data: bytes, mode: int, uid: int = 0, gid: int = 0) -> None:
-    """Write a file completely or not at all; it is on disk when this returns."""
+    """Write a file completely or not at all. The file is on disk when this function returns.
+
+    Args:
+        path: The path of the file.
+        data: The content.
+        mode: The permissions.
+        uid: The owner; ignored unless this process is root.
+        gid: The group; ignored unless this process is root.
+    """
     partial = path + ".nagi-partial"
     descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     with os.fdopen(descriptor, "wb") as file:
@@ -49,11 +58,13 @@ def write_atomically(path: str, data: bytes, mode: int, uid: int = 0, gid: int =
 
 
 class Manifest:
-    """The manifest in a directory, as a context manager that locks it for one process.
+    """The manifest in a directory, as a context manager.
+
+    Only one process at a time can enter the context, unless `read_only` is true.
 
     Args:
         directory: The directory of the manifest.
-        read_only: Read the manifest without a lock, and do not create the directory.
+        read_only: Whether to read the manifest without a lock, and not to create the directory.
 
     Raises:
         ManifestError: On entry, if another process holds the lock or the manifest is damaged.
@@ -91,15 +102,15 @@ class Manifest:
             with open(self._path, encoding="utf-8") as file:
                 manifest = json.load(file)
             version, entries = manifest["schema_version"], manifest["things"]
-            intact = manifest["checksum"] == self._checksum(entries)
+            is_intact = manifest["checksum"] == self._checksum(entries)
         except FileNotFoundError:
             return []
         except (ValueError, KeyError, TypeError):
-            version, intact = _SCHEMA_VERSION, False
-        if not intact:
+            version, is_intact = _SCHEMA_VERSION, False
+        if not is_intact:
             raise ManifestError(
-                f"{self._path}: it is not as nagi wrote it. nagi restores files by it, so restore "
-                f"it first: `cp {self._copy} {self._path}`"
+                f"{self._path}: the file was changed since nagi wrote it. nagi needs the original "
+                f"file to restore the host, so run `cp {self._copy} {self._path}` first"
             )
         if version != _SCHEMA_VERSION:
             raise ManifestError(
@@ -114,24 +125,24 @@ class Manifest:
 
     def save(self) -> None:
         """Write the manifest and its copy to disk."""
-        whole = {
+        manifest = {
             "schema_version": _SCHEMA_VERSION,
             "checksum": self._checksum(self.entries),
             "things": self.entries,
         }
-        data = (json.dumps(whole, indent=1) + "\n").encode()
+        data = (json.dumps(manifest, indent=1) + "\n").encode()
         for path in (self._path, self._copy):
             write_atomically(path, data, 0o600)
 
     def find(self, kind: str, name: str) -> dict | None:
-        """Return the entry of a resource, or None."""
+        """Return the entry of a resource, or None if the manifest has no such entry."""
         for entry in self.entries:
             if (entry["kind"], entry["name"]) == (kind, name):
                 return entry
         return None
 
     def save_content(self, data: bytes) -> str:
-        """Save the content of a file, and return its name for `read_content`."""
+        """Save the content of a file, and return the content's SHA-256 for read_content()."""
         name = compute_checksum(data)
         path = os.path.join(self.directory, "saved", name)
         if not os.path.exists(path):
@@ -139,7 +150,7 @@ class Manifest:
         return name
 
     def read_content(self, name: str) -> bytes:
-        """Return a content that `save_content` has saved."""
+        """Return the content that save_content() saved under `name`."""
         with open(os.path.join(self.directory, "saved", name), "rb") as file:
             return file.read()
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packages of the distribution, and nagi's own. Standard library only, for Python 3.9."""
+"""Packages of the distribution and of nagi. Standard library only, for Python 3.9."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _APT = (
 class Package(ManagedResource):
     """A package, given by a name or pattern that apt-get accepts.
 
-    The manifest records all packages that apt-get installs and removes with it.
+    The manifest records all packages that apt-get installs and removes together with the package.
     """
 
     kind = "package"
@@ -61,7 +61,11 @@ class Package(ManagedResource):
         self.system.run("apt-get", *_APT, "install", self.name)
 
     def restore(self, original: dict | None, changes: list, other_entries: list) -> str:
-        """Remove the packages that nagi installed, and install those that it removed."""
+        """Remove the packages that nagi installed, and install the packages that nagi removed.
+
+        A package stays if another resource needs it, or if packages depend on it that nagi did not
+        install.
+        """
         used_by_others = {
             name
             for entry in other_entries
@@ -69,33 +73,33 @@ class Package(ManagedResource):
             for change in entry["ours"]
             for name in change["installed"]
         }
-        installed = {name for change in changes for name in change["installed"]} - used_by_others
-        removed = {name for change in changes for name in change["removed"]}
-        present = sorted(name for name in installed if self._is_installed(name))
-        missing = sorted(name for name in removed if not self._is_installed(name))
-        # apt-get would also remove the packages that now depend on a package, so such a one stays.
-        needed = [name for name in present if not self._is_removable(name, installed)]
-        removals = [f"{name}-" for name in present if name not in needed]
-        if removals or missing:
-            self.system.run("apt-get", *_APT, "--purge", "install", *missing, *removals)
-        if needed:
-            return f"packages {' '.join(needed)}: others need them now"
+        added_names = {name for change in changes for name in change["installed"]} - used_by_others
+        removed_names = {name for change in changes for name in change["removed"]}
+        present_names = sorted(name for name in added_names if self._is_installed(name))
+        missing_names = sorted(name for name in removed_names if not self._is_installed(name))
+        # apt-get would also remove the packages that depend on a removed package.
+        needed_names = [name for name in present_names if not self._is_removable(name, added_names)]
+        removals = [f"{name}-" for name in present_names if name not in needed_names]
+        if removals or missing_names:
+            self.system.run("apt-get", *_APT, "--purge", "install", *missing_names, *removals)
+        if needed_names:
+            return f"packages {' '.join(needed_names)}: other packages depend on them now"
         return ""
 
     def _is_installed(self, name: str) -> bool:
         return Package(self.system, name).read_state() is not None
 
-    def _is_removable(self, name: str, installed: set) -> bool:
-        """Return whether removing a package would only remove packages that nagi installed."""
+    def _is_removable(self, name: str, added_names: set) -> bool:
+        """Return whether apt-get would remove only packages in `added_names` with a package."""
         output = self.system.run("apt-get", *_APT, "--simulate", "remove", name)
-        return set(_find_names("Remv", output)) <= installed
+        return set(_find_names("Remv", output)) <= added_names
 
 
 class Deb(Package):
-    """A package of nagi's own, which the controller sent as a file.
+    """A package of nagi, which the controller sent as a file.
 
-    A copy of the file is kept next to the manifest. Its checksum shows whether the controller has
-    another build.
+    A copy of the installed file is kept next to the manifest. The checksum of the copy shows
+    whether the controller has another build.
     """
 
     kind = "deb"
@@ -126,7 +130,7 @@ class Deb(Package):
             self._install(self._path())
 
     def _install(self, path: str) -> None:
-        # Two builds can have the same version, hence --reinstall.
+        # --reinstall, because two builds can have the same version.
         self.system.run("apt-get", *_APT, "--reinstall", "--allow-downgrades", "install", path)
 
     def restore(self, original: dict | None, changes: list, other_entries: list) -> str:
@@ -137,5 +141,5 @@ class Deb(Package):
 
 
 def _find_names(action: str, output: str) -> list:
-    """Return the packages with an action, Inst or Remv, in the output of a simulation."""
+    """Return the packages that apt-get --simulate would install (Inst) or remove (Remv)."""
     return sorted(re.findall(rf"^{action} (\S+)", output, re.M))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All kinds of resources, and those that a role requires. Standard library only, for Python 3.9."""
+"""The kinds of resources, and the resources of a role. Standard library only, for Python 3.9."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ansible_collections.nagi.testbed.plugins.module_utils.packages import Deb, 
 from ansible_collections.nagi.testbed.plugins.module_utils.services import StoppedService, Unit
 from ansible_collections.nagi.testbed.plugins.module_utils.system import ManagedResource, System
 
-# The classes by kind, in the order in which their resources are made.
+# Kind -> class, in the order in which resources are changed.
 KINDS = {
     resource.kind: resource
     for resource in (
@@ -37,7 +37,7 @@ KINDS = {
 
 
 def list_required(system: System, params: dict) -> list[ManagedResource]:
-    """Return the resources that a role requires, in the order in which they are made.
+    """Return the resources that a role requires, in the order in which they are changed.
 
     Args:
         system: The host.
@@ -61,9 +61,9 @@ def list_required(system: System, params: dict) -> list[ManagedResource]:
 
 
 def _list_directories(params: dict):
-    """Return (path, settings) of the required directories, and of missing directories above.
+    """Return (path, settings) of the required directories, parents before their children.
 
-    Directories above files are included. A directory comes after the one that contains it.
+    Parent directories of directories and files are included if they do not exist.
     """
     required = {directory["path"].rstrip("/"): directory for directory in params["directories"]}
     directories = {}

@@ -14,7 +14,7 @@ from ansible_collections.nagi.testbed.plugins.module_utils.system import (
 
 
 class UnitState(TypedDict):
-    """The state of a unit."""
+    """The state of a unit: whether it starts at boot, and whether it runs."""
 
     enabled: bool
     active: bool
@@ -37,7 +37,7 @@ def read_unit_state(system: System, name: str) -> UnitState | None:
 
 
 class StoppedService(ManagedResource):
-    """A service of the distribution that would disturb nagi: it is stopped and disabled."""
+    """A service of the distribution that is stopped and disabled, because it would disturb nagi."""
 
     kind = "stopped"
 
@@ -81,7 +81,11 @@ class Unit(ManagedResource):
             self._start("start")
 
     def restart(self) -> None:
-        """Restart the unit, unless systemd does not run. Raises Failed."""
+        """Restart the unit if systemd runs.
+
+        Raises:
+            Failed: The unit does not start; the message has the end of its log.
+        """
         if self.system.started:
             self._start("restart")
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The host as commands see it, and the base class of everything that nagi manages on it.
+"""Commands on the host, and the base class of the resources that nagi manages on the host.
 
 Standard library only, for Python 3.9.
 """
@@ -16,7 +16,13 @@ class Failed(Exception):
 
 
 class System:
-    """The host as commands see it. `started`: systemd runs there, and may start and stop units."""
+    """The host on which commands run.
+
+    Args:
+        run_command: Ansible's function AnsibleModule.run_command.
+        manifest: The manifest of the host.
+        started: Whether systemd runs on the host. If not, units are only enabled and disabled.
+    """
 
     def __init__(self, run_command, manifest: Manifest, started: bool) -> None:
         self._run_command = run_command
@@ -27,7 +33,10 @@ class System:
             self.environment["SYSTEMD_OFFLINE"] = "1"
 
     def try_run(self, *command: str) -> tuple[int, str, str]:
-        """Run a command, and return (exit status, stdout, stderr); 127 if it does not exist."""
+        """Run a command, and return (exit status, stdout, stderr).
+
+        The exit status is 127 if the program does not exist.
+        """
         try:
             status, out, error = self._run_command(
                 list(command), environ_update=self.environment, handle_exceptions=False
@@ -48,12 +57,16 @@ class System:
         return out
 
     def systemctl(self, *words: str) -> None:
-        """Control systemd. Raises Failed if the command fails."""
+        """Run systemctl.
+
+        Raises:
+            Failed: The command failed.
+        """
         self.run("systemctl", *words)
 
 
 def join_last_lines(text: str) -> str:
-    """Join the last three lines of a command's output, for messages."""
+    """Return the last three lines of a command's output in one line, for messages."""
     lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
     return "; ".join(lines[-3:])
 
@@ -71,8 +84,8 @@ class ManagedResource(ABC):
 
     Args:
         system: The host.
-        name: The name of the resource among those of its kind, such as a path.
-        settings: The settings that a role requires; none to restore the resource.
+        name: The name or path of the resource, unique within its kind.
+        settings: The settings that a role requires; None if the resource is only restored.
     """
 
     kind = ""
@@ -88,19 +101,23 @@ class ManagedResource(ABC):
 
     @abstractmethod
     def needs_change(self, state: dict | None) -> bool:
-        """Return whether a state differs from the settings."""
+        """Return whether `state`, the current state, differs from the settings."""
 
     def back_up(self, state: dict | None) -> dict | None:
-        """Save what `restore` needs besides the state, and return the state for the manifest."""
+        """Save data that restore() needs in addition to the state. Return the state to record."""
         return state
 
     def describe_change(self) -> dict:
-        """Return the record of the change for the manifest, before the change is made."""
+        """Return the record of the next change for the manifest. Called before the change."""
         return {}
 
     @abstractmethod
     def apply(self, state: dict | None) -> None:
-        """Change the resource from its current state to the settings. Raises Failed."""
+        """Change the resource from `state`, its current state, to the settings.
+
+        Raises:
+            Failed: A command failed.
+        """
 
     @abstractmethod
     def restore(self, original: dict | None, changes: list, other_entries: list) -> str:
@@ -112,14 +129,17 @@ class ManagedResource(ABC):
             other_entries: The entries of all other resources in the manifest.
 
         Returns:
-            What was not restored and why, or the empty string.
+            A message that says what was not restored and why; "" if everything was restored.
 
         Raises:
             Failed: A command failed.
         """
 
     def find_unavailable(self) -> str:
-        """Return what the host cannot have, which is no failure, or the empty string."""
+        """Return the resource's name if the host does not support the resource, otherwise "".
+
+        This is not a failure.
+        """
         return ""
 
     def make_diff(self, state: dict | None) -> tuple[str, str]:

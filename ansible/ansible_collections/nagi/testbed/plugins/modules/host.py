@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ansible module: the state of a host before it is provisioned."""
+"""Ansible module: reads the state of a host before the host is provisioned."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: host
 short_description: read the state of a host of a testbed
-description: Reads everything on which the roles depend. Changes nothing.
+description: Reads the facts about a host on which the roles depend. Changes nothing.
 author: the nagi authors
 options:
   user:
@@ -59,7 +59,7 @@ loadable_modules:
   elements: str
   returned: always
 absent_modules:
-  description: required modules that the kernel has neither as modules nor built in
+  description: required modules that are neither installed nor built into the kernel
   type: list
   elements: str
   returned: always
@@ -72,7 +72,7 @@ last_processor:
   type: int
   returned: always
 scales_frequency:
-  description: whether the kernel sets the frequency of processors
+  description: whether the kernel can change the frequency of processors
   type: bool
   returned: always
 idle_states:
@@ -117,7 +117,8 @@ def _is_loadable(module: AnsibleModule, name: str) -> bool:
 def _list_built_in() -> set[str]:
     """Return the modules that are built into the kernel.
 
-    Congestion controls are added, because some kernels have no list of built-in modules.
+    All available congestion controls are included, because some kernels have no list of built-in
+    modules.
     """
     builtin = Path("/lib/modules", os.uname().release, "modules.builtin")
     names = {Path(line).stem.replace("-", "_") for line in _read_lines(builtin)}

@@ -9,9 +9,10 @@ short_description: configure test interfaces
 description:
   - Sets each interface up, with exactly the given address (or none) and the given permanent
     neighbours. Switches off all offloads that merge segments or leave checksums to hardware.
-  - Switches IPv6 off, unless the address is an IPv6 address. In that case, the kernel sends no
-    router solicitations and generates no addresses.
-  - If the interface is a VLAN or macvlan, sets the interface below up, with the same offloads off.
+  - Switches IPv6 off, unless the address is an IPv6 address. With an IPv6 address, the kernel sends
+    no router solicitations and generates no addresses.
+  - If the interface is a VLAN or macvlan, sets the interface below it up, and switches the same
+    offloads off there.
   - With O(hardware), sets the number of queues, and the largest rings that the driver allows, and
     does not change addresses and neighbours.
   - Changes only what differs, and supports check mode.
@@ -28,10 +29,10 @@ options:
         type: str
         required: true
       address:
-        description: address with prefix length; none for the ends of emulated links
+        description: address with prefix length; not given for the emulator's interfaces
         type: str
       neighbours:
-        description: permanent neighbours, IP address to MAC address, so that no ARP is on the link
+        description: permanent neighbours, IP address to MAC address, so that the link has no ARP
         type: dict
         default: {}
       mtu:
@@ -39,7 +40,7 @@ options:
         type: int
   journal:
     description: file with the commands that undo all changes, written before the changes;
-      nagi-agent runs them
+      nagi-agent runs these commands
     type: path
   hardware:
     description: provision the interfaces as hardware, not with a lab's addresses
@@ -59,9 +60,9 @@ changes:
   returned: always
 cards:
   description: >-
-    for each interface its name, its MAC address, whether that is the hardware's own, the interface
-    below a VLAN or macvlan, and the kinds of queues (combined, or rx and tx) and rings (rx, tx)
-    that the driver can resize
+    for each interface its name, its MAC address, whether this is the permanent address of the
+    hardware, the interface below a VLAN or macvlan, and the kinds of queues (combined, or rx and
+    tx) and rings (rx, tx) that the driver can resize
   type: list
   elements: dict
   returned: with O(hardware)
@@ -85,8 +86,8 @@ OFFLOADS = {
 }
 
 
-# The sysctls of an interface with IPv6, in this order. With them, the kernel sends no packets of
-# its own, which would be in the captures of runs.
+# The sysctls of an interface with IPv6, in this order. They prevent the kernel from sending its own
+# packets, which would be in the captures of runs.
 QUIET_IPV6 = {
     "addr_gen_mode": "1",  # no link-local addresses
     "accept_ra": "0",
@@ -94,8 +95,8 @@ QUIET_IPV6 = {
     "disable_ipv6": "0",
 }
 
-# Kinds of interfaces on top of another one. The interface below must be up, and would merge
-# segments before they get them.
+# Kinds of interfaces on top of another interface. The interface below must be up, and its offloads
+# must be off, because it would merge segments before the upper interface receives them.
 STACKED_KINDS = ("vlan", "macvlan")
 
 Command = list  # of words
@@ -103,7 +104,7 @@ Change = tuple  # (command, the commands that undo it, in order)
 
 
 class Interface:
-    """The state of one interface, and the commands that change it to the settings."""
+    """One interface: its current state, and the commands that change it to the settings."""
 
     def __init__(self, module: AnsibleModule, settings: dict) -> None:
         self._module = module
@@ -116,7 +117,7 @@ class Interface:
         self._below = self._state["link"] if kind in STACKED_KINDS else None
 
     def _run(self, *command: str) -> str:
-        """Run a command that must succeed, and return its output."""
+        """Run a command, and return its output. End the module with an error if it fails."""
         status, out, error = self._module.run_command(list(command))
         if status != 0:
             self._module.fail_json(
@@ -125,7 +126,7 @@ class Interface:
         return out
 
     def plan_changes(self) -> list[Change]:
-        """Return the commands still needed, in order, each with the commands that undo it."""
+        """Return the commands that are needed, in order, each with the commands that undo it."""
         return [
             *self._plan_ipv6(),
             *self._plan_offloads(),
@@ -135,7 +136,7 @@ class Interface:
         ]
 
     def _plan_ipv6(self) -> list[Change]:
-        """Return the changes that switch IPv6 off, or on without packets of the kernel's own."""
+        """Return the changes that disable IPv6, or that enable it without automatic packets."""
         if ":" in (self._settings.get("address") or ""):
             return [
                 change
@@ -147,19 +148,20 @@ class Interface:
             return []
         if self._read_sysctl(key) == "1":
             return []
-        # With IPv6, the kernel removes the interface's addresses and neighbours. It restores
-        # link-local addresses by itself.
-        lost = [
+        # When IPv6 is disabled, the kernel removes the interface's IPv6 addresses and neighbours.
+        # When IPv6 is enabled again, it restores only link-local addresses.
+        restore_commands = [
             ["ip", "address", "replace", f"{info['local']}/{info['prefixlen']}", "dev", self._name]
             for info in self._state["addr_info"]
             if info["family"] == "inet6" and info["scope"] != "link" and not info.get("dynamic")
         ]
-        lost += [
+        restore_commands += [
             self._replace_neighbour(address, mac)
             for address, mac in self._read_permanent_neighbours().items()
             if ":" in address
         ]
-        return [(["sysctl", "-q", "-w", f"{key}=1"], [["sysctl", "-q", "-w", f"{key}=0"], *lost])]
+        write = ["sysctl", "-q", "-w"]
+        return [([*write, f"{key}=1"], [[*write, f"{key}=0"], *restore_commands])]
 
     def _read_sysctl(self, key: str) -> str:
         try:
@@ -173,24 +175,25 @@ class Interface:
             raise
 
     def _plan_sysctl(self, key: str, value: str) -> list[Change]:
-        before = self._read_sysctl(key)
-        if before == value:
+        current_value = self._read_sysctl(key)
+        if current_value == value:
             return []
         write = ["sysctl", "-q", "-w"]
-        return [([*write, f"{key}={value}"], [[*write, f"{key}={before}"]])]
+        return [([*write, f"{key}={value}"], [[*write, f"{key}={current_value}"]])]
 
     def _plan_mtu(self) -> list[Change]:
-        mtu, before = self._settings.get("mtu"), self._state["mtu"]
-        if mtu is None or mtu == before:
+        mtu, current_mtu = self._settings.get("mtu"), self._state["mtu"]
+        if mtu is None or mtu == current_mtu:
             return []
         resize, restore = (
-            ["ip", "link", "set", "dev", self._name, "mtu", str(size)] for size in (mtu, before)
+            ["ip", "link", "set", "dev", self._name, "mtu", str(size)]
+            for size in (mtu, current_mtu)
         )
         return [(resize, [restore])]
 
     def _plan_offloads(self) -> list[Change]:
-        # The interface below comes last: an offload that it no longer has cannot be switched off
-        # on its VLANs.
+        # The interface below comes last, because an offload that is off there can no longer be
+        # switched off on its VLANs.
         below = self._plan_offloads_of(self._below) if self._below else []
         return [*self._plan_offloads_of(self._name), *below]
 
@@ -221,9 +224,9 @@ class Interface:
         return changes
 
     def _plan_address(self) -> list[Change]:
-        """Return the changes of addresses; undoing them also restores the routes."""
+        """Return the changes of addresses. The commands that undo them also restore routes."""
         address = self._settings.get("address")
-        # If IPv6 is switched off, its addresses disappear with it.
+        # When IPv6 is disabled, the kernel removes IPv6 addresses itself.
         families = ("inet", "inet6") if ":" in (address or "") else ("inet",)
         broadcasts = {
             f"{info['local']}/{info['prefixlen']}": info.get("broadcast")
@@ -235,7 +238,7 @@ class Interface:
             add = ["ip", "address", "replace", old, "dev", self._name]
             if broadcasts[old]:
                 add += ["broadcast", broadcasts[old]]
-            # The kernel removes the routes through the interface with its address.
+            # When the kernel removes the address, it also removes routes through the interface.
             ip = ["ip", "-6"] if ":" in old else ["ip"]
             lines = self._run(*ip, "route", "show", "dev", self._name).splitlines()
             routes = [
@@ -257,12 +260,13 @@ class Interface:
     def _plan_neighbours(self, addresses: list[Change]) -> list[Change]:
         """Return the changes of neighbours, with the changes of addresses in between.
 
-        The kernel forgets an interface's neighbours with its last address. Old neighbours are
-        therefore removed before the addresses change, so that undoing restores them afterwards.
+        The kernel removes an interface's neighbours together with its last address. Old neighbours
+        are therefore removed before the addresses change. The undo commands, in reverse order, then
+        restore the neighbours after the addresses.
         """
         neighbours, current = self._settings["neighbours"], self._read_permanent_neighbours()
         if ":" not in (self._settings.get("address") or ""):
-            # IPv6 is switched off, and its neighbours disappear with it.
+            # IPv6 is disabled, so the kernel removes IPv6 neighbours itself.
             current = {address: mac for address, mac in current.items() if ":" not in address}
         unchanged = {
             address
@@ -307,19 +311,19 @@ class Interface:
 
 
 class Card(Interface):
-    """An interface as hardware: queues and rings are set, addresses stay unchanged."""
+    """An interface whose hardware is set up (queues, rings), and whose addresses do not change."""
 
     def __init__(self, module: AnsibleModule, settings: dict) -> None:
         super().__init__(module, settings)
         queues = self._read_sizes("-l", ("combined", "rx", "tx"))
-        # A card with combined queues may report that it could have separate ones instead.
+        # A card with combined queues may also report separate queues, which it could have instead.
         self._queues = {"combined": queues["combined"]} if "combined" in queues else queues
         self._rings = self._read_sizes("-g", ("rx", "tx"))
 
     def _read_sizes(self, option: str, kinds: tuple[str, ...]) -> dict[str, tuple[int, int]]:
         """Read `ethtool -l` or `-g`: kind -> (current size, maximum).
 
-        Kinds that the driver cannot set are left out, which may be all of them.
+        Kinds that the driver cannot set are not in the result.
         """
         status, out, _ = self._module.run_command(["ethtool", option, self._name])
         numbers: dict[str, list[int]] = {}
@@ -334,20 +338,20 @@ class Card(Interface):
         }
 
     def describe(self) -> dict[str, object]:
-        """Return what identifies the card after a boot, and what can be set on it."""
-        permanent = self._run("ethtool", "-P", self._name).rpartition(" ")[2].strip()
-        has_own = permanent.count(":") == 5 and permanent.strip("0:") != ""
+        """Return an item of the result `cards` (see RETURN), which describes the card."""
+        permanent_mac = self._run("ethtool", "-P", self._name).rpartition(" ")[2].strip()
+        is_permanent = permanent_mac.count(":") == 5 and permanent_mac.strip("0:") != ""
         return {
             "name": self._name,
-            "mac": permanent if has_own else self._state["address"],
-            "mac_is_own": has_own,
+            "mac": permanent_mac if is_permanent else self._state["address"],
+            "mac_is_own": is_permanent,
             "below": self._below or "",
             "queues": list(self._queues),
             "rings": list(self._rings),
         }
 
     def plan_changes(self) -> list[Change]:
-        """Return the commands still needed, in order, each with the commands that undo it."""
+        """Return the commands that are needed, in order, each with the commands that undo it."""
         count = self._module.params["queues"]
         queues = {kind: min(count, limit) for kind, (_, limit) in self._queues.items() if count}
         rings = {kind: limit for kind, (_, limit) in self._rings.items()}
@@ -362,30 +366,30 @@ class Card(Interface):
     def _plan_resize(
         self, option: str, sizes: dict[str, tuple[int, int]], targets: dict[str, int]
     ) -> list[Change]:
-        differing = [kind for kind, size in targets.items() if sizes[kind][0] != size]
+        kinds = [kind for kind, size in targets.items() if sizes[kind][0] != size]
 
         def resize(values: dict[str, int]) -> Command:
-            pairs = [(kind, str(values[kind])) for kind in differing]
+            pairs = [(kind, str(values[kind])) for kind in kinds]
             return ["ethtool", option, self._name, *sum(pairs, ())]
 
-        before = {kind: current for kind, (current, _) in sizes.items()}
-        return [(resize(targets), [resize(before)])] if differing else []
+        current_sizes = {kind: current for kind, (current, _) in sizes.items()}
+        return [(resize(targets), [resize(current_sizes)])] if kinds else []
 
 
 def record_undo(journal: str, changes: list[Change]) -> None:
-    """Write the commands that undo `changes` to the journal, before those that it has.
+    """Insert the commands that undo `changes` at the beginning of the journal.
 
-    The journal is on disk when this returns. nagi_agent/journal.py reads it.
+    The journal is on disk when this function returns. nagi_agent/journal.py reads it.
     """
-    earlier = []
+    earlier_commands = []
     if os.path.exists(journal):
         with open(journal, encoding="utf-8") as file:
-            earlier = json.load(file)["undo"]
+            earlier_commands = json.load(file)["undo"]
     undo = [command for _, commands in reversed(changes) for command in commands]
     os.makedirs(os.path.dirname(journal), mode=0o755, exist_ok=True)
     partial = journal + ".partial"
     with open(partial, "w", encoding="utf-8") as file:
-        json.dump({"undo": undo + earlier}, file, indent=1)
+        json.dump({"undo": undo + earlier_commands}, file, indent=1)
         file.flush()
         os.fsync(file.fileno())
     os.replace(partial, journal)
@@ -412,10 +416,10 @@ def main() -> None:
         supports_check_mode=True,
     )
     if module.check_mode and module.get_bin_path("ethtool") is None:
-        # On a fresh host, the package would have been installed before.
+        # Without check mode, another role would have installed the package before.
         names = [settings["name"] for settings in module.params["interfaces"]]
-        unknown = [f"{name}: changes that only ethtool, not installed yet, shows" for name in names]
-        module.exit_json(changed=True, changes=unknown, cards=[])
+        notes = [f"{name}: changes unknown until ethtool is installed" for name in names]
+        module.exit_json(changed=True, changes=notes, cards=[])
     interface_type = Card if module.params["hardware"] else Interface
     interfaces = [interface_type(module, settings) for settings in module.params["interfaces"]]
     plans = [(interface, interface.plan_changes()) for interface in interfaces]

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ansible module: the resources of a role on a host, recorded so that they can be restored."""
+"""Ansible module: applies the resources of a role, and records how to restore the host."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: owned
-short_description: apply the resources of a role to a host, so that they can be restored
+short_description: apply the resources of a role to a host, and record how to restore the host
 description:
   - Applies packages, accounts, files, units and settings of one role. Before a change, the previous
     state is recorded in a manifest on the host (/var/lib/nagi-testbed).
-  - Restores the resources that the role had before, but no longer names.
-  - Changes only what differs. Copies and reports files that an operator has edited since.
+  - Restores the resources that an earlier version of the role required, but that this one does not.
+  - Changes only resources that differ from the settings. If an operator has edited a file since
+    nagi wrote it, the module saves a copy of the edited file, and reports it.
   - An action plugin copies O(files[].source) from the controller.
 author: the nagi authors
 options:
@@ -18,7 +19,7 @@ options:
     description: the role that owns the resources
     type: str
   packages:
-    description: packages, by a name or pattern that apt-get accepts
+    description: packages, each given by a name or pattern that apt-get accepts
     type: list
     elements: str
     default: []
@@ -67,7 +68,7 @@ options:
         type: str
         default: ""
   directories:
-    description: directories, the outer before the inner; existing ones stay unchanged
+    description: directories, each before the directories in it; existing directories do not change
     type: list
     elements: dict
     default: []
@@ -81,16 +82,16 @@ options:
         type: str
         default: "0755"
       contents:
-        description: whether everything in it belongs to nagi, and is removed with it
+        description: whether all files in the directory belong to nagi, and are removed with it
         type: bool
         default: false
   journals:
-    description: files in which M(nagi.testbed.interfaces) records how to undo its changes
+    description: files in which M(nagi.testbed.interfaces) records the commands that undo changes
     type: list
     elements: path
     default: []
   files:
-    description: files; missing directories above them are created
+    description: files; missing parent directories are created
     type: list
     elements: dict
     default: []
@@ -113,12 +114,12 @@ options:
         type: str
         default: "0644"
       read_by:
-        description: services that read the file; those that run are restarted when it changes
+        description: services that read the file; running services are restarted when it changes
         type: list
         elements: str
         default: []
       validate:
-        description: a command that must accept the file before it is installed; C(%s) is its path
+        description: a command that must accept the new file; C(%s) is the path of the new file
         type: list
         elements: str
         default: []
@@ -145,11 +146,11 @@ options:
         type: str
         required: true
   sysctls:
-    description: settings of the running kernel; files set them for later boots
+    description: sysctls of the running kernel; at later boots, O(files) set them
     type: dict
     default: {}
   modules:
-    description: kernel modules to load, if the kernel has them
+    description: kernel modules to load if they are installed
     type: list
     elements: str
     default: []
@@ -159,11 +160,11 @@ options:
     elements: str
     default: []
   start:
-    description: whether to start units; otherwise they are only enabled, as for a disk image
+    description: whether to start units; if false, units are only enabled, as for a disk image
     type: bool
     default: true
   absent:
-    description: restore the resources of all roles, instead of applying others
+    description: whether to restore the resources of all roles, and apply none
     type: bool
     default: false
   directory:
@@ -174,17 +175,17 @@ options:
 
 RETURN = r"""
 changes:
-  description: the resources changed or restored (or to be), each with kind and name
+  description: the resources that were changed or restored (or would be), each with kind and name
   type: list
   elements: str
   returned: always
 kept:
-  description: the files and packages not restored, or copied before a change, with the reason
+  description: files and packages that were not restored, or copied before a change, with the reason
   type: list
   elements: str
   returned: always
 lacking:
-  description: required modules that the kernel does not have
+  description: required kernel modules that are not installed
   type: list
   elements: str
   returned: always
@@ -200,7 +201,7 @@ from ansible_collections.nagi.testbed.plugins.module_utils.manifest import (
 )
 from ansible_collections.nagi.testbed.plugins.module_utils.system import Failed
 
-NAMED = {"type": "list", "elements": "str", "default": []}
+NAMES = {"type": "list", "elements": "str", "default": []}
 PATHS = {"type": "list", "elements": "path", "default": []}
 
 
@@ -214,10 +215,10 @@ PATH = {"type": "path", "required": True}
 NAME = {"type": "str", "required": True}
 ARGUMENTS = {
     "role": TEXT,
-    "packages": NAMED,
+    "packages": NAMES,
     "debs": make_list(name=NAME, source={"type": "path"}, sha256=TEXT),
-    "stopped": NAMED,
-    "groups": NAMED,
+    "stopped": NAMES,
+    "groups": NAMES,
     "users": make_list(name=NAME, group=NAME, comment={"type": "str", "default": ""}),
     "directories": make_list(
         path=PATH,
@@ -231,13 +232,13 @@ ARGUMENTS = {
         source={"type": "path"},
         sha256=TEXT,
         mode={"type": "str", "default": "0644"},
-        read_by=NAMED,
-        validate=NAMED,
+        read_by=NAMES,
+        validate=NAMES,
     ),
     "overrides": make_list(path=PATH, group=NAME, mode=NAME, capabilities=NAME),
     "sysctls": {"type": "dict", "default": {}},
-    "modules": NAMED,
-    "units": NAMED,
+    "modules": NAMES,
+    "units": NAMES,
     "start": {"type": "bool", "default": True},
     "absent": {"type": "bool", "default": False},
     "directory": {"type": "path", "default": "/var/lib/nagi-testbed"},

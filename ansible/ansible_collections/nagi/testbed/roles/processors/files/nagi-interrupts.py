@@ -5,8 +5,9 @@
     nagi-interrupts PROCESSOR INTERFACE...
     nagi-interrupts --restore                  restore the previous settings
 
-Interrupts that are created later, as when a driver brings its interface up, follow the kernel's
-default, which is set as well. See core-api/irq/irq-affinity in the kernel's documentation.
+The kernel's default is set as well, because it applies to interrupts that are created later, for
+example when a driver sets its interface up. See core-api/irq/irq-affinity in the documentation of
+the kernel.
 
 Standard library only, for Python 3.9.
 """
@@ -16,12 +17,12 @@ import os
 import sys
 from pathlib import Path
 
-# systemd makes the directory, and removes it when the service is stopped.
-BEFORE = Path(os.environ.get("RUNTIME_DIRECTORY", "/run/nagi-interrupts"), "before.json")
+# The saved settings. systemd makes the directory, and removes it when the service is stopped.
+SAVED_SETTINGS = Path(os.environ.get("RUNTIME_DIRECTORY", "/run/nagi-interrupts"), "before.json")
 
 
 def list_interrupts(interface: str) -> list[int]:
-    """Return the numbers of an interface's interrupts; none for one without hardware."""
+    """Return the numbers of an interface's interrupts; [] for an interface without hardware."""
     directory = Path("/sys/class/net", interface)
     # A VLAN's interrupts are those of the interface below.
     directory = next(directory.glob("lower_*"), directory)
@@ -52,8 +53,8 @@ def make_mask(processors: list[int]) -> str:
     return ",".join(words)
 
 
-def write(path: str, text: str) -> bool:
-    """Write a setting of the kernel; if the kernel refuses, print the reason and return False."""
+def write_setting(path: str, text: str) -> bool:
+    """Write a setting of the kernel. If the kernel refuses, print the reason and return False."""
     try:
         Path(path).write_text(text)
     except OSError as error:
@@ -62,46 +63,48 @@ def write(path: str, text: str) -> bool:
     return True
 
 
-def save(paths: list[str]) -> None:
-    """Save the current settings to disk, except those that cannot be read."""
-    before = {}
+def save_settings(paths: list[str]) -> None:
+    """Save the current settings in `paths` to disk, except settings that cannot be read."""
+    settings = {}
     for path in paths:
         try:
-            before[path] = Path(path).read_text()
+            settings[path] = Path(path).read_text()
         except OSError:
             continue
-    if BEFORE.parent.is_dir():
-        BEFORE.write_text(json.dumps(before, indent=1) + "\n")
+    if SAVED_SETTINGS.parent.is_dir():
+        SAVED_SETTINGS.write_text(json.dumps(settings, indent=1) + "\n")
 
 
-def restore() -> int:
+def restore_settings() -> int:
     """Restore the saved settings, and return the exit status."""
-    if BEFORE.exists():
-        for path, text in json.loads(BEFORE.read_text()).items():
-            write(path, text)
-        BEFORE.unlink()
+    if SAVED_SETTINGS.exists():
+        for path, text in json.loads(SAVED_SETTINGS.read_text()).items():
+            write_setting(path, text)
+        SAVED_SETTINGS.unlink()
     return 0
 
 
 def main() -> int:
     if sys.argv[1:] == ["--restore"]:
-        return restore()
+        return restore_settings()
     reserved = int(sys.argv[1])
-    others = [processor for processor in list_online_processors() if processor != reserved]
-    if not others:
-        print("there is only one processor: interrupts stay on it")
+    other_processors = [
+        processor for processor in list_online_processors() if processor != reserved
+    ]
+    if not other_processors:
+        print("there is only one processor, so interrupts stay on it")
         return 0
     default = "/proc/irq/default_smp_affinity"
     numbers = [number for name in sys.argv[2:] for number in list_interrupts(name)]
-    save([default, *(f"/proc/irq/{number}/smp_affinity" for number in numbers)])
-    if not write(default, make_mask(others)):
+    save_settings([default, *(f"/proc/irq/{number}/smp_affinity" for number in numbers)])
+    if not write_setting(default, make_mask(other_processors)):
         return 1
     for interface in sys.argv[2:]:
-        moved = [
-            write(f"/proc/irq/{number}/smp_affinity", make_mask(others))
+        successes = [
+            write_setting(f"/proc/irq/{number}/smp_affinity", make_mask(other_processors))
             for number in list_interrupts(interface)
         ]
-        count = f"{sum(moved)} of {len(moved)} interrupts"
+        count = f"{sum(successes)} of {len(successes)} interrupts"
         print(f"{interface}: {count} kept off processor {reserved}")
     return 0
 
