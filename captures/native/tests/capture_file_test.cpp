@@ -156,7 +156,7 @@ TEST(Pcapng, DamageIsSaid) {
   };
   EXPECT_THAT(damage(enhanced(false, 1, 1, small())), HasSubstr("interface 1, which is not"));
   EXPECT_THAT(damage(Writer().put<std::uint32_t>(5).put<std::uint32_t>(4).put(Bytes(20)).bytes),
-              HasSubstr("a block of 4 bytes"));
+              HasSubstr("an invalid length of 4 bytes"));
   Bytes lies = enhanced(false, 0, 1, small());
   lies[20] = 0xff;  // captured bytes
   EXPECT_THAT(damage(lies), HasSubstr("packet 2 claims 255 bytes in a block of"));

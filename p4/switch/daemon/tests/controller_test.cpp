@@ -169,7 +169,7 @@ TEST_F(ControllerTest, AnotherProgramTakesThePlaceOrTheOldOneStays) {
   EXPECT_EQ(routes(), 0U);
   EXPECT_EQ(ask({{"op", "pipeline_read"}})["name"], "again");
   EXPECT_THAT(refusal({{"op", "batch"}, {"operations", {{{"op", "pipeline_read"}}}}}),
-              HasSubstr("pipeline_read in a batch"));
+              HasSubstr("pipeline_read is not possible in a batch"));
 }
 
 TEST_F(ControllerTest, NamesEntriesByTheirKeys) {

@@ -72,7 +72,7 @@ TEST(Control, RefusesWhatDoesNotFit) {
   EXPECT_THAT(add("exact", {Any{}}, set), HasSubstr("no value for a field of kind exact"));
   EXPECT_THAT(add("exact", {Prefix{{1}, 8}}, set), HasSubstr("a prefix for a field"));
   EXPECT_THAT(add("exact", {Exact{{1}}}, ActionCall{"other", {}}),
-              HasSubstr("action other is none"));
+              HasSubstr("action other is not permitted here"));
   EXPECT_THAT(add("exact", {Exact{{1}}}, ActionCall{"set", {}}),
               HasSubstr("set takes 1 values, not 0; give p0"));
   EXPECT_THAT(add("exact", {Exact{{1}}}, ActionCall{"set", {{1, 1}}}),
