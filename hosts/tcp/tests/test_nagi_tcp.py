@@ -210,7 +210,7 @@ def test_counts_events_that_it_could_not_write_in_time(nothing_left, tmp_path):
     assert lost > 0
     assert told + lost >= connections
     assert (lines[-1]["told"], lines[-1]["lost"]) == (told, lost)
-    assert f"{lost} events are not in {file}" in said
+    assert f"{lost} events are missing in {file}" in said
 
 
 @needs_our_schemes
@@ -334,7 +334,7 @@ def test_takes_a_users_own_scheme(nothing_left, tmp_path, section):
     assert "reports no events; omit --events" in refusal(
         "hold", own, "--as", name, "--events", tmp_path / "events"
     )
-    assert "it has none" in refusal("check", own, "--set", "alpha=1")
+    assert "it has no parameters" in refusal("check", own, "--set", "alpha=1")
 
 
 @needs_our_schemes
@@ -396,7 +396,7 @@ def type_information(directory: Path, source: str) -> Path:
     [
         (None, "has no type information (/sys/kernel/btf/vmlinux)"),
         ("struct other { int x; } other;", "does not support congestion controls as eBPF programs"),
-        (KERNEL_6_1, "a scheme would stay registered if nagi-tcp were killed"),
+        (KERNEL_6_1, "so a scheme would stay registered if nagi-tcp were killed"),
         (KERNEL_TO_COME, "calls cong_control with 1 arguments"),
     ],
 )

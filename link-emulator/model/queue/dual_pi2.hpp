@@ -9,7 +9,7 @@
 // Here k p is at most 1. In the RFC's pseudocode its count grows without bound in overload, and
 // takes packets that p^2 should drop.
 //
-// With the style `linux` (net/sched/sch_dualpi2.c), there are three differences. The controller
+// With the style `linux` (net/sched/sch_dualpi2.c), the main differences are these. The controller
 // drops and marks no packet while less than two full-size packets wait, so that slow links do not
 // idle. It draws random numbers where the RFC counts. Low-latency packets are marked above a step
 // where the RFC has a ramp.
