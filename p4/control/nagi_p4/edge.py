@@ -168,7 +168,7 @@ def build_operations(
 def _build_port_operations(
     port: int, imposes: Mapping[str, Any], sample_every: int
 ) -> list[Operation]:
-    """Return the entry for a port that drops, marks or samples packets; [] for other ports."""
+    """Return the operation that makes a port drop, mark or sample packets; [] if it does not."""
     loss = _encode_loss(imposes.get("loss") or {"model": "none"})
     marks = _encode_marking(imposes.get("mark"))
     if not any((sample_every, *marks, *loss)):

@@ -159,6 +159,8 @@ def check_pipeline(connection: Connection, program: str, name: str) -> None:
 def set_pipeline(connection: Connection, program: str, name: str) -> None:
     """Replace the pipeline, and delete the state of the old one.
 
+    The clone sessions that other clients added remain.
+
     Raises:
         Refused: `program` is not the JSON of a pipeline, or simple_switch was started without
             --enable-swap.
@@ -183,7 +185,7 @@ def set_pipeline(connection: Connection, program: str, name: str) -> None:
 
 
 def read_pipeline(connection: Connection) -> Answer:
-    """Return the running pipeline as {"name": "", "program": JSON}: its name is not known."""
+    """Return the running pipeline as {"name": "", "program": JSON}. bmv2 does not store a name."""
     return {"name": "", "program": connection.standard.bm_get_config()}
 
 

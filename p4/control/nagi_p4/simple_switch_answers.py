@@ -89,7 +89,8 @@ def _decode_match(reply: Any, kind: str, bits: int) -> Any:
 
     Args:
         reply: The element, a BmMatchParam.
-        kind: Match kind of the field: bmv2 stores optional fields as ternary ones.
+        kind: Match kind of the field. bmv2 stores an optional field as a ternary field, so `reply`
+            does not show the kind.
         bits: Width of the field.
     """
     if reply.exact is not None:
@@ -112,7 +113,7 @@ def _decode_match(reply: Any, kind: str, bits: int) -> Any:
 def decode_action(reply: Any) -> Answer:
     """Convert a BmActionEntry to a dict with "action" and "data", or "member", or "group".
 
-    Return {} if it has none of these: the default entry of a table without a default action.
+    Return {} for the default entry of a table that has no default action.
     """
     if reply.action_type == _ACTION_DATA:
         return {

@@ -131,7 +131,7 @@ def add_to_value_set(connection: Connection, set: str, value: Any) -> None:
     """Add a value to a value set of the parser.
 
     Raises:
-        Refused: There is no such value set, or the value does not fit its width.
+        Refused: There is no such value set, or `value` has more bits than the values of the set.
     """
     width = connection.pipeline.value_sets.get(set)
     if width is None:

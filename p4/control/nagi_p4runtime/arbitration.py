@@ -156,8 +156,8 @@ class Arbitration:
         if primary.election_id != election_id:
             raise P4Error(
                 Code.PERMISSION_DENIED,
-                f"election id {election_id} is not that of the primary client of role "
-                f"{role_name!r}, which is {primary.election_id}",
+                f"the request has election id {election_id}, but the primary client of role "
+                f"{role_name!r} has {primary.election_id}",
             )
         return role.rights
 
@@ -188,10 +188,13 @@ class Arbitration:
             )
 
     def _make_notices(self, name: str, role: _Role, clients: list[Client]) -> list[Notice]:
-        return [Notice(client, self._make_notice(name, role, client)) for client in clients]
+        return [Notice(client, self._make_message(name, role, client)) for client in clients]
 
-    def _make_notice(self, name: str, role: _Role, client: Client) -> p4r.StreamMessageResponse:
-        """Make the notice that reports whether `client`, another client or none is primary."""
+    def _make_message(self, name: str, role: _Role, client: Client) -> p4r.StreamMessageResponse:
+        """Make the message that tells `client` whether it, another client or no client is primary.
+
+        The message also has the role's config and its highest election id.
+        """
         response = p4r.StreamMessageResponse()
         message = response.arbitration
         message.device_id = self._device_id

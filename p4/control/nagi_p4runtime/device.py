@@ -49,7 +49,7 @@ _ALL_STATE = (
 
 
 class BatchError(Exception):
-    """The error for a Write or Read of which at least one update or request failed.
+    """The error for a Write with at least one failed update, or a Read with a failed request.
 
     Attributes:
         errors: The error of each update or request; None for those that succeeded.
@@ -225,7 +225,7 @@ class Device:
     def _read_state(self, old: Pipeline) -> list[p4r.Update]:
         """Return updates that restore the state of a pipeline, in an order that the switch accepts.
 
-        Entries and values that the P4 program itself defines are left out.
+        Entries that the P4 program itself defines, and initial values, are left out.
         """
         responses = Responses()
         context = ReadContext(old.info, old.memory, self._switch, responses)

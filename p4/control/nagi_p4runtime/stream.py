@@ -303,7 +303,7 @@ class Streams:
     def _forward(
         self, pipeline: Pipeline, events: dict[str, Any], primaries: list[tuple[Client, Rights]]
     ) -> None:
-        """Send the events of the switch to all primary clients whose rights permit it.
+        """Send each event of the switch to the primary clients whose rights permit the event.
 
         Args:
             pipeline: The running pipeline.

@@ -356,7 +356,7 @@ def test_numbers_are_the_lowest_that_are_free_also_after_taking_back():
     assert memory.allocate(numbers, 9) == 1
     assert memory.allocate(numbers, 9) == 3
     memory.roll_back()
-    assert numbers.owners == {0: 1, 1: 2, 2: None}
+    assert numbers.ids == {0: 1, 1: 2, 2: None}
     assert numbers.find_free() == 3
     memory.free(numbers, 0)
     memory.free(numbers, 2)

@@ -222,7 +222,7 @@ def test_bmv2_s_queues_are_set_in_packets(bmv2):
         ({"rate_bps": 10**6}, "rates in packets per second, not bits; give rate_pps, or use"),
         ({"depth_bytes": 1000}, "depth_bytes: bmv2's queues count packets; give depth_packets"),
         ({"overhead_bytes": 38}, "overhead_bytes: bmv2's queues count packets"),
-        ({"rate_pps": 0}, "a rate of zero; give 1 or more, or null"),
+        ({"rate_pps": 0}, "rate_pps is 0; give 1 or more, or null"),
         ({"depth_packets": None}, "always have a depth; give depth_packets"),
         ({"depht_packets": 1}, "a queue has no depht_packets"),
     ],
