@@ -288,14 +288,14 @@ PROGRAM = {
 
 def test_bmv2_is_given_as_many_octets_as_the_program_has_bits():
     pipeline = Pipeline(PROGRAM)
-    assert pipeline.match_keys("routes", [1, 1]) == [("lpm", 32), ("exact", 1)]
+    assert pipeline.list_keys_for("routes", [1, 1]) == [("lpm", 32), ("exact", 1)]
     assert pipeline.encode_data("go", [511]) == [b"\x01\xff"]
     for given, said in (
         (lambda: pipeline.encode_data("go", [512]), "go: 512 does not fit 9 bits"),
         (lambda: pipeline.encode_data("go", []), "action go has 1 parameters; 0 are given"),
         (lambda: pipeline.encode_data("went", []), "there is no action went"),
-        (lambda: pipeline.match_keys("routes", [1]), "table routes has 2 keys; 1 are given"),
-        (lambda: pipeline.match_keys("roads", [1]), "there is no table roads"),
+        (lambda: pipeline.list_keys_for("routes", [1]), "table routes has 2 keys; 1 are given"),
+        (lambda: pipeline.list_keys_for("roads", [1]), "there is no table roads"),
     ):
         with pytest.raises(Refused, match=said):
             given()
