@@ -132,7 +132,7 @@ def parse_numbers(text: str) -> tuple[int, ...]:
 
 
 def unpack_source(package: Path, target: Path) -> None:
-    """Unpack the sources that the kernel needs.
+    """Unpack a linux-source package, except most files that this kernel does not need.
 
     Args:
         package: file of a linux-source package.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Open the cgroup v2 hierarchy, and read how often CPU limits have throttled processes.
 
-Both work below `ip netns exec` as well, which hides /sys/fs/cgroup.
+This also works in programs that `ip netns exec` starts, although it hides /sys/fs/cgroup from them.
 """
 
 from __future__ import annotations

@@ -69,7 +69,10 @@ def inspect(batch: Batch) -> Inspection:
 
 
 def _measure_busy_share() -> float:
-    """Measure for 0.5 s which share of the processors' time (0 to 1) is used or stolen."""
+    """Measure for 0.5 s which share of the processors' time (0 to 1) is busy or stolen.
+
+    Programs with a nice value of 1 to 19 are not counted. See host.Ticks.
+    """
     before = host.read_processor_ticks()
     time.sleep(_BUSY_INTERVAL_S)
     after = host.read_processor_ticks()
@@ -250,7 +253,10 @@ def _list_loadable_controls() -> set[str]:
 
 
 def _find_capture_error(job: Job, interfaces: list[str]) -> Optional[str]:
-    """Start tcpdump for a moment, and return why it cannot capture as `job.user`, or None."""
+    """Start tcpdump for a moment, and return why it cannot capture as `job.user`, or None.
+
+    It captures on the first of `interfaces` that is up, or on `lo` if none is.
+    """
     up = [
         name
         for name in interfaces
@@ -271,6 +277,7 @@ def _find_capture_error(job: Job, interfaces: list[str]) -> Optional[str]:
 
 
 def _count_free_bytes(path: str) -> int:
+    """Return the free bytes of the file system of `path`, which need not exist yet."""
     while not os.path.isdir(path):
         path = os.path.dirname(path) or "/"
     status = os.statvfs(path)
@@ -284,7 +291,7 @@ def _has_file_system(name: str) -> bool:
 
 
 def _find_running(names: tuple[str, ...]) -> Optional[str]:
-    """Return the name of a process on this host if it is one of `names`, otherwise None."""
+    """Return one of `names` that is the name of a process on this host, or None."""
     for entry in os.listdir("/proc"):
         if entry.isdigit() and (name := _read_file(f"/proc/{entry}/comm")) in names:
             return name

@@ -78,7 +78,7 @@ def find_problem(name: str, parameters: dict[str, int]) -> Optional[str]:
     """Return why this host's kernel refuses a scheme object, or None.
 
     Args:
-        name: name of the object.
+        name: name of the scheme object.
         parameters: parameters of the scheme, by name.
     """
     try:
@@ -110,7 +110,7 @@ def _build_options(parameters: dict[str, int]) -> list[str]:
 
 
 def find_objects(plan: RunPlan, node: str) -> dict[str, SchemeObjectPlan]:
-    """Return the scheme objects that a run needs on a node, as planned name -> object.
+    """Return the scheme objects that a run needs on a node, as planned name -> scheme object.
 
     In a flow with `traffic: command`, sender and receiver need the sender's scheme, because both
     may send data.
@@ -177,14 +177,17 @@ class Schemes:
         self._registered = []
 
     def get_kernel_name(self, planned_name: str) -> str:
-        """Return the name in the kernel of a congestion control of the plan.
+        """Return the name under which the kernel has a congestion control of the plan.
 
-        Names of other congestion controls than nagi's schemes are returned unchanged.
+        Names of congestion controls that this object has not registered are returned unchanged.
         """
         return self._kernel_names.get(planned_name, planned_name)
 
     def get_planned_name(self, kernel_name: Optional[str]) -> Optional[str]:
-        """Return the plan's name of a congestion control. See get_kernel_name()."""
+        """Return the name that the plan has for a congestion control of the kernel.
+
+        Names of congestion controls that this object has not registered are returned unchanged.
+        """
         for planned_name, name in self._kernel_names.items():
             if name == kernel_name:
                 return planned_name

@@ -48,7 +48,7 @@ OURS = {name: scheme.object for name, scheme in read_schemes().items() if scheme
 # Vegas never reaches these limits, so its window is not small. The measurement then shows the cost
 # of the code.
 UNBOUND = "vegas, all limits at 1000"
-UNBOUND_SETS = ("alpha=1000", "beta=1000", "gamma=1000")
+UNBOUND_PARAMETERS = ("alpha=1000", "beta=1000", "gamma=1000")
 
 NOTES = """\
 Processor time is that of the whole machine: all processors, both hosts and the traffic programs. It
@@ -66,7 +66,7 @@ class Bench:
     """The lab, the options and the results, which all measurements use."""
 
     lab: TcpLab
-    schemes: dict[str, str]  # scheme -> name of its object
+    schemes: dict[str, str]  # scheme -> name of its scheme object
     seconds: float
     rounds: int
     flows: int
@@ -88,15 +88,18 @@ def register_all(chosen: dict[str, str]) -> Iterator[dict[str, str]]:
     """Register the schemes to compare, and yield scheme -> name in the kernel.
 
     Vegas is registered twice, the second time (UNBOUND) with limits that it never reaches.
+
+    Args:
+        chosen: scheme -> name of its scheme object.
     """
     with ExitStack() as stack:
         names: dict[str, str] = {}
-        for scheme, program in chosen.items():
+        for scheme, object_name in chosen.items():
             kernel_name = make_kernel_name(len(names))
-            names[scheme] = stack.enter_context(register_scheme(program, kernel_name))
-            if program == "vegas":
+            names[scheme] = stack.enter_context(register_scheme(object_name, kernel_name))
+            if object_name == "vegas":
                 kernel_name = make_kernel_name(len(names))
-                unbound = register_scheme(program, kernel_name, *UNBOUND_SETS)
+                unbound = register_scheme(object_name, kernel_name, *UNBOUND_PARAMETERS)
                 names[UNBOUND] = stack.enter_context(unbound)
         yield names
 
@@ -198,20 +201,20 @@ def _judge_ratio(ratio: float, has_verdict: bool) -> str:
 
 
 def measure_cpu(bench: Bench) -> None:
-    """Measure the run time of each scheme's eBPF programs."""
+    """Measure the run time of each scheme's eBPF programs, and report the run time per ACK."""
     details: dict[str, Any] = {}
     for path in NETWORKS:
-        for number, (scheme, program) in enumerate(bench.schemes.items()):
+        for number, (scheme, object_name) in enumerate(bench.schemes.items()):
             report_progress(f"cpu, {path}: {scheme}")
             before = set(run_times())
-            with register_scheme(program, make_kernel_name(number)) as name, timed():
+            with register_scheme(object_name, make_kernel_name(number)) as name, timed():
                 trial = bench.lab.run_trial(path, name, bench.seconds)
                 times = {key[0]: time for key, time in run_times().items() if key not in before}
             details.setdefault(path, {})[scheme] = {
                 "trial": trial.to_json(),
                 "programs": {name: vars(time) for name, time in times.items()},
             }
-            _report_cpu(bench, path, scheme, times[f"{program}_ack"[:15]], trial)
+            _report_cpu(bench, path, scheme, times[f"{object_name}_ack"[:15]], trial)
     bench.details["cpu"] = details
 
 
@@ -233,17 +236,17 @@ def measure_flows(bench: Bench) -> None:
     """Check that each of many flows transfers data, and that the scheme is removed afterwards."""
     details: dict[str, Any] = {}
     for path in NETWORKS:
-        for number, (scheme, program) in enumerate(bench.schemes.items()):
+        for number, (scheme, object_name) in enumerate(bench.schemes.items()):
             report_progress(f"flows, {path}: {bench.flows} of {scheme}")
-            with register_scheme(program, make_kernel_name(number)) as name:
+            with register_scheme(object_name, make_kernel_name(number)) as name:
                 trial = bench.lab.run_trial(path, name, bench.seconds, bench.flows)
-            served = sum(size > 0 for size in trial.flows)
+            served = sum(size > 0 for size in trial.flow_bytes)
             is_removed = name not in read_loaded_controls()
             details.setdefault(path, {})[scheme] = {**trial.to_json(), "name_gone": is_removed}
             bench.rows.append(
                 Row(
                     f"{bench.flows} flows, {path}: {scheme}",
-                    f"{served} sent data, the slowest {min(trial.flows) / 1e3:.0f} kB; "
+                    f"{served} sent data, the slowest {min(trial.flow_bytes) / 1e3:.0f} kB; "
                     f"{'removed' if is_removed else 'NOT REMOVED'} afterwards",
                     f"{trial.bits_per_second / 1e9:.2f} Gb/s in total",
                     target="all, removed",
@@ -288,7 +291,8 @@ def report_leftovers(
 def parse_arguments() -> argparse.Namespace:
     """Return the options of the command line.
 
-    `parts` are the functions of the chosen measurements, `schemes` is scheme -> object.
+    `parts` are the functions of the chosen measurements. `schemes` is scheme -> name of its scheme
+    object.
     """
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parts = {"throughput": measure_throughput, "cpu": measure_cpu, "flows": measure_flows}

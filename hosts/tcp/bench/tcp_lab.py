@@ -57,14 +57,14 @@ class Trial:
         return self.after.read_s - self.before.read_s
 
     @property
-    def flows(self) -> list[int]:
-        """The acknowledged payload bytes of each flow."""
+    def flow_bytes(self) -> list[int]:
+        """The payload bytes of each flow that were acknowledged during the measurement."""
         before = self.before.acknowledged
         return [size - before.get(port, 0) for port, size in self.after.acknowledged.items()]
 
     @property
     def bits_per_second(self) -> float:
-        return sum(self.flows) * 8 / self.seconds
+        return sum(self.flow_bytes) * 8 / self.seconds
 
     @property
     def acks(self) -> int:
@@ -96,8 +96,8 @@ class Trial:
             "retransmitted_segments": self.retransmitted,
             "busy_s": self.busy_s,
             "disturbed": self.disturbed,
-            "least_flow_bytes": min(self.flows, default=0),
-            "greatest_flow_bytes": max(self.flows, default=0),
+            "least_flow_bytes": min(self.flow_bytes, default=0),
+            "greatest_flow_bytes": max(self.flow_bytes, default=0),
         }
 
 
@@ -131,7 +131,7 @@ class TcpLab(Lab):
                     self.run(name, f"ethtool -K {interface} {off}")
 
     def run_trial(self, path: str, scheme: str, seconds: float, flows: int = 1) -> Trial:
-        """Send data from left to right, and measure.
+        """Send data from left to right, and read the counters before and after `seconds`.
 
         Args:
             path: the path, a key of NETWORKS.
@@ -209,17 +209,17 @@ class TcpLab(Lab):
 
 
 @contextmanager
-def register_scheme(program: str, name: str, *sets: str) -> Iterator[str]:
-    """Keep one of nagi's schemes registered in the kernel.
+def register_scheme(object_name: str, name: str, *parameters: str) -> Iterator[str]:
+    """Register one of nagi's schemes in the kernel until the block ends, and yield `name`.
 
     Args:
-        program: name of the scheme's object.
+        object_name: name of the scheme object.
         name: name to register.
-        sets: parameters, each as "name=value".
+        parameters: parameters of the scheme, each as "name=value".
     """
-    nagi_tcp, path = str(executable("nagi-tcp")), str(scheme_object(program))
-    parameters = [word for setting in sets for word in ("--set", setting)]
-    holder = Program([nagi_tcp, "hold", path, "--as", name, *parameters])
+    nagi_tcp, path = str(executable("nagi-tcp")), str(scheme_object(object_name))
+    options = [word for parameter in parameters for word in ("--set", parameter)]
+    holder = Program([nagi_tcp, "hold", path, "--as", name, *options])
     try:
         holder.wait_until_ready()
         yield name
