@@ -48,6 +48,9 @@ class Changes:
     def apply(self) -> None:
         """Apply the settings of a role, and restore the resources that the role no longer requires.
 
+        If files have changed, also reload systemd, and restart the services that read the files and
+        the role's running units. In check mode, only list the changes.
+
         Raises:
             Failed: A change failed.
         """
@@ -99,7 +102,10 @@ class Changes:
         )
 
     def _apply_all(self, resources: list[ManagedResource]) -> None:
-        """Record the changes of resources in the manifest, then make these changes."""
+        """Record the changes of resources in the manifest, then make these changes.
+
+        The changes are also added to `changes` and `diff`. In check mode, this is all.
+        """
         states = {resource: resource.read_state() for resource in resources}
         to_change = [resource for resource in resources if resource.needs_change(states[resource])]
         for resource in resources:
@@ -122,7 +128,8 @@ class Changes:
         """Record in the manifest that the role requires a resource, and the change of the resource.
 
         A resource that needs no change is recorded only if it is already in the manifest, which
-        means that nagi changed the resource for another role.
+        means that nagi changed the resource before. If an operator has edited a file since then,
+        save a copy of the edited file, and add a message to `kept`. In check mode, record nothing.
         """
         role = self._params["role"]
         entry = self._manifest.find(resource.kind, resource.name)
@@ -167,6 +174,9 @@ class Changes:
 
     def _restore_all(self, entries: list[dict], role: str | None) -> None:
         """Restore resources in reverse order, except resources that other roles require.
+
+        The entries of restored resources are removed from the manifest. Services that read a
+        restored file are restarted.
 
         Args:
             entries: The entries of the resources in the manifest.
@@ -213,7 +223,7 @@ class Changes:
             self._system.systemctl("daemon-reload")
 
     def _restart_readers(self) -> None:
-        """Restart the running services whose files have changed."""
+        """Restart the running services that read changed files. Do nothing without systemd."""
         for name in dict.fromkeys(self._restarts):
             state = Unit(self._system, name).read_state()
             if self._params["start"] and not self._checking and state and state["active"]:
