@@ -176,8 +176,8 @@ def _run_job(job: GuestJob) -> dict[str, list[str]]:
 def _run_command(command: list[str], text: str = "") -> None:
     result = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     if result.returncode != 0:
-        complaint = (result.stderr or result.stdout).strip()
-        raise RuntimeError(f"{' '.join(command)}: {complaint}")
+        output = (result.stderr or result.stdout).strip()
+        raise RuntimeError(f"{' '.join(command)}: {output}")
 
 
 def _write_file(path: str, text: str) -> None:

@@ -254,6 +254,7 @@ def _start_guard(state: str, lock: IO[str], holder: Holder) -> None:
 
 
 def _become_daemon(state: str) -> None:
+    """Detach this process from its terminal and directory, block signals, and open the log."""
     signal.pthread_sigmask(signal.SIG_BLOCK, _END_SIGNALS)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     os.chdir("/")

@@ -177,7 +177,7 @@ class NodeRun:
     def _make_schemes(self, cleanup: ExitStack) -> Schemes:
         job = self._job
         schemes = Schemes(self._plan, job.node, self._directory, are_modules=job.virtual)
-        cleanup.callback(lambda: self._notices.extend(schemes.complaints))
+        cleanup.callback(lambda: self._notices.extend(schemes.errors))
         return schemes
 
     def _run_driver(self, driver: HostPart, cleanup: ExitStack) -> None:
@@ -364,6 +364,10 @@ class NodeRun:
             clients.append(self._start_application(flow, "client", cleanup))
 
         def sample() -> None:
+            """Check applications, sample each connection, and schedule the next call.
+
+            Calls that are already late are left out.
+            """
             now = self._read_run_time()
             for application in clients + servers:
                 application.check(now)

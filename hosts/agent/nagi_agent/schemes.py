@@ -99,8 +99,8 @@ def find_problem(name: str, parameters: dict[str, int]) -> Optional[str]:
         return str(error)
     if result.returncode == 0:
         return None
-    complaint = _clean_complaint(result.stderr, scheme_object.path, name)
-    return complaint or f"{NAGI_TCP} ended with status {result.returncode}"
+    reason = _clean_error(result.stderr, scheme_object.path, name)
+    return reason or f"{NAGI_TCP} ended with status {result.returncode}"
 
 
 def _build_options(parameters: dict[str, int]) -> list[str]:
@@ -140,7 +140,7 @@ class Schemes:
             Then no scheme is registered.
 
     Attributes:
-        complaints: messages of nagi-tcp; complete after __exit__().
+        errors: error messages of nagi-tcp; complete after __exit__().
     """
 
     def __init__(
@@ -150,7 +150,7 @@ class Schemes:
         self._directory = directory
         self._objects = {} if are_modules else find_objects(plan, node)
         self._registered: list[_RegisteredScheme] = []
-        self.complaints: list[str] = []
+        self.errors: list[str] = []
         self._kernel_names: dict[str, str] = {}  # planned name -> registered name
 
     def __enter__(self) -> Schemes:
@@ -172,8 +172,8 @@ class Schemes:
 
     def __exit__(self, *_: object) -> None:
         for scheme in self._registered:
-            if complaint := scheme.unregister():
-                self.complaints.append(complaint)
+            if error := scheme.unregister():
+                self.errors.append(error)
         self._registered = []
 
     def get_kernel_name(self, planned_name: str) -> str:
@@ -274,9 +274,9 @@ class _RegisteredScheme:
         """Unregister the scheme, and return the error that nagi-tcp has printed; "" if none."""
         end_process(self._process, signal.SIGTERM, _END_TIMEOUT_S)
         _, errors = self._process.communicate()
-        return _clean_complaint(errors.decode(errors="replace"), self._object_path, self._object)
+        return _clean_error(errors.decode(errors="replace"), self._object_path, self._object)
 
 
-def _clean_complaint(text: str, path: str, name: str) -> str:
+def _clean_error(text: str, path: str, name: str) -> str:
     """Return an error of nagi-tcp without "nagi-tcp: ", and with `name` in place of `path`."""
     return text.strip().split(f"{NAGI_TCP}: ", 1)[-1].replace(path, name)

@@ -319,23 +319,23 @@ def parse_arguments() -> argparse.Namespace:
     return options
 
 
-def find_refusal() -> str | None:
+def find_obstacle() -> str | None:
     """Return why the benchmark cannot run, with the cure, or None."""
     if os.geteuid() != 0:
-        return "needs root, for network namespaces and eBPF: run it with sudo"
+        return "the benchmark needs root, for network namespaces and eBPF; run it with sudo"
     if shutil.which("iperf") is None:
-        return "needs iperf: apt-get install iperf"
+        return "iperf is not installed; run `apt-get install iperf`"
     for path in (executable("nagi-tcp"), *map(scheme_object, OURS.values())):
         if not path.exists():
-            return f"{path} does not exist: run make"
+            return f"{path} does not exist; run `make`"
     return None
 
 
 def main() -> int:
     """Run the benchmark, and return the exit status."""
     options = parse_arguments()
-    if reason := find_refusal():
-        print(f"bench: {reason}", file=sys.stderr)
+    if obstacle := find_obstacle():
+        print(f"bench: {obstacle}", file=sys.stderr)
         return 2
 
     rows: list[Row] = []

@@ -191,11 +191,15 @@ class Device:
     def _replace(self, config: p4r.ForwardingPipelineConfig, updates: Sequence[p4r.Update]) -> None:
         """Run the pipeline of a config and perform `updates`.
 
-        If an update fails, run the old pipeline with its state again.
+        If an update fails, run the old pipeline with its state again. Once the switch has accepted
+        the new pipeline, the saved pipeline and the queued updates are deleted.
+
+        Raises:
+            P4Error: The config is wrong, the switch refused the pipeline, or an update failed.
         """
         new = self.verify(config)
         old = self.pipeline
-        state = [] if old is None or not updates else self._read_state(old)
+        old_state = [] if old is None or not updates else self._read_state(old)
         self._run(new)
         self.pipeline = new
         self._forget_saved()
@@ -206,7 +210,7 @@ class Device:
                 restored = Pipeline(old.config, old.info)
                 self._run(restored)
                 self.pipeline = restored
-                self._write_all(restored, state)
+                self._write_all(restored, old_state)
             first = next(error for error in batch.errors if error is not None)
             raise InvalidArgument(
                 f"the new pipeline does not accept the state: {first.message}; the old pipeline "

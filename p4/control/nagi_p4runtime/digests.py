@@ -120,6 +120,10 @@ class DigestLists:
     def _make_list(
         self, digest: Digest, config: p4r.DigestEntry.Config, buffer: _Buffer, now_ns: int
     ) -> p4r.DigestList:
+        """Move the waiting digests to a new list, and return the list as a message.
+
+        If the config has a timeout for acknowledgements, remember the list until then.
+        """
         message = p4r.DigestList(digest_id=digest.id, list_id=self._next_list)
         for data in buffer.waiting:
             _write_data(digest.type, iter(data), message.data.add())

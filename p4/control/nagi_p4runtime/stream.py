@@ -293,10 +293,10 @@ class Streams:
             with self._lock:
                 if absences != self._absences:
                     continue  # the events may have occurred without a primary client
-                are_new = self._old_events_discarded.is_set()
+                events_are_new = self._old_events_discarded.is_set()
                 self._old_events_discarded.set()
                 primaries = self._arbitration.list_primaries()
-            if are_new:
+            if events_are_new:
                 self._forward(pipeline, events, primaries)
             time.sleep(_POLL_INTERVAL_S)
 

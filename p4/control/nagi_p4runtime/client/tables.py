@@ -157,6 +157,11 @@ def _find_entry(
     match: Sequence[Any] | None,
     priority: int | None,
 ) -> Entry:
+    """Return the Entry for `match` and `priority`, or, without `match`, the one with `handle`.
+
+    Raises:
+        Refused: There is no entry with this handle, or `match` does not fit the table.
+    """
     if match is not None:
         return _make_entry(context, table, match, priority)
     if handle not in context.entries or context.entries[handle].table != table:

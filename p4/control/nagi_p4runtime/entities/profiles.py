@@ -52,7 +52,7 @@ def add_action_set(
     profile: Profile,
     action_set: p4r.ActionProfileActionSet,
 ) -> int:
-    """Plan to create a group for the action set of an entry.
+    """Plan to create a group, with its members, for the action set of an entry.
 
     Returns:
         The switch's number of the group.
@@ -153,6 +153,11 @@ def plan_member(
 
 
 def _delete_member(context: UpdateContext, plan: Plan, profile: Profile, id: int) -> None:
+    """Plan to delete the switch's members for the client's member `id`.
+
+    Raises:
+        P4Error: There is no such member, or it is in a group.
+    """
     memory = context.memory.get_profile(profile.id)
     member = require_item(memory.members, id, profile, "member")
     for group_id, group in memory.groups.items():
@@ -254,6 +259,11 @@ def plan_group(
 def _decode_group_weights(
     profile: Profile, memory: ProfileMemory, message: p4r.ActionProfileGroup
 ) -> tuple[WeightedMember, ...]:
+    """Return the members and weights of a group in a message.
+
+    Raises:
+        P4Error: A member does not exist, is listed twice, or has a wrong weight.
+    """
     weights: dict[int, int] = {}
     for member in message.members:
         id = member.member_id

@@ -26,7 +26,8 @@ class Changes:
     """The changes of one call of the module; in check mode, the changes that it would make.
 
     Attributes:
-        changes: The changed or restored resources, as "KIND NAME".
+        changes: The resources, as "KIND NAME" if they were changed, and as "restore: KIND NAME" if
+            they were restored.
         kept: Messages about resources that were not restored, or whose edited file was copied.
         lacking: The required kernel modules that the kernel does not have.
         diff: The differences between files for Ansible's option --diff.
@@ -193,7 +194,7 @@ class Changes:
                     entry["roles"] = other_roles
                     self._manifest.save()
                 continue
-            self.changes.append(f"put back: {entry['kind']} {entry['name']}")
+            self.changes.append(f"restore: {entry['kind']} {entry['name']}")
             if self._checking:
                 continue
             other_entries = [item for item in self._manifest.entries if item is not entry]
@@ -214,7 +215,7 @@ class Changes:
             self._reload_units()
             self._restart_readers()
         if failures:
-            raise Failed("cannot be put back: " + "; ".join(failures))
+            raise Failed("cannot be restored: " + "; ".join(failures))
 
     def _reload_units(self) -> None:
         """Make systemd read its unit files again if a unit file has changed."""

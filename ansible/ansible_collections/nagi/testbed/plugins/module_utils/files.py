@@ -48,6 +48,10 @@ class Directory(ManagedResource):
         os.chmod(self.name, int(self.settings.get("mode", "0755"), 8))
 
     def restore(self, original: dict | None, changes: list, other_entries: list) -> str:
+        """Remove the directory if nagi created it.
+
+        If it has other files, it stays, unless `contents` was set: then the files are removed too.
+        """
         if original is not None or not os.path.isdir(self.name):
             return ""
         if any(change["contents"] for change in changes):

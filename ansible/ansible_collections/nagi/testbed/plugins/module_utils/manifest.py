@@ -99,6 +99,11 @@ class Manifest:
             self._lock.close()
 
     def _read(self) -> list:
+        """Return the entries in manifest.json, or [] if there is no such file.
+
+        Raises:
+            ManifestError: The file was edited, or another version of nagi wrote it.
+        """
         try:
             with open(self._path, encoding="utf-8") as file:
                 manifest = json.load(file)

@@ -164,6 +164,7 @@ class Interface:
         return [([*write, f"{key}=1"], [[*write, f"{key}=0"], *restore_commands])]
 
     def _read_sysctl(self, key: str) -> str:
+        """Return the value of an IPv6 sysctl. End the module with an error without IPv6."""
         try:
             with open(f"/proc/sys/{key}", encoding="ascii") as file:
                 return file.read().strip()
@@ -198,6 +199,7 @@ class Interface:
         return [*self._plan_offloads_of(self._name), *below]
 
     def _plan_offloads_of(self, interface: str) -> list[Change]:
+        """Return the change that switches off the offloads of `interface` that can be changed."""
         enabled = []
         for line in self._run("ethtool", "-k", interface).splitlines():
             name, _, value = line.strip().partition(":")
@@ -374,6 +376,13 @@ class Card(Interface):
     def _plan_resize(
         self, option: str, sizes: dict[str, tuple[int, int]], targets: dict[str, int]
     ) -> list[Change]:
+        """Return the change of the queues or rings whose size differs from the target.
+
+        Args:
+            option: The option of ethtool: "-L" for queues, "-G" for rings.
+            sizes: The result of _read_sizes().
+            targets: kind -> size to set.
+        """
         kinds = [kind for kind, size in targets.items() if sizes[kind][0] != size]
 
         def resize(values: dict[str, int]) -> Command:
