@@ -155,9 +155,8 @@ def load_parts() -> dict[str, HostPart]:
 def find_driver(plan: RunPlan, job: Job) -> Optional[HostPart]:
     """Return the driver, or None if the kernel carries this node's packets.
 
-    The driver is the HostPart whose emulator, boards or switch carry the packets of this node.
-
-    If several HostParts can carry the packets, return the last one, because backends that replace
+    The driver is the HostPart whose emulator, boards or switch carry the packets of this node. If
+    several HostParts can carry the packets, return the last one, because backends that replace
     nagi-link come after nagi-link.
     """
     drivers = [part for part in load_parts().values() if part.drives(plan, job)]

@@ -59,7 +59,7 @@ def find_holder(state: str) -> Optional[Holder]:
     """Return who has reserved the host, or None if nobody has.
 
     Only root can test the lock. For other users, the result is the holder in holder.json, whose
-    reservation may have ended.
+    reservation may have ended. Return None also if holder.json cannot be read.
     """
     try:
         lock = _try_lock(os.path.join(state, _LOCK))

@@ -128,7 +128,7 @@ class TrialPair:
 
 
 def measure_throughput(bench: Bench) -> None:
-    """Compare throughput and processor time of each scheme with those of the reference."""
+    """Compare each scheme with the reference: throughput, and processor time per ACK."""
     reference = str(read_schemes()[REFERENCE].kernel)
     details: dict[str, Any] = {}
     with register_all(bench.schemes) as names:
@@ -260,20 +260,23 @@ def measure_flows(bench: Bench) -> None:
 
 
 def report_leftovers(
-    rows: list[Row], details: dict[str, Any], before: set[tuple[str, int]], names: set[str]
+    rows: list[Row],
+    details: dict[str, Any],
+    objects_before: set[tuple[str, int]],
+    controls_before: set[str],
 ) -> None:
     """Add a row about BPF objects and congestion controls that the benchmark left in the kernel.
 
     Args:
         rows: rows of the report.
         details: the content of the JSON file.
-        before: BPF objects that existed before the benchmark, as (kind, number).
-        names: congestion controls that were registered before the benchmark.
+        objects_before: BPF objects that existed before the benchmark, as (kind, number).
+        controls_before: congestion controls that were registered before the benchmark.
     """
     with suppress(AssertionError):  # the row lists the remaining objects
-        wait_until_gone(before)
-    leftovers = sorted(f"{kind} {number}" for kind, number in list_nagi_objects() - before)
-    leftovers += sorted(read_loaded_controls() - names)
+        wait_until_gone(objects_before)
+    leftovers = sorted(f"{kind} {number}" for kind, number in list_nagi_objects() - objects_before)
+    leftovers += sorted(read_loaded_controls() - controls_before)
     details["left_behind"] = leftovers
     rows.append(
         Row(
@@ -340,7 +343,7 @@ def main() -> int:
 
     rows: list[Row] = []
     details: dict[str, Any] = {}
-    before, names = list_nagi_objects(), read_loaded_controls()
+    objects_before, controls_before = list_nagi_objects(), read_loaded_controls()
 
     def measure() -> None:
         with TcpLab() as lab:
@@ -352,7 +355,7 @@ def main() -> int:
 
     if status := run_benchmark(measure):
         return status
-    report_leftovers(rows, details, before, names)
+    report_leftovers(rows, details, objects_before, controls_before)
     about = {"machine": describe_machine(), "seconds": options.seconds, "rounds": options.rounds}
     return report_results(rows, NOTES, options.json, about, details)
 

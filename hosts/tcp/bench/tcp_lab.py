@@ -112,6 +112,7 @@ class TcpLab(Lab):
         return self
 
     def _build(self) -> None:
+        """Create the namespaces and links, and set sysctls, addresses and offloads."""
         # The sysctls that every scheme of nagi sets. newreno runs with the same sysctls.
         sysctls = read_base_sysctls() | dict(read_schemes()["tahoe"].sysctls)
         sysctls["net.ipv4.tcp_rmem"] = f"4096 131072 {RECEIVE_BUFFER}"
@@ -130,28 +131,28 @@ class TcpLab(Lab):
                     off = " ".join(f"{offload} off" for offload in read_offloads().values())
                     self.run(name, f"ethtool -K {interface} {off}")
 
-    def run_trial(self, path: str, scheme: str, seconds: float, flows: int = 1) -> Trial:
+    def run_trial(self, path: str, control: str, seconds: float, flows: int = 1) -> Trial:
         """Send data from left to right, and read the counters before and after `seconds`.
 
         Args:
             path: the path, a key of NETWORKS.
-            scheme: name of the congestion control in the kernel.
+            control: name of the congestion control in the kernel.
             seconds: duration of the measurement.
             flows: number of connections.
 
         Raises:
             BenchError: a connection ended, or does not use the congestion control.
         """
-        with self._run_traffic(path, scheme, seconds, flows):
-            before = self._read_counters(scheme, flows)
+        with self._run_traffic(path, control, seconds, flows):
+            before = self._read_counters(control, flows)
             time.sleep(seconds)
-            return Trial(before, self._read_counters(scheme, flows))
+            return Trial(before, self._read_counters(control, flows))
 
     @contextmanager
-    def _run_traffic(self, path: str, scheme: str, seconds: float, flows: int) -> Iterator[None]:
+    def _run_traffic(self, path: str, control: str, seconds: float, flows: int) -> Iterator[None]:
         """Run iperf on both hosts. The block begins SETTLE_S seconds after all flows connected."""
         server = self.start("right", "iperf", "-s", "-p", str(_PORT))
-        options = ["-c", f"{NETWORKS[path]}.2", "-p", str(_PORT), "-Z", scheme, "-P", str(flows)]
+        options = ["-c", f"{NETWORKS[path]}.2", "-p", str(_PORT), "-Z", control, "-P", str(flows)]
         client = None
         try:
             _wait_until(
@@ -178,24 +179,24 @@ class TcpLab(Lab):
         """Return the lines that ss prints about the connections of left, one per connection."""
         return self.run("left", f"ss -HtinO state established dport = :{_PORT}").splitlines()
 
-    def _read_counters(self, scheme: str, flows: int) -> Counters:
+    def _read_counters(self, control: str, flows: int) -> Counters:
         """Read the counters.
 
         Raises:
-            BenchError: a connection ended, or does not use the congestion control `scheme`.
+            BenchError: a connection ended, or does not use the congestion control `control`.
         """
         connections = self._list_connections()
         read_s = time.monotonic()
         busy_s, user_s = _read_processor_time()
         others_s = user_s - sum(_read_user_s(program.pid) for program in self._traffic_programs)
         if len(connections) != flows:
-            raise BenchError(f"{scheme}: {len(connections)} of {flows} connections are left")
+            raise BenchError(f"{control}: {len(connections)} of {flows} connections are left")
         acknowledged = {}
         for line in connections:
             port = _CONNECTION.search(line)
             size = re.search(r" bytes_acked:(\d+)", line)
-            if port is None or f" {scheme} " not in line:
-                raise BenchError(f"a connection does not use {scheme}: {line}")
+            if port is None or f" {control} " not in line:
+                raise BenchError(f"a connection does not use {control}: {line}")
             acknowledged[port[1]] = int(size[1]) if size else 0  # ss omits a count of 0
         counts = self._read_tcp_counters()
         received, retransmitted = counts["InSegs"], counts["RetransSegs"]

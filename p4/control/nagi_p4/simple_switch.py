@@ -172,8 +172,8 @@ def set_pipeline(connection: Connection, program: str, name: str) -> None:
     except connection.modules["types"].InvalidSwapOperation as error:
         reason = name_error_code(connection.modules, error)
         raise Refused(
-            f"{name}: simple_switch refuses to replace its program ({reason}); start simple_switch "
-            "with --enable-swap",
+            f"{name}: simple_switch refuses to replace its pipeline ({reason}); start "
+            "simple_switch with --enable-swap",
             FAILED_PRECONDITION,
         ) from None
     connection.pipeline = pipeline

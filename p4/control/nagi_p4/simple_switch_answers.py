@@ -69,10 +69,10 @@ def decode_entry(reply: Any, keys: Sequence[tuple[str, int]]) -> Answer:
     Returns:
         The entry without its counter and meter, which are not part of `reply`.
     """
-    pairs = zip(reply.match_key, keys)
+    elements = zip(reply.match_key, keys)
     answer: Answer = {
         "handle": reply.entry_handle,
-        "match": [_decode_match(match, kind, bits) for match, (kind, bits) in pairs],
+        "match": [_decode_match(element, kind) for element, (kind, _) in elements],
         **decode_action(reply.action_entry),
     }
     if reply.options is not None and reply.options.priority is not None:
@@ -84,14 +84,13 @@ def decode_entry(reply: Any, keys: Sequence[tuple[str, int]]) -> Answer:
     return answer
 
 
-def _decode_match(reply: Any, kind: str, bits: int) -> Any:
+def _decode_match(reply: Any, kind: str) -> Any:
     """Convert one element of an entry's match; return None if it matches any value.
 
     Args:
         reply: The element, a BmMatchParam.
         kind: Match kind of the field. bmv2 stores an optional field as a ternary field, so `reply`
             does not show the kind.
-        bits: Width of the field.
     """
     if reply.exact is not None:
         return decode_number(reply.exact.key)

@@ -107,7 +107,7 @@ class Pipeline:
         return self._tables.get(table, {}).get("direct_meters") is not None
 
     def find_table(self, id: int) -> str:
-        """Return the name of the table with an id.
+        """Return the name of the table that has the id `id`.
 
         Raises:
             Refused: There is no such table.

@@ -108,7 +108,7 @@ class Arbitration:
         """Remove a client whose stream has ended.
 
         Returns:
-            The notices to send to the other clients of its role; [] if it was not primary.
+            The notices to send to the other clients of the role; [] if `client` was not primary.
         """
         role = self._roles.get(client.role) if client.role is not None else None
         if role is None or client not in role.clients:
@@ -175,6 +175,7 @@ class Arbitration:
         return reserved
 
     def _check_update(self, client: Client, message: p4r.MasterArbitrationUpdate) -> None:
+        """Raise P4Error if an update is for another device, or for another role than before."""
         if message.device_id != self._device_id:
             code = Code.NOT_FOUND if client.role is None else Code.FAILED_PRECONDITION
             raise P4Error(

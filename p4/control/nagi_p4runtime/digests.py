@@ -108,6 +108,7 @@ class DigestLists:
             buffer.sent.clear()
 
     def _forget_expired(self, id: int, config: p4r.DigestEntry.Config, now_ns: int) -> None:
+        """Forget the sent lists of a digest whose timeout for acknowledgements has expired."""
         buffer = self._buffers.get(id)
         if buffer is not None:
             for list_id in [

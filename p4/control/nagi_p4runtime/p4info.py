@@ -337,7 +337,7 @@ class _PipelineNames:
 
 
 def find_by_id(by_id: Mapping[int, Item], id: int, kind: str) -> Item:
-    """Return the object of a P4Info with an id.
+    """Return the object of a P4Info that has the id `id`.
 
     Args:
         by_id: All objects of one kind, by id.

@@ -78,21 +78,23 @@ rate limit. ">=": processor 0 was the limit. "generator": the source was too slo
 
 def compute_median(rounds: list[Throughput], name: str) -> float:
     """Return the median, over all rounds, of the field `name` of Throughput."""
-    return statistics.median(float(getattr(once, name)) for once in rounds)
+    return statistics.median(float(getattr(result, name)) for result in rounds)
 
 
 def is_source_limited(rounds: list[Throughput], name: str) -> bool:
     """Return whether the source was the limit in at least half of the rounds.
 
+    Under overload, the source was the limit if nagi-switch delivered what the source offered.
+
     If so, the median of the field `name` is only a lower bound.
     """
 
-    def is_limited(once: Throughput) -> bool:
+    def is_limited(result: Throughput) -> bool:
         if name == "overload_delivered":
-            return once.overload_delivered >= MIN_OFFERED * once.overload_offered
-        return once.source_limited
+            return result.overload_delivered >= MIN_OFFERED * result.overload_offered
+        return result.source_limited
 
-    return sum(is_limited(once) for once in rounds) * 2 >= len(rounds)
+    return sum(is_limited(result) for result in rounds) * 2 >= len(rounds)
 
 
 def measure_throughput(bench: Bench) -> None:
@@ -110,8 +112,8 @@ def measure_throughput(bench: Bench) -> None:
         # Measure all subjects in each round, so that a slow minute of the machine affects all.
         for name, make in makers.items():
             with make() as subject:
-                once = find_throughput(bench.lab, subject, bench.choose_length(2, 1))
-            rounds_by_name.setdefault(name, []).append(once)
+                result = find_throughput(bench.lab, subject, bench.choose_length(2, 1))
+            rounds_by_name.setdefault(name, []).append(result)
     nagi_rounds = rounds_by_name[nagi_switch.name]
     for name, min_ratio in (
         (Forwarder.name, MIN_RATIO_TO_FORWARDER),
@@ -135,7 +137,7 @@ def measure_throughput(bench: Bench) -> None:
     )
     bench.rows.append(Row("nagi-switch's processor time per packet: process; core", f"{cost} us"))
     bench.details["throughput"] = {
-        name: [once.to_json() for once in rounds] for name, rounds in rounds_by_name.items()
+        name: [result.to_json() for result in rounds] for name, rounds in rounds_by_name.items()
     }
     bench.details["account"] = nagi_switch.account
 

@@ -236,7 +236,10 @@ class Connection:
             raise Refused(str(error), INVALID) from None
 
     def _raise_client_error(self, error: P4ClientError) -> NoReturn:
-        """Raise OSError or Refused for an error of finsy."""
+        """Raise OSError if no server answered, otherwise Refused, for an error of finsy.
+
+        `index` of the Refused error is the index of the first update that the switch refused.
+        """
         if error.code in (GRPCStatusCode.UNAVAILABLE, GRPCStatusCode.DEADLINE_EXCEEDED):
             text = error.message or error.code.name
             raise OSError(

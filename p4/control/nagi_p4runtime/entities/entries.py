@@ -35,7 +35,7 @@ def count_const_entries(switch: Switch, table: Table) -> int:
 
 
 def find_entry(switch: Switch, table: Table, key: Key) -> dict[str, Any] | None:
-    """Read the entry with a key, as Switch.read_entries() yields it; None if there is none."""
+    """Read the entry that has `key`, in the form of Switch.read_entries(); None without entry."""
     try:
         for page in switch.read_entries(table.name, **keys.to_operation(key, table)):
             for entry in page:

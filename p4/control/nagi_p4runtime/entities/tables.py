@@ -398,9 +398,9 @@ def _passes_filter(
     if request.priority:
         if key.priority is None:
             return False
-        # The same conversion to P4Runtime's priorities as in keys.write_key().
-        minuend = const_entries + 1 if table.is_const else keys.MAX_PRIORITY
-        if minuend - key.priority != request.priority:
+        # The sum of an entry's two priorities, in P4Runtime and in operations (keys.write_key()).
+        priority_sum = const_entries + 1 if table.is_const else keys.MAX_PRIORITY
+        if priority_sum - key.priority != request.priority:
             return False
     if request.metadata and request.metadata != metadata.metadata:
         return False

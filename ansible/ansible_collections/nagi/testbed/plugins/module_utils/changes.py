@@ -57,14 +57,16 @@ class Changes:
         """
         role = self._params["role"]
         required_resources = list_required(self._system, self._params)
-        names = {(resource.kind, resource.name) for resource in required_resources}
+        required_names = {(resource.kind, resource.name) for resource in required_resources}
         obsolete_entries = [
             entry
             for entry in self._manifest.entries
             if role in entry["roles"]
-            and (entry["kind"], entry["name"]) not in names
+            and (entry["kind"], entry["name"]) not in required_names
             # A directory stays if the role requires a file or directory in it.
-            and not (entry["kind"] == "directory" and self._is_parent(entry["name"], names))
+            and not (
+                entry["kind"] == "directory" and self._is_parent(entry["name"], required_names)
+            )
         ]
         # Packages come first: if one is not available, the host stays as it is.
         self._apply_all(
@@ -94,11 +96,11 @@ class Changes:
         ]
 
     @staticmethod
-    def _is_parent(directory: str, names: set) -> bool:
-        """Return whether a directory contains one of the resources in `names`."""
+    def _is_parent(directory: str, resources: set) -> bool:
+        """Return whether a directory contains one of `resources`, a set of (kind, name)."""
         return any(
             name.startswith(directory + "/")
-            for kind, name in names
+            for kind, name in resources
             if kind in ("file", "directory", "journal")
         )
 
