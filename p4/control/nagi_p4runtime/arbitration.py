@@ -63,6 +63,9 @@ class Arbitration:
     def update(self, client: Client, message: p4r.MasterArbitrationUpdate) -> list[Notice]:
         """Process an arbitration update of a client.
 
+        The client becomes primary if its election id is the highest that the role has had, or equal
+        to it. A primary client that sends a lower election id, or none, is primary no longer.
+
         Returns:
             The notices to send. If the client is now primary, its own notice is the last.
 

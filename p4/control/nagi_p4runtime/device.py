@@ -110,7 +110,7 @@ class Device:
     # Forwarding pipelines.
 
     def verify(self, config: p4r.ForwardingPipelineConfig) -> Pipeline:
-        """Check a config, and return its pipeline. The switch does not run the pipeline yet.
+        """Check a config, and return its pipeline. The switch keeps its current pipeline.
 
         Raises:
             P4Error: The config is wrong, or the switch cannot run its pipeline.

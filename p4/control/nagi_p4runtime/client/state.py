@@ -30,11 +30,11 @@ def read_counter(
     match: Sequence[Any] | None = None,
     priority: int | None = None,
 ) -> Answer:
-    """Return the counts of a counter, or of the direct counter of an entry.
+    """Return the counts of a counter at `index`, at all indices if None, or of an entry.
 
     Returns:
-        {"counts": [[packets, bytes], ...]} for a counter without `index`, otherwise
-        {"packets": ..., "bytes": ...}.
+        {"counts": [[packets, bytes], ...]} for all indices of a counter; {"packets": ...,
+        "bytes": ...} for one index, and for the direct counter of an entry.
 
     Raises:
         Refused: There is no such counter or entry.

@@ -135,10 +135,10 @@ def to_table_entry(
     match: Sequence[Any] | None,
     priority: int | None,
 ) -> p4entity.P4TableEntry:
-    """Return the entry that `match` and `priority`, or `handle`, name.
+    """Return the entry with `match` and `priority`, or, without `match`, the entry with `handle`.
 
     Returns:
-        An entity of finsy without an action.
+        An entity of finsy without an action. It is not read from the switch.
 
     Raises:
         Refused: There is no entry with this handle, or `match` does not fit the table.
