@@ -129,7 +129,7 @@ def test_the_highest_election_id_is_primary():
     assert observed.last[first].election_id == p4r.Uint128(high=1, low=1)
     assert list(observed.last)[-1] is third
     observed.arbitration.check_primary("", (1 << 64) + 1)
-    with pytest.raises(P4Error, match="PERMISSION_DENIED: election id 10 is not that of"):
+    with pytest.raises(P4Error, match="PERMISSION_DENIED: the request has election id 10, but"):
         observed.arbitration.check_primary("", 10)
 
 
