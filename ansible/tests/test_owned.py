@@ -127,7 +127,7 @@ def test_what_a_role_does_not_want_any_more_goes_and_what_another_wants_stays(ow
     owned(role="switch", files=[shared])
     owned(role="services", files=[shared])
     changed = owned(role="clock")
-    assert [each.removeprefix("put back: ") for each in changed["changes"]] == [
+    assert [each.removeprefix("restore: ") for each in changed["changes"]] == [
         f"file {host_etc}/link",
         f"file {host_etc}/systemd/system/nagi.conf.d/own",
         f"file {host_etc}/chrony/chrony.conf",

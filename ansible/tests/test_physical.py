@@ -271,7 +271,7 @@ def test_an_emulator_that_becomes_a_node_loses_what_it_had_and_deprovision_the_r
     assert provision(robin=SWITCH).changed["robin"] == 0
 
     checked = provision.deprovision("--check", "--diff")
-    assert checked.changed["robin"] == 1 and "put back: unit nagi-switch@switch" in checked.output
+    assert checked.changed["robin"] == 1 and "restore: unit nagi-switch@switch" in checked.output
     assert machine.run("systemctl", "is-active", "nagi-switch@switch") == "active\n"
     back = provision.deprovision()
     assert back.status == 0, back.output

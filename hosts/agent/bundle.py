@@ -76,7 +76,7 @@ def bundle(target: Path, objects: dict[str, Path]) -> None:
 
     Args:
         target: path of the zip file; its directory is created if necessary.
-        objects: NAME -> FILE of the command line, see above.
+        objects: NAME -> FILE of the command line (see the docstring of this module).
     """
     files = {"__main__.py": _MAIN.encode()}
     sources = list_sources() | _list_package(_P4 / "control", "nagi_p4runtime")

@@ -106,7 +106,7 @@ def _hash_file(file: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
-def _read(directory: Path) -> dict[str, Any] | None:
+def _read_description(directory: Path) -> dict[str, Any] | None:
     """Return the description of the kernel in a directory, or None if there is no kernel."""
     try:
         kernel: dict[str, Any] = json.loads((directory / FILE).read_text(encoding="utf-8"))
@@ -115,7 +115,7 @@ def _read(directory: Path) -> dict[str, Any] | None:
     return kernel
 
 
-def _write(kernel: dict[str, Any], directory: Path) -> None:
+def _write_description(kernel: dict[str, Any], directory: Path) -> None:
     partial = directory / f"{FILE}.partial"
     partial.write_text(json.dumps(kernel, indent=1) + "\n", encoding="utf-8")
     partial.replace(directory / FILE)
@@ -139,7 +139,7 @@ def set_up(target: Path, tree: Path | None, mirror: str | None) -> str:
     for path in (_find_cache_directory(), tree or _find_cache_directory()):
         require_plain(str(path.absolute()), str(path))
     cached = _find_or_build(tree, mirror)
-    built_kernel, installed_kernel = _read(cached), _read(target)
+    built_kernel, installed_kernel = _read_description(cached), _read_description(target)
     assert built_kernel is not None
     expected_kernel = {
         **built_kernel,
@@ -203,7 +203,7 @@ def _install(
             partial = target / f"{file.name}.partial"
             shutil.copy2(file, partial)
             partial.replace(target / file.name)
-        _write(kernel, target)
+        _write_description(kernel, target)
     except PermissionError:
         raise Refused(
             "this user must not write to this directory",
@@ -227,7 +227,7 @@ def _find_cached(compiler: str) -> Path | None:
     kernels = []
     expected = (digest_configuration(), compiler)
     for file in _find_cache_directory().glob(f"*/{FILE}"):
-        kernel = _read(file.parent)
+        kernel = _read_description(file.parent)
         if (
             kernel is not None
             and (kernel["configuration"], kernel["compiler"]) == expected
@@ -258,7 +258,7 @@ def _build(compiler: str, source: str, origin: Path) -> Path:
     """
     identity = "\n".join((digest_configuration(), compiler, source))
     cached = _find_cache_directory() / hashlib.sha256(identity.encode()).hexdigest()[:16]
-    if _read(cached) is not None:
+    if _read_description(cached) is not None:
         return cached
     with _create_atomically(cached) as partial:
         tree = origin
@@ -287,7 +287,7 @@ def _build(compiler: str, source: str, origin: Path) -> Path:
             "linux": _hash_file(partial / _LINUX),
             "congestion_controls": _list_congestion_controls(output / ".config"),
         }
-        _write(kernel, partial)
+        _write_description(kernel, partial)
     return cached
 
 
@@ -295,7 +295,7 @@ def _build(compiler: str, source: str, origin: Path) -> Path:
 def _create_atomically(target: Path) -> Iterator[Path]:
     """Yield a new directory, which is renamed to `target` at the end, or removed after an error.
 
-    Directories that killed builds have left are removed first.
+    An existing `target` is replaced. Directories that killed builds have left are removed first.
 
     Raises:
         Refused: The disk has less than 1 GB of free space.
@@ -400,7 +400,7 @@ def _follow(process: subprocess.Popen[bytes], log: Path) -> None:
 
 
 def _check_configuration(tree: Path, config: Path) -> None:
-    """Raise Refused if Kconfig has dropped a setting of kernel.config from `config`."""
+    """Raise Refused if a setting of kernel.config is missing in the kernel's file .config."""
     actual_lines = set(config.read_text(encoding="utf-8").splitlines())
     expected_lines = [
         line
@@ -423,7 +423,7 @@ def _list_congestion_controls(config: Path) -> list[str]:
 
 
 def _prune_objects(output: Path) -> None:
-    """Remove the files that the build of modules does not need from a build directory."""
+    """Remove the files from a build directory that the build of modules does not need."""
     for pattern in ("*.o", "*.o.h", "*.a", ".*.cmd", f"{_COMMON.name}*"):
         for file in output.rglob(pattern):
             if "scripts" not in file.parts and file.name != "module.lds":
@@ -433,7 +433,7 @@ def _prune_objects(output: Path) -> None:
 
 
 def _relocate(output: Path, partial: Path, cached: Path) -> None:
-    """Replace the path `partial` by `cached` in the files of a build directory that contain it."""
+    """Replace the path `partial` by `cached` in Makefile and link `source` of a build directory."""
     makefile = output / "Makefile"
     text = makefile.read_text(encoding="utf-8")
     makefile.write_text(text.replace(str(partial), str(cached)), encoding="utf-8")

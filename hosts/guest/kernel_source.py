@@ -132,7 +132,7 @@ def parse_numbers(text: str) -> tuple[int, ...]:
 
 
 def unpack_source(package: Path, target: Path) -> None:
-    """Unpack the sources that the kernel needs.
+    """Unpack a linux-source package, except most files that this kernel does not need.
 
     Args:
         package: file of a linux-source package.
@@ -158,7 +158,7 @@ def read_version(tree: Path) -> str:
 
 
 def prune_source(tree: Path) -> None:
-    """Remove all files from a Linux tree that the build of modules does not need."""
+    """Remove from a Linux tree all files that the build of modules does not need."""
     needed_paths = [tree / name for name in _FOR_MODULES]
     needed_paths += [
         path

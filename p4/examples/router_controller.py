@@ -24,28 +24,28 @@ from nagi_p4.switch import Switch
 TABLE, FORWARD = "ingress.routes", "ingress.forward"
 
 
-def connect(facts: dict[str, Any]) -> Switch:
+def connect(configuration: dict[str, Any]) -> Switch:
     """Connect to the switch, which is nagi-switch or bmv2's simple_switch.
 
     Args:
-        facts: The content of controller.json.
+        configuration: The content of controller.json.
     """
-    if facts["control_socket"] is not None:
-        return NagiSwitch(facts["control_socket"])
-    return SimpleSwitch(port=facts["thrift_port"], client=find_client_directory())
+    if configuration["control_socket"] is not None:
+        return NagiSwitch(configuration["control_socket"])
+    return SimpleSwitch(port=configuration["thrift_port"], client=find_client_directory())
 
 
 def main(path: str) -> None:
-    facts = json.loads(Path(path).read_text(encoding="utf-8"))
-    ports = {port["number"]: port for port in facts["ports"]}
-    with connect(facts) as switch:
+    configuration = json.loads(Path(path).read_text(encoding="utf-8"))
+    ports = {port["number"]: port for port in configuration["ports"]}
+    with connect(configuration) as switch:
         handles = {}
-        for route in facts["routes"]:
+        for route in configuration["routes"]:
             port = ports[route["port"]]
             data = [port["number"], port["mac"], port["neighbour"]["mac"]]
             destination = route["destination"]
             handles[destination] = switch.add_entry(TABLE, [destination], FORWARD, data)
-        print(f"{facts['node']}: {len(handles)} routes")
+        print(f"{configuration['node']}: {len(handles)} routes")
         while True:
             time.sleep(1)
             for destination, handle in handles.items():

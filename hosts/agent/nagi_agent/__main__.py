@@ -44,7 +44,11 @@ _SCHEMA_VERSION = 1
 
 
 def _read_batch(path: str) -> Batch:
-    """Return the batch in a file, or on standard input if `path` is `-`."""
+    """Return the batch in a file, or on standard input if `path` is `-`.
+
+    Raises:
+        RuntimeError: The batch has another schema version.
+    """
     if path == "-":
         batch: Json = json.load(sys.stdin)
     else:
@@ -62,7 +66,10 @@ def _print_json(answer: object) -> int:
 
 
 def _keep_up(batch: Batch) -> int:
-    """Keep the batch's first run set up until a signal stops this agent."""
+    """Set up the batch's first run until a signal stops this agent, and return the exit status 0.
+
+    Settings that an earlier agent left are restored first.
+    """
     stop_on_signals()
     job = Job(batch)
     try:
@@ -82,7 +89,10 @@ def _report_holder(error: hold.HeldError) -> int:
 
 
 def _hold(batch: Batch, holder: str) -> int:
-    """Reserve the host. Print whether settings of an earlier holder were restored."""
+    """Reserve the host, and return the exit status.
+
+    Print whether settings of an earlier holder were restored, or who has reserved the host.
+    """
     try:
         restored = hold.hold(batch.state, hold.parse_request(json.loads(holder)))
     except hold.HeldError as error:
@@ -91,9 +101,15 @@ def _hold(batch: Batch, holder: str) -> int:
 
 
 def _release(batch: Batch, token: Optional[str], home: Optional[str]) -> int:
-    """Release the host, and remove the directory `home` (None: no directory).
+    """Release the host, remove the directory `home`, and return the exit status.
 
-    The directory stays if the batch's spool still has records that were not collected.
+    Print whether the host was reserved, or who has reserved it with another token.
+
+    Args:
+        batch: the batch of this host. The records of its collected runs are removed.
+        token: token of the holder; None releases any holder's reservation.
+        home: directory to remove, or None. It stays if the batch's spool still has records that
+            were not collected.
     """
     remove_collected(batch)
     try:

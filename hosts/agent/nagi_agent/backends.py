@@ -153,9 +153,10 @@ def load_parts() -> dict[str, HostPart]:
 
 
 def find_driver(plan: RunPlan, job: Job) -> Optional[HostPart]:
-    """Return the HostPart that carries this node's packets, or None if the kernel carries them.
+    """Return the driver, or None if the kernel carries this node's packets.
 
-    If several HostParts can carry the packets, return the last one, because backends that replace
+    The driver is the HostPart whose emulator, boards or switch carry the packets of this node. If
+    several HostParts can carry the packets, return the last one, because backends that replace
     nagi-link come after nagi-link.
     """
     drivers = [part for part in load_parts().values() if part.drives(plan, job)]

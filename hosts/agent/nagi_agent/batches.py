@@ -21,6 +21,9 @@ LEASE_S = 900.0
 def run_batch(batch: Batch, start_at: float) -> int:
     """Execute all runs of a batch, and write their records to the batch's spool directory.
 
+    First remove the records that the controller has collected, extend the lease of this host until
+    LEASE_S after the batch, and restore settings that an earlier agent left.
+
     Args:
         batch: the batch of this host.
         start_at: when the batch begins, in seconds since the epoch.
@@ -28,6 +31,9 @@ def run_batch(batch: Batch, start_at: float) -> int:
     Returns:
         The exit status: 3 if a signal stopped the agent, otherwise 0, even if runs failed. The
         record of each run has the run's result.
+
+    Raises:
+        RuntimeError: The lease has expired, another agent runs, or settings cannot be restored.
     """
     stop_on_signals()
     job = Job(batch)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Open the cgroup v2 hierarchy, and read how often CPU limits have throttled processes.
 
-Both work below `ip netns exec` as well, which hides /sys/fs/cgroup.
+This also works in programs that `ip netns exec` starts, although it hides /sys/fs/cgroup from them.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ class Throttling:
     def read(self) -> tuple[Optional[int], Optional[int]]:
         """Return how often, and for how many microseconds, limits have throttled processes.
 
-        The counts begin at the creation of the cgroups. Both are None without cgroup v2, or if none
-        of these cgroups can have a limit.
+        The counts are sums over this process's cgroup and all cgroups above it, since they were
+        created. Both are None without cgroup v2, or if none of the cgroups can have a limit.
         """
         counters = []
         path = self._path if self._root is not None else None
@@ -98,7 +98,7 @@ class Throttling:
 
 
 def _read_own_path(root: str) -> str:
-    """Return this process's cgroup, relative to the root of the hierarchy.
+    """Return the path of this process's cgroup, relative to the root of the hierarchy.
 
     Raises:
         OSError: There is no cgroup v2.

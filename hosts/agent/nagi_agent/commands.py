@@ -113,7 +113,7 @@ def end_contained(process: subprocess.Popen[bytes], timeout_s: float) -> None:
     """End a program that build_contained_command() runs, and everything that it has started.
 
     Args:
-        process: the process of the command line.
+        process: the process that was started with the command line of build_contained_command().
         timeout_s: longest time to wait for each process.
     """
     if process.poll() is None:

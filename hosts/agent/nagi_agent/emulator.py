@@ -46,8 +46,8 @@ def record_transmissions(configuration: Json) -> None:
 def read_program_facts(job: Job, program: Optional[str]) -> Json:
     """Return the facts about a program that only some links need, as JSON of ProgramFacts.
 
-    Version and error are null if the program is not installed. On other hosts than the emulator's,
-    return {}.
+    Version and error are null if the program is not installed. Return {} on hosts that are not the
+    emulator.
     """
     if not job.is_emulator:
         return {}
@@ -101,8 +101,7 @@ def build_configuration(plan: RunPlan, job: Job, epoch_s: float) -> Json:
         "control_socket": name_control_socket(NAME),
         "links": [_configure_link(link, job.ends[link.name]) for link in plan.links],
     }
-    # Which links record transmissions must agree with LinkPlan.records_transmissions of
-    # nagi_contracts.
+    # This condition must agree with LinkPlan.records_transmissions of nagi_contracts.
     if any(
         direction.get("arq") is not None
         for link in plan.links

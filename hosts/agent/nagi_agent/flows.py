@@ -25,8 +25,8 @@ _START_TIMEOUT_S = 2.0
 _END_TIMEOUT_S = 2.0
 # iperf gets this much more time than planned, so that it never ends before the agent kills it.
 _SPARE_SECONDS = 60
-# In virtual time the receiver has priority over agents and tcpdump. They read the clock, which
-# takes time there, and would delay the packets for the receiver.
+# In virtual time the receiver has priority over agents and tcpdump. These read the clock, which
+# takes virtual time, and would delay the packets for the receiver.
 _REAL_TIME = ("chrt", "--rr", "1")
 
 Role = Literal["server", "client"]
@@ -71,6 +71,11 @@ class Application:
         files: this host's copies of the files of commands, "sha256/name" -> path.
         virtual: whether the run is in virtual time.
 
+    Attributes:
+        waits_for_packets: whether this is a server that must continue after its client has ended.
+        ended_s: time of the run, in seconds, at which check() found that the application had ended
+            by itself; None before.
+
     Raises:
         RuntimeError: The server's port is in use, or a file is missing.
     """
@@ -93,7 +98,7 @@ class Application:
         self._is_bulk = flow.traffic == "bulk"
         self._result: Optional[str] = None  # path of nagi-traffic's result
         self.waits_for_packets = role == "server" and traffic.waits_for_packets(flow)
-        self.ended_s: Optional[float] = None  # time of the run at which check() noticed the end
+        self.ended_s: Optional[float] = None
         if role == "server":
             check_port(flow)
         with open(log, "wb") as file:
@@ -205,7 +210,7 @@ def uses_iperf(flow: FlowPlan) -> bool:
 
 
 def _build_bulk_command(flow: FlowPlan, role: Role, user: str) -> tuple[list[str], tuple[int, ...]]:
-    """Return the command line of one end of a bulk flow, and the descriptors to inherit."""
+    """Return the command line of a bulk flow's server or client, and the descriptors to inherit."""
     if uses_iperf(flow):
         return (_build_iperf_server if role == "server" else _build_iperf_client)(flow, user), ()
     line, descriptor = traffic.build_command(flow, role, user)
@@ -213,7 +218,7 @@ def _build_bulk_command(flow: FlowPlan, role: Role, user: str) -> tuple[list[str
 
 
 def _choose_ip_version(flow: FlowPlan) -> list[str]:
-    """Return iperf 2's option for IPv6 if the flow uses IPv6."""
+    """Return iperf 2's option for IPv6 if the flow uses IPv6, otherwise []."""
     return ["-V"] if ":" in flow.receiver_address else []
 
 
@@ -257,7 +262,7 @@ def _has_udp_socket(port: int) -> bool:
 
 
 def reset_leftovers(flows: list[FlowPlan], node: str, diag: SockDiag) -> int:
-    """Reset the connections of flows that are still open on a node.
+    """Reset the connections that flows have left open on a node.
 
     Args:
         flows: the flows that the node sends or receives.

@@ -134,7 +134,8 @@ def _mount_all() -> None:
 def _run_job(job: GuestJob) -> dict[str, list[str]]:
     """Create the nodes, wait until they have done their work, and return node -> problems.
 
-    Nodes without problems are not in the result.
+    The scheme modules are loaded first. At the end, their events are written. Nodes without
+    problems are not in the result.
     """
     if job.modules:
         for module in job.modules:
@@ -175,8 +176,8 @@ def _run_job(job: GuestJob) -> dict[str, list[str]]:
 def _run_command(command: list[str], text: str = "") -> None:
     result = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     if result.returncode != 0:
-        complaint = (result.stderr or result.stdout).strip()
-        raise RuntimeError(f"{' '.join(command)}: {complaint}")
+        output = (result.stderr or result.stdout).strip()
+        raise RuntimeError(f"{' '.join(command)}: {output}")
 
 
 def _write_file(path: str, text: str) -> None:
@@ -214,32 +215,39 @@ class _Node:
         self.name = name
         self.batch = settings.batch
         self._interfaces = settings.interfaces
-        orders, self._orders = os.pipe()
-        self._answer, answer = os.pipe()
+        child_orders, self._orders = os.pipe()
+        self._answer, child_answer = os.pipe()
         self.pid = os.fork()
         if self.pid == 0:
             os.close(self._orders)
             os.close(self._answer)
             try:
-                problems = self._run_in_namespaces(orders, answer, work)
+                problems = self._run_in_namespaces(child_orders, child_answer, work)
             except BaseException as error:
                 traceback.print_exc()
                 problems = [str(error) or repr(error)]
-            os.write(answer, json.dumps(problems).encode() + b"\n")
-            os.read(orders, 1)  # the end of this process removes its veth pairs
+            os.write(child_answer, json.dumps(problems).encode() + b"\n")
+            os.read(child_orders, 1)  # the end of this process removes its veth pairs
             os._exit(0)
-        os.close(orders)
-        os.close(answer)
+        os.close(child_orders)
+        os.close(child_answer)
         os.read(self._answer, 1)  # returns when the namespaces exist
 
-    def _run_in_namespaces(self, orders: int, answer: int, work: Work) -> list[str]:
+    def _run_in_namespaces(self, child_orders: int, child_answer: int, work: Work) -> list[str]:
+        """Create the namespaces, set up the node when ordered, do its work, and return problems.
+
+        Args:
+            child_orders: descriptor from which this process reads the caller's orders.
+            child_answer: descriptor to which this process writes "+" when the namespaces exist.
+            work: a function that executes a batch, and returns its problems.
+        """
         _require_success(_libc.unshare(_CLONE_NEWNET | _CLONE_NEWNS), "cannot make namespaces")
         _require_success(
             _libc.mount(None, b"/", None, _MS_PRIVATE_ALL, None), "cannot separate the mounts"
         )
         _mount("sysfs", "/sys", "")  # shows this namespace's interfaces
-        os.write(answer, b"+")
-        os.read(orders, 1)
+        os.write(child_answer, b"+")
+        os.read(child_orders, 1)
         self._set_up()
         return work(self.batch)
 
@@ -265,14 +273,14 @@ class _Node:
             off = [word for offload in OFFLOADS.values() for word in (offload, "off")]
             _run_command(["ethtool", "-K", name, *off])
         # Neighbour entries come last, because the interface of an entry must be up.
-        _run_command(["ip", "-batch", "-"], "\n".join(sorted(lines, key=_order_line)) + "\n")
+        _run_command(["ip", "-batch", "-"], "\n".join(sorted(lines, key=_is_neighbour_line)) + "\n")
 
     def start_work(self) -> None:
         """Let the node start its work. The node's interfaces must exist."""
         os.write(self._orders, b"!")
 
     def dismiss(self) -> None:
-        """End the node's process."""
+        """End the node's process, which waits for this after its work."""
         os.write(self._orders, b"!")
         os.waitpid(self.pid, 0)
 
@@ -288,8 +296,8 @@ class _Node:
         return problems
 
 
-def _order_line(line: str) -> int:
-    return 1 if line.startswith("neighbour") else 0
+def _is_neighbour_line(line: str) -> bool:
+    return line.startswith("neighbour")
 
 
 _EVENT = re.compile(r": nagi_\w+: (\w+) (at_ns=.*)")

@@ -59,7 +59,7 @@ def find_holder(state: str) -> Optional[Holder]:
     """Return who has reserved the host, or None if nobody has.
 
     Only root can test the lock. For other users, the result is the holder in holder.json, whose
-    reservation may have ended.
+    reservation may have ended. Return None also if holder.json cannot be read.
     """
     try:
         lock = _try_lock(os.path.join(state, _LOCK))
@@ -254,6 +254,7 @@ def _start_guard(state: str, lock: IO[str], holder: Holder) -> None:
 
 
 def _become_daemon(state: str) -> None:
+    """Detach this process from its terminal and directory, block signals, and open the log."""
     signal.pthread_sigmask(signal.SIG_BLOCK, _END_SIGNALS)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     os.chdir("/")

@@ -40,7 +40,7 @@ def require_up(interfaces: list[str]) -> None:
         if "UP" not in flags.get(name, []):
             raise RuntimeError(f"interface {name} is {'down' if name in flags else 'missing'}")
         if "LOWER_UP" not in flags[name]:
-            raise RuntimeError(f"interface {name} has no carrier: is its cable plugged in?")
+            raise RuntimeError(f"interface {name} has no carrier; check its cable")
 
 
 def read_mtu(interface: str) -> int:

@@ -32,16 +32,16 @@ def inspect(batch: Batch) -> Inspection:
     """Return the facts about this host on which the runs of a batch depend."""
     job = Job(batch)
     names = job.all_interfaces
-    present = [name for name in names if os.path.isdir(f"/sys/class/net/{name}")]
+    present_names = [name for name in names if os.path.isdir(f"/sys/class/net/{name}")]
     management = _find_management_interface()
     is_root = os.geteuid() == 0
-    missing = list_missing_programs(batch)
+    missing_programs = list_missing_programs(batch)
     nagi_link = nagi_link_error = None
     if job.is_emulator:
         nagi_link, nagi_link_error = host.try_to_read_version(job.nagi_link)
     backend_facts = {name: part.read_facts(job) for name, part in load_parts().items()}
-    busy = _measure_busy_share()
-    can_capture = not (job.is_emulator or missing) and is_root
+    busy_share = _measure_busy_share()
+    can_capture = not (job.is_emulator or missing_programs) and is_root
     return Inspection(
         node=job.node,
         hostname=socket.gethostname(),
@@ -50,15 +50,15 @@ def inspect(batch: Batch) -> Inspection:
         congestion_controls=sorted(_list_ready_controls() | _list_loadable_controls()),
         refused_objects={} if job.is_emulator or not is_root else schemes.find_refused_objects(),
         clock=read_clock(),
-        interfaces={name: _describe_interface(name, name == management) for name in present},
-        missing_interfaces=[name for name in names if name not in present],
+        interfaces={name: _describe_interface(name, name == management) for name in present_names},
+        missing_interfaces=[name for name in names if name not in present_names],
         nagi_link=nagi_link,
         nagi_link_error=nagi_link_error,
         backends={name: facts for name, facts in backend_facts.items() if facts},
         io=None,
-        capture_error=_find_capture_error(job, present) if can_capture else None,
-        missing_programs=missing,
-        processors_busy=busy,
+        capture_error=_find_capture_error(job, present_names) if can_capture else None,
+        missing_programs=missing_programs,
+        processors_busy=busy_share,
         free_bytes=_count_free_bytes(job.spool),
         cgroup2=_has_file_system("cgroup2"),
         btf=os.path.exists("/sys/kernel/btf/vmlinux"),
@@ -69,7 +69,10 @@ def inspect(batch: Batch) -> Inspection:
 
 
 def _measure_busy_share() -> float:
-    """Measure for 0.5 s which share of the processors' time (0 to 1) is used or stolen."""
+    """Measure for 0.5 s which share of the processors' time (0 to 1) is busy or stolen.
+
+    Programs with a nice value of 1 to 19 are not counted. See host.Ticks.
+    """
     before = host.read_processor_ticks()
     time.sleep(_BUSY_INTERVAL_S)
     after = host.read_processor_ticks()
@@ -81,7 +84,7 @@ def list_missing_programs(batch: Batch) -> list[str]:
     """Return the programs that the agent needs for this batch, but that are not installed."""
     programs = ["ip", "ethtool", "sysctl"]
     if not batch.virtual:
-        programs.append("ping")  # for `nagi doctor` and `nagi up`, which have no virtual lab
+        programs.append("ping")  # `nagi doctor` and `nagi up` ping, but not in the virtual lab
     if not batch.is_emulator:
         programs += ["tcpdump", "setpriv"]
         own_flows = [
@@ -119,7 +122,7 @@ def _find_flow_problems(batch: Batch) -> list[str]:
     """
     problems: dict[str, None] = {}
     node, user = batch.node, batch.user or find_service_user()
-    checked_schemes = []
+    checked_objects = []
     if any(
         _is_end(node, flow) and flow.command is None and not flows.uses_iperf(flow)
         for run in batch.runs
@@ -131,8 +134,8 @@ def _find_flow_problems(batch: Batch) -> list[str]:
     for run in batch.runs:
         scheme_objects = {} if batch.virtual else schemes.find_objects(run.plan, node)
         for scheme_object in scheme_objects.values():
-            if scheme_object not in checked_schemes:
-                checked_schemes.append(scheme_object)
+            if scheme_object not in checked_objects:
+                checked_objects.append(scheme_object)
                 problem = schemes.find_problem(scheme_object.object, scheme_object.parameters)
                 if problem is not None:
                     problems[problem] = None
@@ -150,9 +153,9 @@ def _find_flow_problems(batch: Batch) -> list[str]:
 
 
 def read_clock() -> ClockFacts:
-    """Return the state of the kernel's clock, and the program that synchronises the clock.
+    """Return the state of the kernel's clock (adjtimex(2)), and the program that synchronises it.
 
-    See adjtimex(2).
+    The program is one of _CLOCK_KEEPERS, or None if none of them runs.
     """
     libc = ctypes.CDLL(None, use_errno=True)
     timex = ctypes.create_string_buffer(_TIMEX_BYTES)
@@ -250,7 +253,10 @@ def _list_loadable_controls() -> set[str]:
 
 
 def _find_capture_error(job: Job, interfaces: list[str]) -> Optional[str]:
-    """Start tcpdump for a moment, and return why it cannot capture as `job.user`, or None."""
+    """Start tcpdump for a moment, and return why it cannot capture as `job.user`, or None.
+
+    It captures on the first of `interfaces` that is up, or on `lo` if none is.
+    """
     up = [
         name
         for name in interfaces
@@ -271,6 +277,7 @@ def _find_capture_error(job: Job, interfaces: list[str]) -> Optional[str]:
 
 
 def _count_free_bytes(path: str) -> int:
+    """Return the free bytes of the file system of `path`, which need not exist yet."""
     while not os.path.isdir(path):
         path = os.path.dirname(path) or "/"
     status = os.statvfs(path)
@@ -284,7 +291,7 @@ def _has_file_system(name: str) -> bool:
 
 
 def _find_running(names: tuple[str, ...]) -> Optional[str]:
-    """Return the name of a process on this host if it is one of `names`, otherwise None."""
+    """Return one of `names` that is the name of a process on this host, or None."""
     for entry in os.listdir("/proc"):
         if entry.isdigit() and (name := _read_file(f"/proc/{entry}/comm")) in names:
             return name

@@ -27,6 +27,8 @@ _IP_HEADER, _IPV6_HEADER, _ICMP_HEADER = 20, 40, 8
 def stay_up(job: Job, plan: RunPlan) -> NoReturn:
     """Set up this node as in a run of `plan`, without flows, until Stopped is raised.
 
+    Print "up" when the node is set up.
+
     Args:
         job: this host's settings.
         plan: the run.

@@ -48,6 +48,7 @@ class NoiseMeter:
         self._throttling.close()
 
     def start_interval(self) -> None:
+        """Begin an interval, and discard the current one."""
         self._before = self._read_counters()
 
     def end_interval(self) -> Noise:

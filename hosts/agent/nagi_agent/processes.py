@@ -126,8 +126,8 @@ def run_command(command: list[str]) -> str:
         command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )
     if result.returncode != 0:
-        complaint = (result.stderr or result.stdout).strip() or f"exit status {result.returncode}"
-        raise RuntimeError(f"{' '.join(command)}: {complaint}")
+        reason = (result.stderr or result.stdout).strip() or f"exit status {result.returncode}"
+        raise RuntimeError(f"{' '.join(command)}: {reason}")
     return result.stdout
 
 

@@ -145,7 +145,11 @@ class NodeRun:
             time.sleep(remaining)
 
     def _wait_for_phase(self, run_time_s: float) -> None:
-        """Wait until a phase begins, and note by how much this agent is late."""
+        """Wait until a phase begins. If it has already begun, note by how much this agent is late.
+
+        Args:
+            run_time_s: when the phase begins, in seconds since the run began.
+        """
         self._max_late_s = max(self._max_late_s, self._read_run_time() - run_time_s)
         self._sleep_until(run_time_s)
 
@@ -158,9 +162,9 @@ class NodeRun:
             self._noise = self._meter.end_interval()
 
     def _compute_busy_share(self) -> Optional[float]:
-        """Return the share (0 to 1) of processor time that was not idle.
+        """Return the share (0 to 1) of processor time that was busy, nice or stolen.
 
-        Return None without noise, and on hosts other than the emulator's.
+        Return None without noise, and on hosts that are not the emulator.
         """
         if self._noise is None or not self._job.is_emulator:
             return None
@@ -173,7 +177,7 @@ class NodeRun:
     def _make_schemes(self, cleanup: ExitStack) -> Schemes:
         job = self._job
         schemes = Schemes(self._plan, job.node, self._directory, are_modules=job.virtual)
-        cleanup.callback(lambda: self._notices.extend(schemes.complaints))
+        cleanup.callback(lambda: self._notices.extend(schemes.errors))
         return schemes
 
     def _run_driver(self, driver: HostPart, cleanup: ExitStack) -> None:
@@ -292,10 +296,10 @@ class NodeRun:
         return application
 
     def _is_watched(self, flow: FlowPlan) -> bool:
-        """Return whether this node, the sender or receiver of a flow, samples the flow's TCP_INFO.
+        """Return whether this node, the sender or receiver of a flow, watches its connections.
 
-        The sender always samples. The receiver samples as well if it may send data
-        (`traffic: command`), or if the plan sets the receiver's congestion control.
+        The sender always does. The receiver does if it may send data (`traffic: command`), or if
+        the plan sets the receiver's congestion control.
         """
         is_receiver_watched = flow.command is not None or flow.receiver_control is not None
         return flow.sender == self._job.node or is_receiver_watched
@@ -334,6 +338,8 @@ class NodeRun:
     ) -> list[flows.Application]:
         """Start clients, and check applications and sample connections until the traffic ends.
 
+        The samples are written to tcp_info.jsonl.
+
         Args:
             client_flows: flows whose clients are on this node. A client is started when its flow
                 starts.
@@ -343,7 +349,7 @@ class NodeRun:
             cleanup: gets a callback that ends each client.
 
         Returns:
-            The clients.
+            The clients; [] without clients and watches.
         """
         clients: list[flows.Application] = []
         if not client_flows and not watches:
@@ -358,11 +364,15 @@ class NodeRun:
             clients.append(self._start_application(flow, "client", cleanup))
 
         def sample() -> None:
+            """Check applications, sample each connection, and schedule the next call.
+
+            Calls that are already late are left out.
+            """
             now = self._read_run_time()
             for application in clients + servers:
                 application.check(now)
-            # One request reads the connections of all flows. While it waits for the kernel's answer
-            # it reads the clock, which takes time in virtual time, and hosts do not respond then.
+            # One request reads the connections of all flows. While the agent waits for the kernel's
+            # answer, it reads the clock. This takes virtual time, in which hosts do not respond.
             connections = diag.list_connections() if watches else []
             for watch in watches:
                 for tcp_sample in watch.sample(connections, now):

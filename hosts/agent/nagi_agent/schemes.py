@@ -78,7 +78,7 @@ def find_problem(name: str, parameters: dict[str, int]) -> Optional[str]:
     """Return why this host's kernel refuses a scheme object, or None.
 
     Args:
-        name: name of the object.
+        name: name of the scheme object.
         parameters: parameters of the scheme, by name.
     """
     try:
@@ -99,8 +99,8 @@ def find_problem(name: str, parameters: dict[str, int]) -> Optional[str]:
         return str(error)
     if result.returncode == 0:
         return None
-    complaint = _clean_complaint(result.stderr, scheme_object.path, name)
-    return complaint or f"{NAGI_TCP} ended with status {result.returncode}"
+    reason = _clean_error(result.stderr, scheme_object.path, name)
+    return reason or f"{NAGI_TCP} ended with status {result.returncode}"
 
 
 def _build_options(parameters: dict[str, int]) -> list[str]:
@@ -110,7 +110,7 @@ def _build_options(parameters: dict[str, int]) -> list[str]:
 
 
 def find_objects(plan: RunPlan, node: str) -> dict[str, SchemeObjectPlan]:
-    """Return the scheme objects that a run needs on a node, as planned name -> object.
+    """Return the scheme objects that a run needs on a node, as planned name -> scheme object.
 
     In a flow with `traffic: command`, sender and receiver need the sender's scheme, because both
     may send data.
@@ -140,7 +140,7 @@ class Schemes:
             Then no scheme is registered.
 
     Attributes:
-        complaints: messages of nagi-tcp; complete after __exit__().
+        errors: error messages of nagi-tcp; complete after __exit__().
     """
 
     def __init__(
@@ -150,7 +150,7 @@ class Schemes:
         self._directory = directory
         self._objects = {} if are_modules else find_objects(plan, node)
         self._registered: list[_RegisteredScheme] = []
-        self.complaints: list[str] = []
+        self.errors: list[str] = []
         self._kernel_names: dict[str, str] = {}  # planned name -> registered name
 
     def __enter__(self) -> Schemes:
@@ -172,19 +172,22 @@ class Schemes:
 
     def __exit__(self, *_: object) -> None:
         for scheme in self._registered:
-            if complaint := scheme.unregister():
-                self.complaints.append(complaint)
+            if error := scheme.unregister():
+                self.errors.append(error)
         self._registered = []
 
     def get_kernel_name(self, planned_name: str) -> str:
-        """Return the name in the kernel of a congestion control of the plan.
+        """Return the name under which the kernel has a congestion control of the plan.
 
-        Names of other congestion controls than nagi's schemes are returned unchanged.
+        Names of congestion controls that this object has not registered are returned unchanged.
         """
         return self._kernel_names.get(planned_name, planned_name)
 
     def get_planned_name(self, kernel_name: Optional[str]) -> Optional[str]:
-        """Return the plan's name of a congestion control. See get_kernel_name()."""
+        """Return the name that the plan has for a congestion control of the kernel.
+
+        Names of congestion controls that this object has not registered are returned unchanged.
+        """
         for planned_name, name in self._kernel_names.items():
             if name == kernel_name:
                 return planned_name
@@ -271,9 +274,9 @@ class _RegisteredScheme:
         """Unregister the scheme, and return the error that nagi-tcp has printed; "" if none."""
         end_process(self._process, signal.SIGTERM, _END_TIMEOUT_S)
         _, errors = self._process.communicate()
-        return _clean_complaint(errors.decode(errors="replace"), self._object_path, self._object)
+        return _clean_error(errors.decode(errors="replace"), self._object_path, self._object)
 
 
-def _clean_complaint(text: str, path: str, name: str) -> str:
+def _clean_error(text: str, path: str, name: str) -> str:
     """Return an error of nagi-tcp without "nagi-tcp: ", and with `name` in place of `path`."""
     return text.strip().split(f"{NAGI_TCP}: ", 1)[-1].replace(path, name)

@@ -80,14 +80,14 @@ def build_route_command(route: RoutePlan, interface: str) -> list[str]:
 
 
 class Settings:
-    """A context manager that applies a node's sysctls and routes, and then restores the host's.
+    """A context manager that applies a node's sysctls and routes, and restores the earlier ones.
 
     Args:
         node: the node.
         interfaces: link -> the node's interface.
         journal_path: path of the journal; None does not restore the settings.
-        more_undo: commands to add to the journal. If the agent dies, they undo changes that other
-            code of this agent has made.
+        more_undo: commands to add to the journal. They undo changes of other code of this agent, in
+            case that the agent dies.
     """
 
     def __init__(

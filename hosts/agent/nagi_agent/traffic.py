@@ -134,4 +134,4 @@ def check_result(path: str, application: str) -> None:
         with open(path, encoding="utf-8") as file:
             json.load(file)
     except (OSError, ValueError):
-        raise RuntimeError(f"{application} left no result") from None
+        raise RuntimeError(f"{application} wrote no valid result") from None

@@ -35,7 +35,7 @@ class Watch:
         self._log = log
         self._listens = flow.listener == node
         self.sends = flow.sender == node  # whether this node sends the data
-        self._far_address = flow.receiver_address if self.sends else flow.sender_address
+        self._remote_address = flow.receiver_address if self.sends else flow.sender_address
         self._max_window = flow.max_window if self.sends else None
         self._cap: Optional[WindowCap] = None
         if self._max_window:
@@ -45,9 +45,9 @@ class Watch:
         self._numbers: dict[bytes, int] = {}
 
     def sample(self, connections: Iterable[Connection], run_time_s: float) -> list[TcpInfoSample]:
-        """Check this flow's connections, and return one sample per connection.
+        """Check this flow's connections, and return one sample per open connection.
 
-        On the node that receives the data, return [].
+        On the node that receives the data, only check the connections, and return [].
 
         Args:
             connections: all connections of the node.
@@ -63,7 +63,10 @@ class Watch:
                 continue
             # In SYN_RECV and TIME_WAIT a connection has no full socket. The kernel then reports no
             # congestion control.
-            if connection.remote_address != self._far_address or not connection.congestion_control:
+            if (
+                connection.remote_address != self._remote_address
+                or not connection.congestion_control
+            ):
                 continue
             self._check_connection(connection)
             self._connections[connection.identity] = connection

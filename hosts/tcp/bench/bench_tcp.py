@@ -48,7 +48,7 @@ OURS = {name: scheme.object for name, scheme in read_schemes().items() if scheme
 # Vegas never reaches these limits, so its window is not small. The measurement then shows the cost
 # of the code.
 UNBOUND = "vegas, all limits at 1000"
-UNBOUND_SETS = ("alpha=1000", "beta=1000", "gamma=1000")
+UNBOUND_PARAMETERS = ("alpha=1000", "beta=1000", "gamma=1000")
 
 NOTES = """\
 Processor time is that of the whole machine: all processors, both hosts and the traffic programs. It
@@ -66,7 +66,7 @@ class Bench:
     """The lab, the options and the results, which all measurements use."""
 
     lab: TcpLab
-    schemes: dict[str, str]  # scheme -> name of its object
+    schemes: dict[str, str]  # scheme -> name of its scheme object
     seconds: float
     rounds: int
     flows: int
@@ -88,15 +88,18 @@ def register_all(chosen: dict[str, str]) -> Iterator[dict[str, str]]:
     """Register the schemes to compare, and yield scheme -> name in the kernel.
 
     Vegas is registered twice, the second time (UNBOUND) with limits that it never reaches.
+
+    Args:
+        chosen: scheme -> name of its scheme object.
     """
     with ExitStack() as stack:
         names: dict[str, str] = {}
-        for scheme, program in chosen.items():
+        for scheme, object_name in chosen.items():
             kernel_name = make_kernel_name(len(names))
-            names[scheme] = stack.enter_context(register_scheme(program, kernel_name))
-            if program == "vegas":
+            names[scheme] = stack.enter_context(register_scheme(object_name, kernel_name))
+            if object_name == "vegas":
                 kernel_name = make_kernel_name(len(names))
-                unbound = register_scheme(program, kernel_name, *UNBOUND_SETS)
+                unbound = register_scheme(object_name, kernel_name, *UNBOUND_PARAMETERS)
                 names[UNBOUND] = stack.enter_context(unbound)
         yield names
 
@@ -125,7 +128,7 @@ class TrialPair:
 
 
 def measure_throughput(bench: Bench) -> None:
-    """Compare throughput and processor time of each scheme with those of the reference."""
+    """Compare each scheme with the reference: throughput, and processor time per ACK."""
     reference = str(read_schemes()[REFERENCE].kernel)
     details: dict[str, Any] = {}
     with register_all(bench.schemes) as names:
@@ -198,20 +201,20 @@ def _judge_ratio(ratio: float, has_verdict: bool) -> str:
 
 
 def measure_cpu(bench: Bench) -> None:
-    """Measure the run time of each scheme's eBPF programs."""
+    """Measure the run time of each scheme's eBPF programs, and report the run time per ACK."""
     details: dict[str, Any] = {}
     for path in NETWORKS:
-        for number, (scheme, program) in enumerate(bench.schemes.items()):
+        for number, (scheme, object_name) in enumerate(bench.schemes.items()):
             report_progress(f"cpu, {path}: {scheme}")
             before = set(run_times())
-            with register_scheme(program, make_kernel_name(number)) as name, timed():
+            with register_scheme(object_name, make_kernel_name(number)) as name, timed():
                 trial = bench.lab.run_trial(path, name, bench.seconds)
                 times = {key[0]: time for key, time in run_times().items() if key not in before}
             details.setdefault(path, {})[scheme] = {
                 "trial": trial.to_json(),
                 "programs": {name: vars(time) for name, time in times.items()},
             }
-            _report_cpu(bench, path, scheme, times[f"{program}_ack"[:15]], trial)
+            _report_cpu(bench, path, scheme, times[f"{object_name}_ack"[:15]], trial)
     bench.details["cpu"] = details
 
 
@@ -233,17 +236,17 @@ def measure_flows(bench: Bench) -> None:
     """Check that each of many flows transfers data, and that the scheme is removed afterwards."""
     details: dict[str, Any] = {}
     for path in NETWORKS:
-        for number, (scheme, program) in enumerate(bench.schemes.items()):
+        for number, (scheme, object_name) in enumerate(bench.schemes.items()):
             report_progress(f"flows, {path}: {bench.flows} of {scheme}")
-            with register_scheme(program, make_kernel_name(number)) as name:
+            with register_scheme(object_name, make_kernel_name(number)) as name:
                 trial = bench.lab.run_trial(path, name, bench.seconds, bench.flows)
-            served = sum(size > 0 for size in trial.flows)
+            served = sum(size > 0 for size in trial.flow_bytes)
             is_removed = name not in read_loaded_controls()
             details.setdefault(path, {})[scheme] = {**trial.to_json(), "name_gone": is_removed}
             bench.rows.append(
                 Row(
                     f"{bench.flows} flows, {path}: {scheme}",
-                    f"{served} sent data, the slowest {min(trial.flows) / 1e3:.0f} kB; "
+                    f"{served} sent data, the slowest {min(trial.flow_bytes) / 1e3:.0f} kB; "
                     f"{'removed' if is_removed else 'NOT REMOVED'} afterwards",
                     f"{trial.bits_per_second / 1e9:.2f} Gb/s in total",
                     target="all, removed",
@@ -257,20 +260,23 @@ def measure_flows(bench: Bench) -> None:
 
 
 def report_leftovers(
-    rows: list[Row], details: dict[str, Any], before: set[tuple[str, int]], names: set[str]
+    rows: list[Row],
+    details: dict[str, Any],
+    objects_before: set[tuple[str, int]],
+    controls_before: set[str],
 ) -> None:
     """Add a row about BPF objects and congestion controls that the benchmark left in the kernel.
 
     Args:
         rows: rows of the report.
         details: the content of the JSON file.
-        before: BPF objects that existed before the benchmark, as (kind, number).
-        names: congestion controls that were registered before the benchmark.
+        objects_before: BPF objects that existed before the benchmark, as (kind, number).
+        controls_before: congestion controls that were registered before the benchmark.
     """
     with suppress(AssertionError):  # the row lists the remaining objects
-        wait_until_gone(before)
-    leftovers = sorted(f"{kind} {number}" for kind, number in list_nagi_objects() - before)
-    leftovers += sorted(read_loaded_controls() - names)
+        wait_until_gone(objects_before)
+    leftovers = sorted(f"{kind} {number}" for kind, number in list_nagi_objects() - objects_before)
+    leftovers += sorted(read_loaded_controls() - controls_before)
     details["left_behind"] = leftovers
     rows.append(
         Row(
@@ -288,7 +294,8 @@ def report_leftovers(
 def parse_arguments() -> argparse.Namespace:
     """Return the options of the command line.
 
-    `parts` are the functions of the chosen measurements, `schemes` is scheme -> object.
+    `parts` are the functions of the chosen measurements. `schemes` is scheme -> name of its scheme
+    object.
     """
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parts = {"throughput": measure_throughput, "cpu": measure_cpu, "flows": measure_flows}
@@ -315,28 +322,28 @@ def parse_arguments() -> argparse.Namespace:
     return options
 
 
-def find_refusal() -> str | None:
+def find_obstacle() -> str | None:
     """Return why the benchmark cannot run, with the cure, or None."""
     if os.geteuid() != 0:
-        return "needs root, for network namespaces and eBPF: run it with sudo"
+        return "the benchmark needs root, for network namespaces and eBPF; run it with sudo"
     if shutil.which("iperf") is None:
-        return "needs iperf: apt-get install iperf"
+        return "iperf is not installed; run `apt-get install iperf`"
     for path in (executable("nagi-tcp"), *map(scheme_object, OURS.values())):
         if not path.exists():
-            return f"{path} does not exist: run make"
+            return f"{path} does not exist; run `make`"
     return None
 
 
 def main() -> int:
     """Run the benchmark, and return the exit status."""
     options = parse_arguments()
-    if reason := find_refusal():
-        print(f"bench: {reason}", file=sys.stderr)
+    if obstacle := find_obstacle():
+        print(f"bench: {obstacle}", file=sys.stderr)
         return 2
 
     rows: list[Row] = []
     details: dict[str, Any] = {}
-    before, names = list_nagi_objects(), read_loaded_controls()
+    objects_before, controls_before = list_nagi_objects(), read_loaded_controls()
 
     def measure() -> None:
         with TcpLab() as lab:
@@ -348,7 +355,7 @@ def main() -> int:
 
     if status := run_benchmark(measure):
         return status
-    report_leftovers(rows, details, before, names)
+    report_leftovers(rows, details, objects_before, controls_before)
     about = {"machine": describe_machine(), "seconds": options.seconds, "rounds": options.rounds}
     return report_results(rows, NOTES, options.json, about, details)
 

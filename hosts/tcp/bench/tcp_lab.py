@@ -57,14 +57,14 @@ class Trial:
         return self.after.read_s - self.before.read_s
 
     @property
-    def flows(self) -> list[int]:
-        """The acknowledged payload bytes of each flow."""
+    def flow_bytes(self) -> list[int]:
+        """The payload bytes of each flow that were acknowledged during the measurement."""
         before = self.before.acknowledged
         return [size - before.get(port, 0) for port, size in self.after.acknowledged.items()]
 
     @property
     def bits_per_second(self) -> float:
-        return sum(self.flows) * 8 / self.seconds
+        return sum(self.flow_bytes) * 8 / self.seconds
 
     @property
     def acks(self) -> int:
@@ -96,8 +96,8 @@ class Trial:
             "retransmitted_segments": self.retransmitted,
             "busy_s": self.busy_s,
             "disturbed": self.disturbed,
-            "least_flow_bytes": min(self.flows, default=0),
-            "greatest_flow_bytes": max(self.flows, default=0),
+            "least_flow_bytes": min(self.flow_bytes, default=0),
+            "greatest_flow_bytes": max(self.flow_bytes, default=0),
         }
 
 
@@ -112,6 +112,7 @@ class TcpLab(Lab):
         return self
 
     def _build(self) -> None:
+        """Create the namespaces and links, and set sysctls, addresses and offloads."""
         # The sysctls that every scheme of nagi sets. newreno runs with the same sysctls.
         sysctls = read_base_sysctls() | dict(read_schemes()["tahoe"].sysctls)
         sysctls["net.ipv4.tcp_rmem"] = f"4096 131072 {RECEIVE_BUFFER}"
@@ -130,28 +131,28 @@ class TcpLab(Lab):
                     off = " ".join(f"{offload} off" for offload in read_offloads().values())
                     self.run(name, f"ethtool -K {interface} {off}")
 
-    def run_trial(self, path: str, scheme: str, seconds: float, flows: int = 1) -> Trial:
-        """Send data from left to right, and measure.
+    def run_trial(self, path: str, control: str, seconds: float, flows: int = 1) -> Trial:
+        """Send data from left to right, and read the counters before and after `seconds`.
 
         Args:
             path: the path, a key of NETWORKS.
-            scheme: name of the congestion control in the kernel.
+            control: name of the congestion control in the kernel.
             seconds: duration of the measurement.
             flows: number of connections.
 
         Raises:
             BenchError: a connection ended, or does not use the congestion control.
         """
-        with self._run_traffic(path, scheme, seconds, flows):
-            before = self._read_counters(scheme, flows)
+        with self._run_traffic(path, control, seconds, flows):
+            before = self._read_counters(control, flows)
             time.sleep(seconds)
-            return Trial(before, self._read_counters(scheme, flows))
+            return Trial(before, self._read_counters(control, flows))
 
     @contextmanager
-    def _run_traffic(self, path: str, scheme: str, seconds: float, flows: int) -> Iterator[None]:
+    def _run_traffic(self, path: str, control: str, seconds: float, flows: int) -> Iterator[None]:
         """Run iperf on both hosts. The block begins SETTLE_S seconds after all flows connected."""
         server = self.start("right", "iperf", "-s", "-p", str(_PORT))
-        options = ["-c", f"{NETWORKS[path]}.2", "-p", str(_PORT), "-Z", scheme, "-P", str(flows)]
+        options = ["-c", f"{NETWORKS[path]}.2", "-p", str(_PORT), "-Z", control, "-P", str(flows)]
         client = None
         try:
             _wait_until(
@@ -178,24 +179,24 @@ class TcpLab(Lab):
         """Return the lines that ss prints about the connections of left, one per connection."""
         return self.run("left", f"ss -HtinO state established dport = :{_PORT}").splitlines()
 
-    def _read_counters(self, scheme: str, flows: int) -> Counters:
+    def _read_counters(self, control: str, flows: int) -> Counters:
         """Read the counters.
 
         Raises:
-            BenchError: a connection ended, or does not use the congestion control `scheme`.
+            BenchError: a connection ended, or does not use the congestion control `control`.
         """
         connections = self._list_connections()
         read_s = time.monotonic()
         busy_s, user_s = _read_processor_time()
         others_s = user_s - sum(_read_user_s(program.pid) for program in self._traffic_programs)
         if len(connections) != flows:
-            raise BenchError(f"{scheme}: {len(connections)} of {flows} connections are left")
+            raise BenchError(f"{control}: {len(connections)} of {flows} connections are left")
         acknowledged = {}
         for line in connections:
             port = _CONNECTION.search(line)
             size = re.search(r" bytes_acked:(\d+)", line)
-            if port is None or f" {scheme} " not in line:
-                raise BenchError(f"a connection does not use {scheme}: {line}")
+            if port is None or f" {control} " not in line:
+                raise BenchError(f"a connection does not use {control}: {line}")
             acknowledged[port[1]] = int(size[1]) if size else 0  # ss omits a count of 0
         counts = self._read_tcp_counters()
         received, retransmitted = counts["InSegs"], counts["RetransSegs"]
@@ -209,17 +210,17 @@ class TcpLab(Lab):
 
 
 @contextmanager
-def register_scheme(program: str, name: str, *sets: str) -> Iterator[str]:
-    """Keep one of nagi's schemes registered in the kernel.
+def register_scheme(object_name: str, name: str, *parameters: str) -> Iterator[str]:
+    """Register one of nagi's schemes in the kernel until the block ends, and yield `name`.
 
     Args:
-        program: name of the scheme's object.
+        object_name: name of the scheme object.
         name: name to register.
-        sets: parameters, each as "name=value".
+        parameters: parameters of the scheme, each as "name=value".
     """
-    nagi_tcp, path = str(executable("nagi-tcp")), str(scheme_object(program))
-    parameters = [word for setting in sets for word in ("--set", setting)]
-    holder = Program([nagi_tcp, "hold", path, "--as", name, *parameters])
+    nagi_tcp, path = str(executable("nagi-tcp")), str(scheme_object(object_name))
+    options = [word for parameter in parameters for word in ("--set", parameter)]
+    holder = Program([nagi_tcp, "hold", path, "--as", name, *options])
     try:
         holder.wait_until_ready()
         yield name

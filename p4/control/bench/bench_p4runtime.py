@@ -3,8 +3,8 @@
 
     bench_p4runtime.py [writes|reads ...] [--quick] [--json FILE] [--seconds N]
 
-writes  how many Writes of one entry each a client completes per second, and how many packets are
-        lost meanwhile; packets pass at half the highest rate without loss, and the client has at
+writes  how many Writes a client completes per second, and how many packets are lost meanwhile. Each
+        Write has one entry. Packets pass at half the highest rate without loss. The client has at
         most 16 unanswered Writes
 reads   how long it takes to write 100,000 routes in one batch, and to read them
 
@@ -44,7 +44,9 @@ ENTRIES = 100_000
 MIN_WRITES_PER_S = 1000.0
 MAX_READ_S = 5.0
 WINDOW = 16  # maximum number of unanswered Writes
-ATTEMPTS = 3  # at a trial, if packets were lost because other programs had the processor
+MAX_TRIALS = (
+    3  # the trial is repeated if other programs had the processor, so that packets were lost
+)
 START_S = 30.0
 
 NOTES = """\
@@ -91,7 +93,7 @@ class Client:
             time.sleep(0.1)
 
     def make_insertion(self, number: int) -> p4r.Update:
-        """Return the update that inserts a route, one per `number`, which no packet takes."""
+        """Return the update that inserts route number `number`. No packet takes these routes."""
         update = p4r.Update(type=p4r.Update.INSERT)
         entry = update.entity.table_entry
         entry.table_id = self._table
@@ -157,7 +159,14 @@ def serve(switch: NagiSwitch) -> Iterator[Client]:
 
 
 def measure_writes(bench: Bench) -> None:
-    """Measure Writes per second while packets pass, and count the packets lost meanwhile."""
+    """Measure Writes per second while packets pass at half the highest rate without loss.
+
+    Also count the packets that are lost meanwhile. If other programs had the processor, so that
+    packets were lost, repeat the trial, and report the last one.
+
+    Raises:
+        BenchError: nagi-switch lost packets at every rate.
+    """
     switch = NagiSwitch(bench, ROUTES, "af_xdp")
     with switch:
         load = find_throughput(bench.lab, switch, bench.choose_length(2, 1))
@@ -166,7 +175,7 @@ def measure_writes(bench: Bench) -> None:
         raise BenchError("nagi-switch lost packets at every rate: there is no load for the Writes")
     seconds = bench.choose_length(10, 3)
     trials = []
-    for _ in range(ATTEMPTS):
+    for _ in range(MAX_TRIALS):
         print_progress(f"writes: {rate / 1e3:.0f} kpps for {seconds:g} s")
         with switch, serve(switch) as client, ThreadPoolExecutor() as pool:
             sent = pool.submit(run_count_trial, bench.lab, switch.pid, rate, BURST, seconds)
@@ -197,7 +206,11 @@ def measure_writes(bench: Bench) -> None:
 
 
 def measure_reads(bench: Bench) -> None:
-    """Measure how long writing and reading many routes takes."""
+    """Measure how long it takes to write ENTRIES routes in one batch, and to read them.
+
+    Raises:
+        BenchError: The server returned another number of routes.
+    """
     print_progress(f"reads: {ENTRIES} routes")
     switch = NagiSwitch(bench, 1, "af_xdp")
     with switch, serve(switch) as client:
@@ -209,8 +222,8 @@ def measure_reads(bench: Bench) -> None:
         count = client.count_routes()
         read_s = time.monotonic() - started
     if count != ENTRIES:
-        raise BenchError(f"{count} routes were read, {ENTRIES} written")
-    bench.rows.append(Row(f"{ENTRIES} routes, written as one", f"{written_s:.2f} s"))
+        raise BenchError(f"{count} routes were read, but {ENTRIES} were written")
+    bench.rows.append(Row(f"{ENTRIES} routes, written in one batch", f"{written_s:.2f} s"))
     bench.rows.append(
         Row(
             f"{ENTRIES} routes, read",

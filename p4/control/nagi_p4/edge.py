@@ -101,9 +101,10 @@ def read_pipeline() -> bytes:
 
 
 def plan_ports(planned_ports: Sequence[PlannedPort]) -> list[Port]:
-    """Return the ports of a switch with the rates and depths of their queues.
+    """Return the ports of a switch, with rate, depth and overhead of their queues.
 
-    A rate or depth that the plan does not give is missing in `queue`, and is then unlimited.
+    If the plan has no rate or depth for a port, the key is missing in `queue`, which means no
+    limit.
     """
     ports = []
     for port in planned_ports:
@@ -168,7 +169,7 @@ def build_operations(
 def _build_port_operations(
     port: int, imposes: Mapping[str, Any], sample_every: int
 ) -> list[Operation]:
-    """Return the entry for a port that drops, marks or samples packets; [] for other ports."""
+    """Return the operation that makes a port drop, mark or sample packets; [] if it does not."""
     loss = _encode_loss(imposes.get("loss") or {"model": "none"})
     marks = _encode_marking(imposes.get("mark"))
     if not any((sample_every, *marks, *loss)):
@@ -243,8 +244,8 @@ def read_counters(switch: Switch, planned_ports: Sequence[PlannedPort]) -> dict[
     Returns:
         A dict with the keys
         "ports": one dict per port: "number", "received", "sent", "lost", "marked";
-        "drops": packets dropped in ingress, by cause;
-        "told": packets reported to the controller, by cause;
+        "drops": packets dropped in ingress at all ports, by cause;
+        "told": packets reported to the controller, by cause (only "last hop" and "too big");
         "from_controller": packets received from the controller.
     """
     ports = []

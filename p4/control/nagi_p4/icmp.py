@@ -93,12 +93,13 @@ def _build_ipv4_error(quoted: bytes, packet: PacketIn, switch_address: str) -> O
     """Build the ICMP error for the IPv4 packet `quoted`; return None if it must not be answered."""
     if len(quoted) < _IPV4_HEADER:
         return None
-    header = (quoted[0] & 15) * 4
-    is_later_fragment = int.from_bytes(quoted[6:8], "big") & 0x1FFF
+    quoted_header_bytes = (quoted[0] & 15) * 4
+    fragment_offset = int.from_bytes(quoted[6:8], "big") & 0x1FFF
     source, destination, protocol = quoted[12:16], quoted[16:20], quoted[9]
-    if is_later_fragment or not _is_host_v4(source) or destination[0] >= 224:
+    if fragment_offset > 0 or not _is_host_v4(source) or destination[0] >= 224:
         return None
-    if protocol == _ICMP and quoted[header : header + 1] in {bytes([n]) for n in _ERRORS_V4}:
+    icmp_type = quoted[quoted_header_bytes : quoted_header_bytes + 1]
+    if protocol == _ICMP and icmp_type in {bytes([error_type]) for error_type in _ERRORS_V4}:
         return None
     # Leave out the bytes with which Ethernet may have padded the packet.
     whole = quoted[: int.from_bytes(quoted[2:4], "big")]
@@ -111,7 +112,7 @@ def _build_ipv4_error(quoted: bytes, packet: PacketIn, switch_address: str) -> O
         return None
     icmp = _insert_checksum(icmp + quote, 2)
     length = _IPV4_HEADER + len(icmp)
-    header_bytes = struct.pack(
+    header = struct.pack(
         "!BBHHHBBH4s4s",
         0x45,
         _INTERNETWORK_CONTROL,
@@ -124,7 +125,7 @@ def _build_ipv4_error(quoted: bytes, packet: PacketIn, switch_address: str) -> O
         socket.inet_aton(switch_address),
         source,
     )
-    return _insert_checksum(header_bytes, 10) + icmp
+    return _insert_checksum(header, 10) + icmp
 
 
 def _build_ipv6_error(quoted: bytes, packet: PacketIn, switch_address: str) -> Optional[bytes]:
@@ -160,9 +161,9 @@ def _is_host_v4(address: bytes) -> bool:
 
 
 def _insert_checksum(data: bytes, offset: int, pseudo_header: bytes = b"") -> bytes:
-    """Replace the two bytes of `data` at `offset`, which are zeros, by the Internet checksum.
+    """Return `data` with its Internet checksum (RFC 1071) in the two bytes at `offset`.
 
-    The checksum (RFC 1071) covers `pseudo_header` and `data`.
+    These bytes of `data` must be zeros. The checksum covers `pseudo_header` and `data`.
     """
     summed = pseudo_header + data
     summed += bytes(len(summed) % 2)

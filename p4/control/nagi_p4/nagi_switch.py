@@ -74,7 +74,7 @@ class NagiSwitch(Switch):
             self._socket = None
 
     def _request(self, operation: Operation) -> Answer:
-        """Send an operation and return its answer, whose "ok" is false if it was refused."""
+        """Send an operation, and return its answer. "ok" is false if the operation was refused."""
         if self._socket is None:
             raise OSError(f"{self._path}: the connection has been closed")
         try:
@@ -85,7 +85,7 @@ class NagiSwitch(Switch):
                     raise OSError(f"{self._path}: nagi-switch ended without an answer")
                 self._unread += more
         except OSError:
-            # After a timeout, the late answer would be mistaken for that of the next operation.
+            # After a timeout, the late answer would be mistaken for the next operation's answer.
             self.close()
             raise
         line, _, self._unread = self._unread.partition(b"\n")

@@ -76,7 +76,10 @@ class Notifications:
         self._socket.close()
 
     def receive_all(self) -> list[Union[DigestMessage, IdleMessage]]:
-        """Return the messages that have arrived since the last call, without waiting."""
+        """Return the messages that have arrived since the last call, without waiting.
+
+        Messages that have neither digests nor idle entries are left out.
+        """
         while True:
             try:
                 more = self._socket.recv(1 << 20)

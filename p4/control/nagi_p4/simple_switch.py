@@ -159,6 +159,8 @@ def check_pipeline(connection: Connection, program: str, name: str) -> None:
 def set_pipeline(connection: Connection, program: str, name: str) -> None:
     """Replace the pipeline, and delete the state of the old one.
 
+    The clone sessions that other clients added remain.
+
     Raises:
         Refused: `program` is not the JSON of a pipeline, or simple_switch was started without
             --enable-swap.
@@ -170,8 +172,8 @@ def set_pipeline(connection: Connection, program: str, name: str) -> None:
     except connection.modules["types"].InvalidSwapOperation as error:
         reason = name_error_code(connection.modules, error)
         raise Refused(
-            f"{name}: simple_switch refuses to replace its program ({reason}); start simple_switch "
-            "with --enable-swap",
+            f"{name}: simple_switch refuses to replace its pipeline ({reason}); start "
+            "simple_switch with --enable-swap",
             FAILED_PRECONDITION,
         ) from None
     connection.pipeline = pipeline
@@ -183,7 +185,7 @@ def set_pipeline(connection: Connection, program: str, name: str) -> None:
 
 
 def read_pipeline(connection: Connection) -> Answer:
-    """Return the running pipeline as {"name": "", "program": JSON}: its name is not known."""
+    """Return the running pipeline as {"name": "", "program": JSON}. bmv2 does not store a name."""
     return {"name": "", "program": connection.standard.bm_get_config()}
 
 

@@ -69,10 +69,10 @@ def decode_entry(reply: Any, keys: Sequence[tuple[str, int]]) -> Answer:
     Returns:
         The entry without its counter and meter, which are not part of `reply`.
     """
-    pairs = zip(reply.match_key, keys)
+    elements = zip(reply.match_key, keys)
     answer: Answer = {
         "handle": reply.entry_handle,
-        "match": [_decode_match(match, kind, bits) for match, (kind, bits) in pairs],
+        "match": [_decode_match(element, kind) for element, (kind, _) in elements],
         **decode_action(reply.action_entry),
     }
     if reply.options is not None and reply.options.priority is not None:
@@ -84,13 +84,13 @@ def decode_entry(reply: Any, keys: Sequence[tuple[str, int]]) -> Answer:
     return answer
 
 
-def _decode_match(reply: Any, kind: str, bits: int) -> Any:
+def _decode_match(reply: Any, kind: str) -> Any:
     """Convert one element of an entry's match; return None if it matches any value.
 
     Args:
         reply: The element, a BmMatchParam.
-        kind: Match kind of the field: bmv2 stores optional fields as ternary ones.
-        bits: Width of the field.
+        kind: Match kind of the field. bmv2 stores an optional field as a ternary field, so `reply`
+            does not show the kind.
     """
     if reply.exact is not None:
         return decode_number(reply.exact.key)
@@ -112,7 +112,7 @@ def _decode_match(reply: Any, kind: str, bits: int) -> Any:
 def decode_action(reply: Any) -> Answer:
     """Convert a BmActionEntry to a dict with "action" and "data", or "member", or "group".
 
-    Return {} if it has none of these: the default entry of a table without a default action.
+    Return {} for the default entry of a table that has no default action.
     """
     if reply.action_type == _ACTION_DATA:
         return {

@@ -72,6 +72,9 @@ def _load_modules(client: Optional[str]) -> dict[str, Any]:
     Args:
         client: Directory of the modules; None if they are on Python's path.
 
+    Returns:
+        The modules, by short names.
+
     Raises:
         Refused: The modules are not installed.
     """

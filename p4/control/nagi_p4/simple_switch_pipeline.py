@@ -10,7 +10,7 @@ from nagi_p4.operations import INVALID, NOT_FOUND, Answer, Refused, parse_number
 
 
 def encode_number(value: Any, bits: int, name: str) -> bytes:
-    """Encode a number as big-endian octets: the fewest that hold `bits` bits.
+    """Encode a number as big-endian octets. Their number is the smallest that holds `bits` bits.
 
     Args:
         value: An integer, "0x..." or an address.
@@ -85,8 +85,8 @@ class Pipeline:
             raise Refused(f"there is no table {table}", NOT_FOUND)
         return self._keys[table]
 
-    def match_keys(self, table: str, match: Sequence[Any]) -> list[tuple[str, int]]:
-        """Check the length of `match`, and return list_keys() of the table.
+    def list_keys_for(self, table: str, match: Sequence[Any]) -> list[tuple[str, int]]:
+        """Return list_keys() of a table, after a check that `match` has one element per field.
 
         Raises:
             Refused: There is no such table, or `match` does not have one element per field.
@@ -107,7 +107,7 @@ class Pipeline:
         return self._tables.get(table, {}).get("direct_meters") is not None
 
     def find_table(self, id: int) -> str:
-        """Return the name of the table with an id.
+        """Return the name of the table that has the id `id`.
 
         Raises:
             Refused: There is no such table.

@@ -44,11 +44,11 @@ def read_counter(
     match: Optional[Sequence[Any]] = None,
     priority: int = 0,
 ) -> Answer:
-    """Return the counts of a counter, or of the direct counter of an entry.
+    """Return the counts of a counter at `index`, at all indices if None, or of an entry.
 
     Returns:
-        {"counts": [[packets, bytes], ...]} for a counter without `index`, otherwise
-        {"packets": ..., "bytes": ...}.
+        {"counts": [[packets, bytes], ...]} for all indices of a counter; {"packets": ...,
+        "bytes": ...} for one index, and for the direct counter of an entry.
     """
     if counter is not None and index is None:
         values = [
@@ -131,7 +131,7 @@ def add_to_value_set(connection: Connection, set: str, value: Any) -> None:
     """Add a value to a value set of the parser.
 
     Raises:
-        Refused: There is no such value set, or the value does not fit its width.
+        Refused: There is no such value set, or `value` has more bits than the values of the set.
     """
     width = connection.pipeline.value_sets.get(set)
     if width is None:

@@ -120,7 +120,7 @@ def read_entries(
 ) -> Answer:
     """Return {"entries": [...], "next": None} with one entry, or with all entries of a table.
 
-    Thrift cannot read a part of a table. Limits of a page are therefore ignored.
+    Thrift cannot read a part of a table, so `page` (the keys "limit" and "from") is ignored.
     """
     if handle is None and match is None:
         replies = connection.standard.bm_mt_get_entries(CONTEXT, table)
@@ -249,9 +249,9 @@ def _set_timeout(connection: Connection, table: str, handle: int, timeout_us: in
 
 
 def _encode_match(connection: Connection, table: str, match: Sequence[Any]) -> list[Any]:
-    """Encode the "match" of an operation as a list of BmMatchParam."""
+    """Encode the "match" of an operation as a list of BmMatchParam, one per field."""
     types = connection.modules["types"]
-    keys = connection.pipeline.match_keys(table, match)
+    keys = connection.pipeline.list_keys_for(table, match)
     return [
         _encode_key(types, table, kind, bits, value) for (kind, bits), value in zip(keys, match)
     ]

@@ -114,8 +114,8 @@ def set_queue(connection: Connection, port: int, **limits: Any) -> None:
             that is not given stays unchanged.
 
     Raises:
-        Refused: bmv2 does not support a limit: it has no rates in bit/s, no depths in bytes, no
-            overhead, and no queues of unlimited depth.
+        Refused: A limit is unknown or zero, or bmv2 does not support it. bmv2 has no rates in
+            bit/s, no depths in bytes, no overhead, and no queues of unlimited depth.
     """
     if limits.get("rate_bps") is not None:
         raise Refused(
@@ -133,7 +133,7 @@ def set_queue(connection: Connection, port: int, **limits: Any) -> None:
     if "rate_pps" in limits:
         rate = limits["rate_pps"]
         if rate == 0:
-            raise Refused("a rate of zero; give 1 or more, or null for none")
+            raise Refused("rate_pps is 0; give 1 or more, or null to remove the limit")
         connection.switch.set_egress_queue_rate(port, rate or 0)  # 0 removes the limit
     if "depth_packets" in limits:
         depth = limits["depth_packets"]

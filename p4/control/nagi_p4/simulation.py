@@ -117,8 +117,8 @@ class Simulation(Switch):
         """Send a packet into the switch by `port`.
 
         Returns:
-            Port and bytes of each packet that has left the switch since the last packet or advance
-            of the clock. The packets are also stored as unread.
+            Port and bytes of each packet that has left the switch since the previous call of
+            send_packet() or advance(). The packets are also stored as unread.
         """
         operation = {"op": "packet", "port": port, "bytes": bytes(packet).hex()}
         return self._store_sent(self.perform(operation))
@@ -127,7 +127,7 @@ class Simulation(Switch):
         """Advance the switch's clock by `us` microseconds.
 
         Returns:
-            As send_packet().
+            The packets that have left the switch, as send_packet() returns them.
         """
         return self._store_sent(self.perform({"op": "advance", "us": us}))
 
@@ -138,7 +138,7 @@ class Simulation(Switch):
             packet: The packet, with the header that the pipeline expects at the CPU port.
 
         Returns:
-            As send_packet().
+            The packets that have left the switch, as send_packet() returns them.
         """
         self.send_packet_out(bytes(packet))
         return self.advance(0)
@@ -154,24 +154,26 @@ class Simulation(Switch):
         if got is None:
             others = sorted(other for other, unread in self._unread.items() if unread)
             hint = f"; packets wait at ports {others}" if others else ""
-            raise AssertionError(f"port {port}: nothing left{hint}\n  expected {expected.hex()}")
+            raise AssertionError(
+                f"port {port}: no packet left the switch{hint}\n  expected {expected.hex()}"
+            )
         if got != expected:
             raise AssertionError(
                 f"port {port}:\n  expected {expected.hex()}\n  got      {got.hex()}"
             )
 
     def verify_no_packet(self, port: int) -> None:
-        """Check that all packets that left by `port` are read."""
+        """Check that no packet that left by `port` is unread."""
         if got := self.pop_packet(port):
-            raise AssertionError(f"port {port}: nothing expected\n  got      {got.hex()}")
+            raise AssertionError(f"port {port}: no packet expected\n  got      {got.hex()}")
 
     def verify_no_other_packets(self) -> None:
-        """Check that all packets that left by any port are read."""
+        """Check that no packet that left the switch is unread."""
         for port in sorted(self._unread):
             self.verify_no_packet(port)
 
     def request(self, operation: Operation) -> Answer:
-        """Send an operation and return its answer, whose "ok" is false if it was refused."""
+        """Send an operation, and return its answer. "ok" is false if the operation was refused."""
         assert self._process.stdin is not None and self._process.stdout is not None
         try:
             self._process.stdin.write(json.dumps(operation) + "\n")

@@ -78,19 +78,24 @@ def _make_action_error(
     )
 
 
-def refuse_scope(message: p4r.Action, others: Mapping[int, Action], name: str, scope: str) -> None:
-    """Raise P4Error if the table permits an action, but only in `scope`.
+def refuse_scope(
+    message: p4r.Action, scope_actions: Mapping[int, Action], name: str, scope: str
+) -> None:
+    """Raise P4Error if the table permits an action in `scope`, and therefore not elsewhere.
+
+    The caller has checked that the action is not permitted where the message has it.
 
     P4 programs restrict actions by the annotations @tableonly and @defaultonly.
 
     Args:
         message: The action.
-        others: The actions that the table permits in `scope`, by id.
+        scope_actions: The actions that the table permits in `scope`, by id.
         name: Name of the table, for the error message.
         scope: "entries" or "the default entry".
     """
-    if message.action_id in others:
+    if message.action_id in scope_actions:
         raise P4Error(
             Code.PERMISSION_DENIED,
-            f"{name}: {others[message.action_id].name} is for {scope} only; give another action",
+            f"{name}: {scope_actions[message.action_id].name} is for {scope} only; give another "
+            "action",
         )

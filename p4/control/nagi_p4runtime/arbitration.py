@@ -63,6 +63,9 @@ class Arbitration:
     def update(self, client: Client, message: p4r.MasterArbitrationUpdate) -> list[Notice]:
         """Process an arbitration update of a client.
 
+        The client becomes primary if its election id is the highest that the role has had, or equal
+        to it. A primary client that sends a lower election id, or none, is primary no longer.
+
         Returns:
             The notices to send. If the client is now primary, its own notice is the last.
 
@@ -108,7 +111,7 @@ class Arbitration:
         """Remove a client whose stream has ended.
 
         Returns:
-            The notices to send to the other clients of its role; [] if it was not primary.
+            The notices to send to the other clients of the role; [] if `client` was not primary.
         """
         role = self._roles.get(client.role) if client.role is not None else None
         if role is None or client not in role.clients:
@@ -156,8 +159,8 @@ class Arbitration:
         if primary.election_id != election_id:
             raise P4Error(
                 Code.PERMISSION_DENIED,
-                f"election id {election_id} is not that of the primary client of role "
-                f"{role_name!r}, which is {primary.election_id}",
+                f"the request has election id {election_id}, but the primary client of role "
+                f"{role_name!r} has {primary.election_id}",
             )
         return role.rights
 
@@ -175,6 +178,7 @@ class Arbitration:
         return reserved
 
     def _check_update(self, client: Client, message: p4r.MasterArbitrationUpdate) -> None:
+        """Raise P4Error if an update is for another device, or for another role than before."""
         if message.device_id != self._device_id:
             code = Code.NOT_FOUND if client.role is None else Code.FAILED_PRECONDITION
             raise P4Error(
@@ -188,10 +192,13 @@ class Arbitration:
             )
 
     def _make_notices(self, name: str, role: _Role, clients: list[Client]) -> list[Notice]:
-        return [Notice(client, self._make_notice(name, role, client)) for client in clients]
+        return [Notice(client, self._make_message(name, role, client)) for client in clients]
 
-    def _make_notice(self, name: str, role: _Role, client: Client) -> p4r.StreamMessageResponse:
-        """Make the notice that reports whether `client`, another client or none is primary."""
+    def _make_message(self, name: str, role: _Role, client: Client) -> p4r.StreamMessageResponse:
+        """Make the message that tells `client` whether it, another client or no client is primary.
+
+        The message also has the role's config and its highest election id.
+        """
         response = p4r.StreamMessageResponse()
         message = response.arbitration
         message.device_id = self._device_id

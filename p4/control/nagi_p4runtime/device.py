@@ -49,7 +49,7 @@ _ALL_STATE = (
 
 
 class BatchError(Exception):
-    """The error for a Write or Read of which at least one update or request failed.
+    """The error for a Write with at least one failed update, or a Read with a failed request.
 
     Attributes:
         errors: The error of each update or request; None for those that succeeded.
@@ -110,7 +110,7 @@ class Device:
     # Forwarding pipelines.
 
     def verify(self, config: p4r.ForwardingPipelineConfig) -> Pipeline:
-        """Check a config, and return its pipeline. The switch does not run the pipeline yet.
+        """Check a config, and return its pipeline. The switch keeps its current pipeline.
 
         Raises:
             P4Error: The config is wrong, or the switch cannot run its pipeline.
@@ -191,11 +191,15 @@ class Device:
     def _replace(self, config: p4r.ForwardingPipelineConfig, updates: Sequence[p4r.Update]) -> None:
         """Run the pipeline of a config and perform `updates`.
 
-        If an update fails, run the old pipeline with its state again.
+        If an update fails, run the old pipeline with its state again. Once the switch has accepted
+        the new pipeline, the saved pipeline and the queued updates are deleted.
+
+        Raises:
+            P4Error: The config is wrong, the switch refused the pipeline, or an update failed.
         """
         new = self.verify(config)
         old = self.pipeline
-        state = [] if old is None or not updates else self._read_state(old)
+        old_state = [] if old is None or not updates else self._read_state(old)
         self._run(new)
         self.pipeline = new
         self._forget_saved()
@@ -206,7 +210,7 @@ class Device:
                 restored = Pipeline(old.config, old.info)
                 self._run(restored)
                 self.pipeline = restored
-                self._write_all(restored, state)
+                self._write_all(restored, old_state)
             first = next(error for error in batch.errors if error is not None)
             raise InvalidArgument(
                 f"the new pipeline does not accept the state: {first.message}; the old pipeline "
@@ -225,7 +229,7 @@ class Device:
     def _read_state(self, old: Pipeline) -> list[p4r.Update]:
         """Return updates that restore the state of a pipeline, in an order that the switch accepts.
 
-        Entries and values that the P4 program itself defines are left out.
+        Entries that the P4 program itself defines, and initial values, are left out.
         """
         responses = Responses()
         context = ReadContext(old.info, old.memory, self._switch, responses)

@@ -59,10 +59,11 @@ class DigestLists:
         Args:
             name: Name of the digest.
             values: Its values, in the order of the P4 program.
-            now_ns: The present time.
+            now_ns: The current time.
 
         Returns:
-            [] if the list is not complete yet; otherwise the complete list as the only element.
+            [] if the digest is ignored or its list is not full yet; otherwise the full list as the
+            only element.
         """
         digest = self._info.digest_by_name.get(name)
         config = self._configs.get(digest.id) if digest is not None else None
@@ -82,7 +83,10 @@ class DigestLists:
         return []
 
     def take_due(self, now_ns: int) -> list[p4r.DigestList]:
-        """Return and remove the lists whose oldest digest has waited for the maximum time."""
+        """Return and remove the lists whose oldest digest has waited for the maximum time.
+
+        Digests to which no client subscribes any more are deleted.
+        """
         lists = []
         for id, buffer in self._buffers.items():
             config = self._configs.get(id)
@@ -104,6 +108,7 @@ class DigestLists:
             buffer.sent.clear()
 
     def _forget_expired(self, id: int, config: p4r.DigestEntry.Config, now_ns: int) -> None:
+        """Forget the sent lists of a digest whose timeout for acknowledgements has expired."""
         buffer = self._buffers.get(id)
         if buffer is not None:
             for list_id in [
@@ -116,6 +121,10 @@ class DigestLists:
     def _make_list(
         self, digest: Digest, config: p4r.DigestEntry.Config, buffer: _Buffer, now_ns: int
     ) -> p4r.DigestList:
+        """Move the waiting digests to a new list, and return the list as a message.
+
+        If the config has a timeout for acknowledgements, remember the list until then.
+        """
         message = p4r.DigestList(digest_id=digest.id, list_id=self._next_list)
         for data in buffer.waiting:
             _write_data(digest.type, iter(data), message.data.add())
@@ -131,7 +140,7 @@ def _write_data(type: DataType, values: Iterator[Any], data: p4d.P4Data) -> None
 
     Args:
         type: The type of the digest.
-        values: The values of its innermost members, in order. They are consumed.
+        values: The values of the digest's innermost members, in order. This function consumes them.
         data: The message to fill.
     """
     if type.kind in ("struct", "tuple"):

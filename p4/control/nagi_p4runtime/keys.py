@@ -117,7 +117,7 @@ def write_key(key: Key, table: Table, entry: p4r.TableEntry, const_entries: int)
         table: The table of the entry.
         entry: The message to fill.
         const_entries: Number of constant entries that the P4 program declares in the table: see
-            count_const_entries(). It matters only for tables with such entries.
+            count_const_entries(). Ignored for tables without constant entries.
     """
     add = entry.match.add
     for field, value in zip(table.fields, key.values, strict=True):
@@ -159,7 +159,8 @@ def _decode_value(table_name: str, field: Field, match: p4r.FieldMatch) -> Field
 
     Raises:
         P4Error: The value is of another match kind than the field, does not fit the field, or
-            matches everything: P4Runtime requires clients to leave such fields out.
+            matches everything. (P4Runtime requires clients to leave out fields that match any
+            value.)
     """
     kind = match.WhichOneof("field_match_type")
     if kind is None or kind != field.kind.name.lower():

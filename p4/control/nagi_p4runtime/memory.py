@@ -31,14 +31,14 @@ class EntryMetadata:
         controller_metadata: `controller_metadata` from the client, which is deprecated.
         idle_timeout_ns: Idle timeout from the client. The switch stores it in microseconds, rounded
             up.
-        one_shot: The switch's number of the group that was created for the entry's action set; None
-            if the entry has no action set.
+        action_set_group: The switch's number of the group that was created for the entry's action
+            set; None if the entry has no action set.
     """
 
     metadata: bytes = b""
     controller_metadata: int = 0
     idle_timeout_ns: int = 0
-    one_shot: int | None = None
+    action_set_group: int | None = None
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class OneShot:
+class ActionSetGroup:
     """A group that was created for the action set of an entry, and that clients do not see.
 
     Attributes:
@@ -87,31 +87,37 @@ class Numbers:
     A switch always gives the lowest free number.
 
     Attributes:
-        owners: The client's id of the member or group with each number; None if clients do not see
-            that member or group.
+        ids: For each number in use, the id by which clients know the member or group; None if
+            clients do not see the member or group.
     """
 
     def __init__(self) -> None:
-        self.owners: dict[int, int | None] = {}
-        self._freed: list[int] = []  # a heap of free numbers below _beyond; some may be in use
+        self.ids: dict[int, int | None] = {}
+        # A heap. It has all free numbers below _beyond, and may also have numbers in use.
+        self._freed: list[int] = []
         self._beyond = 0  # the lowest number that was never in use
 
     def find_free(self) -> int:
         """Return the number that the switch will give next."""
-        while self._freed and self._freed[0] in self.owners:
+        while self._freed and self._freed[0] in self.ids:
             heapq.heappop(self._freed)
         return self._freed[0] if self._freed else self._beyond
 
-    def take(self, number: int, owner: int | None) -> None:
-        """Record that the switch has given a number to the member or group with id `owner`."""
+    def take(self, number: int, id: int | None) -> None:
+        """Record that the switch has given `number` to the member or group that clients call `id`.
+
+        Args:
+            number: The switch's number.
+            id: The clients' id; None if clients do not see the member or group.
+        """
         while self._beyond <= number:
             heapq.heappush(self._freed, self._beyond)
             self._beyond += 1
-        self.owners[number] = owner
+        self.ids[number] = id
 
     def free(self, number: int) -> None:
         """Record that a number is free, because its member or group was deleted."""
-        del self.owners[number]
+        del self.ids[number]
         heapq.heappush(self._freed, number)
 
 
@@ -122,32 +128,32 @@ class ProfileMemory:
     Attributes:
         members: Members by the clients' ids.
         groups: Groups by the clients' ids.
-        one_shots: Groups for action sets of entries, by the switch's numbers.
+        action_set_groups: Groups for action sets of entries, by the switch's numbers.
         member_numbers: The switch's numbers of members.
         group_numbers: The switch's numbers of groups.
     """
 
     members: dict[int, Member] = field(default_factory=dict)
     groups: dict[int, Group] = field(default_factory=dict)
-    one_shots: dict[int, OneShot] = field(default_factory=dict)
+    action_set_groups: dict[int, ActionSetGroup] = field(default_factory=dict)
     member_numbers: Numbers = field(default_factory=Numbers)
     group_numbers: Numbers = field(default_factory=Numbers)
 
     def adopt_member(self, number: int) -> int:
-        """Return the client's id of the switch's member with a number.
+        """Return the id by which clients know the switch's member `number`.
 
         If another controller has created the member, give it an id. Return 0 if clients do not see
         the member.
         """
-        if number not in self.member_numbers.owners:
+        if number not in self.member_numbers.ids:
             id = _find_unused_id(self.members, number + 1)
             self.members[id] = Member((number,))
             self.member_numbers.take(number, id)
-        owner = self.member_numbers.owners[number]
-        return 0 if owner is None else owner
+        visible_id = self.member_numbers.ids[number]
+        return 0 if visible_id is None else visible_id
 
     def adopt_group(self, number: int, members: dict[int, int]) -> int:
-        """Return the client's id of the switch's group with a number.
+        """Return the id by which clients know the switch's group `number`.
 
         If another controller has created the group, give it an id. Return 0 if clients do not see
         the group.
@@ -156,12 +162,12 @@ class ProfileMemory:
             number: The switch's number of the group.
             members: Weights of the members of the group, by the clients' ids of the members.
         """
-        if number not in self.group_numbers.owners:
+        if number not in self.group_numbers.ids:
             id = _find_unused_id(self.groups, number + 1)
             self.groups[id] = Group(number, 0, tuple(sorted(members.items())))
             self.group_numbers.take(number, id)
-        owner = self.group_numbers.owners[number]
-        return 0 if owner is None else owner
+        visible_id = self.group_numbers.ids[number]
+        return 0 if visible_id is None else visible_id
 
 
 def _find_unused_id(by_id: dict[int, V], id: int) -> int:
@@ -204,28 +210,28 @@ class Memory:
         items[key] = value
 
     def drop(self, items: dict[K, V], key: K) -> None:
-        """Delete the item with this key, if there is one, from a dict such as put() takes."""
+        """Delete the item with this key, if there is one, from a dict that put() may change."""
         if key in items:
             old = items.pop(key)
             self._undo.append(lambda: items.__setitem__(key, old))
 
-    def allocate(self, numbers: Numbers, owner: int | None) -> int:
+    def allocate(self, numbers: Numbers, id: int | None) -> int:
         """Predict and take the number that the switch will give to a new member or group.
 
         Args:
             numbers: The numbers of the members, or of the groups, of an action profile.
-            owner: The client's id of the new member or group; None if clients must not see it.
+            id: The client's id of the new member or group; None if clients must not see it.
         """
         number = numbers.find_free()
-        numbers.take(number, owner)
+        numbers.take(number, id)
         self._undo.append(lambda: numbers.free(number))
         return number
 
     def free(self, numbers: Numbers, number: int) -> None:
         """Free the number of a member or group that the switch will delete."""
-        owner = numbers.owners[number]
+        id = numbers.ids[number]
         numbers.free(number)
-        self._undo.append(lambda: numbers.take(number, owner))
+        self._undo.append(lambda: numbers.take(number, id))
 
     def commit(self) -> None:
         """Make all changes permanent."""

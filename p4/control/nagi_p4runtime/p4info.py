@@ -101,7 +101,7 @@ class Table:
         return any(field.kind in _KINDS_WITH_PRIORITY for field in self.fields)
 
     def find_action(self, name: str) -> Action | None:
-        """Return the action with a name that entries or the default entry may have, or None."""
+        """Return the action called `name`, or None if no entry of the table may have it."""
         for actions in (self.entry_actions, self.default_actions):
             for action in actions.values():
                 if action.name == name:
@@ -201,11 +201,13 @@ class P4Info:
             )
             for profile in info.action_profiles
         }
-        counted = {counter.direct_table_id for counter in info.direct_counters}
-        metered = {meter.direct_table_id for meter in info.direct_meters}
+        tables_with_counter = {counter.direct_table_id for counter in info.direct_counters}
+        tables_with_meter = {meter.direct_table_id for meter in info.direct_meters}
         self.tables = {
             table.preamble.id: self._make_table(
-                table, table.preamble.id in counted, table.preamble.id in metered
+                table,
+                table.preamble.id in tables_with_counter,
+                table.preamble.id in tables_with_meter,
             )
             for table in info.tables
         }
@@ -335,7 +337,7 @@ class _PipelineNames:
 
 
 def find_by_id(by_id: Mapping[int, Item], id: int, kind: str) -> Item:
-    """Return the object of a P4Info with an id.
+    """Return the object of a P4Info that has the id `id`.
 
     Args:
         by_id: All objects of one kind, by id.

@@ -24,7 +24,7 @@ def decode_packet_in(info: P4Info, packet: bytes) -> p4r.PacketIn:
         P4Error: The packet is too short for the header.
     """
     fields = info.packet_in or ()
-    size = _header_bytes(fields)
+    size = _count_header_bytes(fields)
     if len(packet) < size:
         raise InvalidArgument(
             f"a packet of {len(packet)} bytes is too short for packet_in, {size} bytes"
@@ -49,7 +49,7 @@ def encode_packet_out(info: P4Info, message: p4r.PacketOut) -> bytes:
     fields = info.packet_out or ()
     values = {metadata.metadata_id: metadata.value for metadata in message.metadata}
     header = 0
-    shift = 8 * _header_bytes(fields)
+    shift = 8 * _count_header_bytes(fields)
     for field in fields:
         value = values.pop(field.id, None)
         if value is None:
@@ -60,8 +60,8 @@ def encode_packet_out(info: P4Info, message: p4r.PacketOut) -> bytes:
         raise InvalidArgument(
             f"packet_out: there is no metadata with id {min(values)}; give ids of the P4Info"
         )
-    return header.to_bytes(_header_bytes(fields), "big") + message.payload
+    return header.to_bytes(_count_header_bytes(fields), "big") + message.payload
 
 
-def _header_bytes(fields: Sequence[Field]) -> int:
+def _count_header_bytes(fields: Sequence[Field]) -> int:
     return (sum(field.bits for field in fields) + 7) // 8

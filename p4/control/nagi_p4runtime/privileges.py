@@ -20,7 +20,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def give_up_capabilities(exempt: Collection[int] = ()) -> None:
-    """Give up the capabilities of this process and its future children permanently.
+    """Give up all capabilities except `exempt`, permanently, for this process and its children.
 
     Call this function before the process starts threads.
 
@@ -30,8 +30,8 @@ def give_up_capabilities(exempt: Collection[int] = ()) -> None:
     Raises:
         OSError: The kernel refused a system call.
     """
-    permitted = _permitted()
-    _require(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+    permitted = _read_permitted()
+    _require_success(_libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
     if permitted == 0:
         return
     for capability in range(_HIGHEST + 1):
@@ -42,16 +42,16 @@ def give_up_capabilities(exempt: Collection[int] = ()) -> None:
     header = (ctypes.c_uint32 * 2)(_VERSION_3, 0)
     # Effective, permitted and inheritable sets: the lower 32 capabilities, then the upper 32.
     low, high = retained & 0xFFFFFFFF, retained >> 32
-    _require(_libc.capset(header, (ctypes.c_uint32 * 6)(low, low, 0, high, high, 0)))
+    _require_success(_libc.capset(header, (ctypes.c_uint32 * 6)(low, low, 0, high, high, 0)))
 
 
-def _permitted() -> int:
+def _read_permitted() -> int:
     status = Path("/proc/self/status").read_text(encoding="ascii")
     (line,) = (line for line in status.splitlines() if line.startswith("CapPrm:"))
     return int(line.split()[1], 16)
 
 
-def _require(result: int) -> None:
+def _require_success(result: int) -> None:
     if result != 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))

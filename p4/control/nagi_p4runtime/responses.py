@@ -71,9 +71,9 @@ class ReadContext:
         self.rights = rights
 
     def select(self, by_id: dict[int, Item], id: int, kind: str) -> list[Item]:
-        """Return the object with an id, or all objects if `id` is 0.
+        """Return [the object with this id], or all objects if `id` is 0.
 
-        Objects that the role may not read are left out.
+        Objects that the role may not read are left out, so the list may be empty.
 
         Args:
             by_id: All objects of one kind, by id.

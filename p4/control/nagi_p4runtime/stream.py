@@ -293,17 +293,17 @@ class Streams:
             with self._lock:
                 if absences != self._absences:
                     continue  # the events may have occurred without a primary client
-                are_new = self._old_events_discarded.is_set()
+                events_are_new = self._old_events_discarded.is_set()
                 self._old_events_discarded.set()
                 primaries = self._arbitration.list_primaries()
-            if are_new:
+            if events_are_new:
                 self._forward(pipeline, events, primaries)
             time.sleep(_POLL_INTERVAL_S)
 
     def _forward(
         self, pipeline: Pipeline, events: dict[str, Any], primaries: list[tuple[Client, Rights]]
     ) -> None:
-        """Send the events of the switch to all primary clients whose rights permit it.
+        """Send each event of the switch to the primary clients whose rights permit the event.
 
         Args:
             pipeline: The running pipeline.

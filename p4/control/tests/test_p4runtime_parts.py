@@ -129,7 +129,7 @@ def test_the_highest_election_id_is_primary():
     assert observed.last[first].election_id == p4r.Uint128(high=1, low=1)
     assert list(observed.last)[-1] is third
     observed.arbitration.check_primary("", (1 << 64) + 1)
-    with pytest.raises(P4Error, match="PERMISSION_DENIED: election id 10 is not that of"):
+    with pytest.raises(P4Error, match="PERMISSION_DENIED: the request has election id 10, but"):
         observed.arbitration.check_primary("", 10)
 
 
@@ -356,7 +356,7 @@ def test_numbers_are_the_lowest_that_are_free_also_after_taking_back():
     assert memory.allocate(numbers, 9) == 1
     assert memory.allocate(numbers, 9) == 3
     memory.roll_back()
-    assert numbers.owners == {0: 1, 1: 2, 2: None}
+    assert numbers.ids == {0: 1, 1: 2, 2: None}
     assert numbers.find_free() == 3
     memory.free(numbers, 0)
     memory.free(numbers, 2)

@@ -51,10 +51,12 @@ def test_another_packet_is_said_with_both(switch: Simulation, packet: bytes) -> 
 
 
 def test_no_packet_is_said_with_the_ports_that_have_some(switch: Simulation) -> None:
-    with pytest.raises(AssertionError, match=r"^port 2: nothing left\n"):
+    with pytest.raises(AssertionError, match=r"^port 2: no packet left the switch\n"):
         switch.verify_packet(FRAME, 2)
     switch.send_packet(1, FRAME)
-    with pytest.raises(AssertionError, match=r"^port 2: nothing left; packets wait at ports \[1\]"):
+    with pytest.raises(
+        AssertionError, match=r"^port 2: no packet left the switch; packets wait at ports \[1\]"
+    ):
         switch.verify_packet(FRAME, 2)
 
 
@@ -63,7 +65,7 @@ def test_a_packet_too_many_is_said(switch: Simulation) -> None:
     switch.verify_no_packet(2)
     for verify in (lambda: switch.verify_no_packet(1), switch.verify_no_other_packets):
         switch.send_packet(1, FRAME)
-        with pytest.raises(AssertionError, match=f"^port 1: nothing expected\n.*{BOUNCED.hex()}"):
+        with pytest.raises(AssertionError, match=f"^port 1: no packet expected\n.*{BOUNCED.hex()}"):
             verify()
 
 

@@ -222,7 +222,7 @@ def test_bmv2_s_queues_are_set_in_packets(bmv2):
         ({"rate_bps": 10**6}, "rates in packets per second, not bits; give rate_pps, or use"),
         ({"depth_bytes": 1000}, "depth_bytes: bmv2's queues count packets; give depth_packets"),
         ({"overhead_bytes": 38}, "overhead_bytes: bmv2's queues count packets"),
-        ({"rate_pps": 0}, "a rate of zero; give 1 or more, or null"),
+        ({"rate_pps": 0}, "rate_pps is 0; give 1 or more, or null"),
         ({"depth_packets": None}, "always have a depth; give depth_packets"),
         ({"depht_packets": 1}, "a queue has no depht_packets"),
     ],
@@ -288,14 +288,14 @@ PROGRAM = {
 
 def test_bmv2_is_given_as_many_octets_as_the_program_has_bits():
     pipeline = Pipeline(PROGRAM)
-    assert pipeline.match_keys("routes", [1, 1]) == [("lpm", 32), ("exact", 1)]
+    assert pipeline.list_keys_for("routes", [1, 1]) == [("lpm", 32), ("exact", 1)]
     assert pipeline.encode_data("go", [511]) == [b"\x01\xff"]
     for given, said in (
         (lambda: pipeline.encode_data("go", [512]), "go: 512 does not fit 9 bits"),
         (lambda: pipeline.encode_data("go", []), "action go has 1 parameters; 0 are given"),
         (lambda: pipeline.encode_data("went", []), "there is no action went"),
-        (lambda: pipeline.match_keys("routes", [1]), "table routes has 2 keys; 1 are given"),
-        (lambda: pipeline.match_keys("roads", [1]), "there is no table roads"),
+        (lambda: pipeline.list_keys_for("routes", [1]), "table routes has 2 keys; 1 are given"),
+        (lambda: pipeline.list_keys_for("roads", [1]), "there is no table roads"),
     ):
         with pytest.raises(Refused, match=said):
             given()

@@ -68,31 +68,33 @@ NOTES = """\
 The source runs on processor 0, the measured program on processor 1, with SCHED_FIFO, except for
 simple_switch, whose threads run at ordinary priority. In throughput trials above 100 kpps, the
 kernel generates the frames in the namespace of the measured program, as a driver would. Frames are
-1,000 bytes long and all take the same of 1,000 routes; ports have no rate. ">=": processor 0 was
-the limit. "generator": the source was too slow for a verdict. "-": no target, or no figure to
-compare with."""
+1,000 bytes long. The switch has 1,000 routes, and all frames take the same route. Ports have no
+rate limit. ">=": processor 0 was the limit. "generator": the source was too slow for a verdict.
+"-": no target, or no figure to compare with."""
 
 
 # --- throughput ---------------------------------------------------------------------------------
 
 
 def compute_median(rounds: list[Throughput], name: str) -> float:
-    """Return the median of a field of Throughput."""
-    return statistics.median(float(getattr(once, name)) for once in rounds)
+    """Return the median, over all rounds, of the field `name` of Throughput."""
+    return statistics.median(float(getattr(result, name)) for result in rounds)
 
 
 def is_source_limited(rounds: list[Throughput], name: str) -> bool:
     """Return whether the source was the limit in at least half of the rounds.
 
+    Under overload, the source was the limit if nagi-switch delivered what the source offered.
+
     If so, the median of the field `name` is only a lower bound.
     """
 
-    def is_limited(once: Throughput) -> bool:
+    def is_limited(result: Throughput) -> bool:
         if name == "overload_delivered":
-            return once.overload_delivered >= MIN_OFFERED * once.overload_offered
-        return once.source_limited
+            return result.overload_delivered >= MIN_OFFERED * result.overload_offered
+        return result.source_limited
 
-    return sum(is_limited(once) for once in rounds) * 2 >= len(rounds)
+    return sum(is_limited(result) for result in rounds) * 2 >= len(rounds)
 
 
 def measure_throughput(bench: Bench) -> None:
@@ -102,22 +104,22 @@ def measure_throughput(bench: Bench) -> None:
         Forwarder.name: lambda: Forwarder(bench.lab),
         nagi_switch.name: lambda: nagi_switch,
     }
-    other = bench.simple_switch
-    if other is not None:
-        makers[SimpleSwitch.name] = lambda: SimpleSwitch(bench, other)
-    rounds_of: dict[str, list[Throughput]] = {}
+    simple_switch = bench.simple_switch
+    if simple_switch is not None:
+        makers[SimpleSwitch.name] = lambda: SimpleSwitch(bench, simple_switch)
+    rounds_by_name: dict[str, list[Throughput]] = {}
     for _ in range(2 if bench.quick else 3):
         # Measure all subjects in each round, so that a slow minute of the machine affects all.
         for name, make in makers.items():
             with make() as subject:
-                once = find_throughput(bench.lab, subject, bench.choose_length(2, 1))
-            rounds_of.setdefault(name, []).append(once)
-    nagi_rounds = rounds_of[nagi_switch.name]
+                result = find_throughput(bench.lab, subject, bench.choose_length(2, 1))
+            rounds_by_name.setdefault(name, []).append(result)
+    nagi_rounds = rounds_by_name[nagi_switch.name]
     for name, min_ratio in (
         (Forwarder.name, MIN_RATIO_TO_FORWARDER),
         (SimpleSwitch.name, MIN_RATIO_TO_SIMPLE_SWITCH),
     ):
-        if name not in rounds_of:
+        if name not in rounds_by_name:
             target = f"ratio >= {min_ratio:g}"
             bench.rows.append(Row(f"throughput: {name}", GET_SIMPLE_SWITCH, target=target))
             continue
@@ -127,7 +129,7 @@ def measure_throughput(bench: Bench) -> None:
         ):
             bench.rows.append(
                 _make_throughput_row(
-                    nagi_rounds, rounds_of[name], field, f"{label}: {name}", min_ratio
+                    nagi_rounds, rounds_by_name[name], field, f"{label}: {name}", min_ratio
                 )
             )
     cost = "; ".join(
@@ -135,36 +137,44 @@ def measure_throughput(bench: Bench) -> None:
     )
     bench.rows.append(Row("nagi-switch's processor time per packet: process; core", f"{cost} us"))
     bench.details["throughput"] = {
-        name: [once.to_json() for once in rounds] for name, rounds in rounds_of.items()
+        name: [result.to_json() for result in rounds] for name, rounds in rounds_by_name.items()
     }
     bench.details["account"] = nagi_switch.account
 
 
 def _make_throughput_row(
     nagi_rounds: list[Throughput],
-    reference: list[Throughput],
+    reference_rounds: list[Throughput],
     field: str,
     label: str,
     min_ratio: float,
 ) -> Row:
-    """Make the row that compares a rate of nagi-switch with that of another program."""
+    """Make the row that compares a rate of nagi-switch with the same rate of another program.
+
+    Args:
+        nagi_rounds: The results of nagi-switch.
+        reference_rounds: The results of the other program.
+        field: The rate, a field of Throughput.
+        label: The first cell of the row.
+        min_ratio: The target: the smallest ratio of the two rates.
+    """
 
     def format_rate(rounds: list[Throughput]) -> str:
         is_limited = is_source_limited(rounds, field)
         return f"{'>= ' if is_limited else ''}{compute_median(rounds, field) / 1e3:.0f} kpps"
 
-    reference_rate = compute_median(reference, field)
+    reference_rate = compute_median(reference_rounds, field)
     target = f"ratio >= {min_ratio:g}"
     if reference_rate == 0:
-        reason = f"{format_rate(reference)}: frames were lost at every rate tried"
+        reason = f"{format_rate(reference_rounds)}: frames were lost at every rate tried"
         return Row(label, format_rate(nagi_rounds), reason, target=target)
     ratio = compute_median(nagi_rounds, field) / reference_rate
     is_good = ratio >= min_ratio
-    is_certain = not is_source_limited(reference if is_good else nagi_rounds, field)
+    is_certain = not is_source_limited(reference_rounds if is_good else nagi_rounds, field)
     return Row(
         label,
         format_rate(nagi_rounds),
-        format_rate(reference),
+        format_rate(reference_rounds),
         ratio,
         target,
         judge(is_good, is_certain),
@@ -175,7 +185,10 @@ def _make_throughput_row(
 
 
 def measure_timing(bench: Bench) -> None:
-    """Measure one-way delay of nagi-switch, the forwarder and the bridge."""
+    """Measure one-way delay of nagi-switch, the forwarder and the bridge.
+
+    If the source does not reach TIMING_RATE, repeat the measurement, at most twice.
+    """
     seconds = bench.choose_length(10, 3)
     nagi_switch = NagiSwitch(bench, ROUTES, "af_xdp")
     subjects: list[Subject] = [Bridge(bench.lab), Forwarder(bench.lab), nagi_switch]
@@ -212,7 +225,10 @@ def measure_timing(bench: Bench) -> None:
 
 
 def measure_entries(bench: Bench) -> None:
-    """Measure how long it takes to add entries, and the delay of packets meanwhile."""
+    """Measure how long it takes to add entries, and the delay of packets meanwhile.
+
+    The time at the start is the time by which ENTRIES entries delay the start of nagi-switch.
+    """
     print_progress(f"entries: {ENTRIES} at the start")
     with NagiSwitch(bench, 1, "af_xdp") as switch_with_one:
         pass
@@ -221,9 +237,9 @@ def measure_entries(bench: Bench) -> None:
     details: dict[str, Any] = {"at_start_s": switch_with_all.ready_s - switch_with_one.ready_s}
     _report_loading(bench, "at the start", details["at_start_s"])
     # The switch has the first entry from the start, so that packets pass.
-    entries = NagiSwitch(bench, 1, "af_xdp").build_operations(ENTRIES + 1)[1:]
-    batch = f'{{"op": "batch", "operations": [{", ".join(entries)}]}}'
-    for method, requests in (("one by one", entries), ("in one batch", [batch])):
+    operations = NagiSwitch(bench, 1, "af_xdp").build_operations(ENTRIES + 1)[1:]
+    batch = f'{{"op": "batch", "operations": [{", ".join(operations)}]}}'
+    for method, requests in (("one by one", operations), ("in one batch", [batch])):
         print_progress(f"entries: {ENTRIES} {method}")
         with NagiSwitch(bench, 1, "af_xdp") as idle_switch:
             duration_s = idle_switch.load(requests)

@@ -99,7 +99,11 @@ class NagiSwitch(Subject):
         ]
 
     def load(self, requests: list[str]) -> float:
-        """Send requests to the control socket, and return the time until the last answer in s."""
+        """Send requests to the control socket, and return the seconds until the last answer.
+
+        Raises:
+            BenchError: nagi-switch refused a request.
+        """
         with tempfile.NamedTemporaryFile("w") as file:
             file.write("".join(request + "\n" for request in requests))
             file.flush()

@@ -137,7 +137,7 @@ class Connection:
     async def _set_pipeline(self, config: p4r.ForwardingPipelineConfig) -> None:
         """Set the pipeline.
 
-        finsy has a method for this, which does not report why the switch refuses a pipeline.
+        finsy's own method is not used, because it does not report why a switch refuses a pipeline.
         """
         election_id = self._switch.election_id
         async with P4Client(self._address, wait_for_ready=False) as client:
@@ -174,6 +174,7 @@ class Connection:
         return info
 
     async def _leave(self) -> None:
+        """End the tasks that start_task() started, and disconnect."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -235,7 +236,10 @@ class Connection:
             raise Refused(str(error), INVALID) from None
 
     def _raise_client_error(self, error: P4ClientError) -> NoReturn:
-        """Raise OSError or Refused for an error of finsy."""
+        """Raise OSError if no server answered, otherwise Refused, for an error of finsy.
+
+        `index` of the Refused error is the index of the first update that the switch refused.
+        """
         if error.code in (GRPCStatusCode.UNAVAILABLE, GRPCStatusCode.DEADLINE_EXCEEDED):
             text = error.message or error.code.name
             raise OSError(
@@ -263,15 +267,15 @@ class Connection:
                 index = None if refused.index is None else refused.index + start
                 raise Refused(str(refused), refused.code, index) from None
 
-    def read(self, entity: Any) -> list[Any]:
+    def read(self, pattern: Any) -> list[Any]:
         """Read the entities that match a pattern.
 
         Args:
-            entity: The pattern, an entity of finsy in which missing fields match everything.
+            pattern: An entity of finsy. Its missing fields match everything.
         """
 
         async def read_all() -> list[Any]:
-            entities: Any = self._switch.read(entity)  # finsy's overloads do not cover Any
+            entities: Any = self._switch.read(pattern)  # finsy's overloads do not cover Any
             return [each async for each in entities]
 
         return self.wait(read_all())

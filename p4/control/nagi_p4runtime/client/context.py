@@ -66,11 +66,11 @@ class ClientContext:
 
 
 def require_object(objects: Any, name: str | None, kind: str) -> Any:
-    """Return the object of the P4Info with a name.
+    """Return the object of the P4Info that is called `name`.
 
     Args:
         objects: All objects of one kind, in finsy's schema.
-        name: The name.
+        name: Name of the object.
         kind: Name of the kind for the error message, such as "counter".
 
     Raises:

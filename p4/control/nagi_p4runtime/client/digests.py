@@ -36,7 +36,7 @@ async def _subscribe(context: ClientContext) -> None:
 
 
 async def _receive(context: ClientContext, name: str) -> None:
-    """Receive the digests with a name, store them, and acknowledge their lists."""
+    """Receive the digests of kind `name`, store them, and acknowledge their lists, endlessly."""
     switch = context.connection.finsy_switch
     async for digest_list in switch.read_digests(name):
         context.digests += [{"digest": name, "values": _flatten(data)} for data in digest_list]

@@ -20,7 +20,7 @@ from nagi_p4runtime.client.context import ClientContext, Writes, build_action, r
 def add_member(
     context: ClientContext, profile: str, action: str, data: Sequence[Any] = ()
 ) -> Writes:
-    """Prepare to add a member. The answer has its number: {"member": ...}."""
+    """Prepare to add a member. The answer has the member's number: {"member": ...}."""
     member = next(context.ids)
     return Writes(
         [+_make_member(context, profile, member, action, data)], lambda: {"member": member}
@@ -50,7 +50,7 @@ def _make_member(
 
 
 def create_group(context: ClientContext, profile: str) -> Writes:
-    """Prepare to create an empty group. The answer has its number: {"group": ...}."""
+    """Prepare to create an empty group. The answer has the group's number: {"group": ...}."""
     schema = require_object(context.connection.p4info.action_profiles, profile, "action profile")
     group = next(context.ids)
     entity = p4entity.P4ActionProfileGroup(profile, group_id=group, max_size=schema.max_group_size)

@@ -30,11 +30,11 @@ def read_counter(
     match: Sequence[Any] | None = None,
     priority: int | None = None,
 ) -> Answer:
-    """Return the counts of a counter, or of the direct counter of an entry.
+    """Return the counts of a counter at `index`, at all indices if None, or of an entry.
 
     Returns:
-        {"counts": [[packets, bytes], ...]} for a counter without `index`, otherwise
-        {"packets": ..., "bytes": ...}.
+        {"counts": [[packets, bytes], ...]} for all indices of a counter; {"packets": ...,
+        "bytes": ...} for one index, and for the direct counter of an entry.
 
     Raises:
         Refused: There is no such counter or entry.
@@ -49,7 +49,9 @@ def read_counter(
     if table is None and index is None:
         return {"counts": [list(count) for count in counts]}
     if len(counts) != 1:
-        raise Refused(f"the switch has no counter for {counter or table} here", NOT_FOUND)
+        raise Refused(
+            f"{counter or table}: there is no counter with this index, or of this entry", NOT_FOUND
+        )
     return {"packets": counts[0][0], "bytes": counts[0][1]}
 
 
@@ -120,7 +122,7 @@ def set_meter_rates(
 
 
 def _make_meter_config(rates: Sequence[Mapping[str, Any]]) -> p4entity.P4MeterConfig | None:
-    """Convert the rates of an operation to a meter config; return None, for no limit, if empty."""
+    """Convert the rates of an operation to a meter config; return None, no limit, without rates."""
     if not rates:
         return None
     if len(rates) != 2:

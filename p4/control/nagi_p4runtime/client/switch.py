@@ -66,8 +66,9 @@ class P4RuntimeSwitch(Switch):
     def clear(self) -> None:
         """Delete all entries, members, groups and clone sessions, and restore default entries.
 
-        This includes objects that other clients created. finsy's delete_all() cannot be used,
-        because it does not delete all of them if a pipeline has constant tables.
+        This includes objects that other clients created. Constant entries and constant default
+        entries remain. finsy's delete_all() cannot be used, because in a pipeline with constant
+        tables it leaves other objects undeleted.
         """
         schema = self._connection.p4info.tables
         entities = [

@@ -40,7 +40,7 @@ def add_entry(
     priority: int | None = None,
     timeout_us: int = 0,
 ) -> Writes:
-    """Prepare to add an entry. The answer has its handle: {"handle": ...}.
+    """Prepare to add an entry. The answer has the entry's handle: {"handle": ...}.
 
     The entry performs an action, or refers to a member or a group of an action profile.
     """
@@ -118,7 +118,7 @@ def set_default(
     member: int | None = None,
     group: int | None = None,
 ) -> Writes:
-    """Prepare to set a default entry.
+    """Prepare to set the default entry of a table.
 
     Without an action, member or group, the pipeline's own default entry is restored.
     """
@@ -135,10 +135,10 @@ def to_table_entry(
     match: Sequence[Any] | None,
     priority: int | None,
 ) -> p4entity.P4TableEntry:
-    """Return the entry that `match` and `priority`, or `handle`, name.
+    """Return the entry with `match` and `priority`, or, without `match`, the entry with `handle`.
 
     Returns:
-        An entity of finsy without an action.
+        An entity of finsy without an action. It is not read from the switch.
 
     Raises:
         Refused: There is no entry with this handle, or `match` does not fit the table.
@@ -157,6 +157,11 @@ def _find_entry(
     match: Sequence[Any] | None,
     priority: int | None,
 ) -> Entry:
+    """Return the Entry for `match` and `priority`, or, without `match`, the one with `handle`.
+
+    Raises:
+        Refused: There is no entry with this handle, or `match` does not fit the table.
+    """
     if match is not None:
         return _make_entry(context, table, match, priority)
     if handle not in context.entries or context.entries[handle].table != table:
@@ -167,7 +172,7 @@ def _find_entry(
 def _make_entry(
     context: ClientContext, table: str, match: Sequence[Any], priority: int | None
 ) -> Entry:
-    """Make the entry with a key. The entry need not exist in the switch.
+    """Make the Entry for a table, match and priority. It need not exist in the switch.
 
     Raises:
         Refused: There is no such table, or `match` does not fit it.
@@ -205,7 +210,8 @@ def _to_match_value(field: P4MatchField, element: Any) -> Any:
     Return None, for any value, if the element is None.
 
     Raises:
-        Refused: The element is None, but the field has match kind exact; or it is no number.
+        Refused: The element is None, but the field has match kind exact; or the element has no
+            number where the match kind needs one.
     """
     kind = field.match_type
     if element is None:

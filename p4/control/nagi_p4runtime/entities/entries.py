@@ -23,7 +23,8 @@ _PAGE = 250
 def count_const_entries(switch: Switch, table: Table) -> int:
     """Return the number of constant entries that the P4 program declares, for keys.write_key().
 
-    Return 0 for tables that have no constant entries or no priorities.
+    The number is the largest priority, because the switch numbers constant entries from 1. Return 0
+    for tables that have no constant entries or no priorities.
     """
     if not (table.is_const and table.has_priorities):
         return 0
@@ -34,7 +35,7 @@ def count_const_entries(switch: Switch, table: Table) -> int:
 
 
 def find_entry(switch: Switch, table: Table, key: Key) -> dict[str, Any] | None:
-    """Read the entry with a key, as Switch.read_entries() yields it; None if there is none."""
+    """Read the entry that has `key`, in the form of Switch.read_entries(); None without entry."""
     try:
         for page in switch.read_entries(table.name, **keys.to_operation(key, table)):
             for entry in page:
@@ -48,7 +49,7 @@ def find_entry(switch: Switch, table: Table, key: Key) -> dict[str, Any] | None:
 def read_pages(
     switch: Switch, table: Table, request: p4r.TableEntry
 ) -> Iterable[Sequence[dict[str, Any]]]:
-    """Read the entries of a table with the key of a request; all entries if it has no key.
+    """Read the entries of a table that have the key of a request; all if the request has no key.
 
     If the request has no priority, entries of all priorities are included.
 
@@ -84,7 +85,7 @@ class DirectEntry(NamedTuple):
 def read_direct_entries(
     context: ReadContext, request: p4r.TableEntry, tables: Sequence[Table]
 ) -> Iterator[DirectEntry]:
-    """Yield the entries whose direct counters, or meters, a request asks for.
+    """Yield the entries whose direct counters (or direct meters) a request asks for.
 
     Args:
         context: The context of the Read.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Action profiles and selectors: members, groups, and action sets of table entries (one-shots).
+"""Action profiles and selectors: members, groups, and action sets of table entries.
 
 A group of a switch contains each member at most once. For a member with weight w in a group, the
 server therefore creates w members of the switch with the same action.
@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from nagi_p4runtime import actions
 from nagi_p4runtime.errors import Code, InvalidArgument, P4Error
-from nagi_p4runtime.memory import Group, Member, OneShot, ProfileMemory
+from nagi_p4runtime.memory import ActionSetGroup, Group, Member, ProfileMemory
 from nagi_p4runtime.p4info import Action, Profile, Table, find_by_id
 from nagi_p4runtime.plan import DELETE, INSERT, MODIFY, Plan, UpdateContext
 from nagi_p4runtime.protos import p4r
@@ -25,7 +25,7 @@ Item = TypeVar("Item")
 
 
 def require_item(by_id: Mapping[int, Item], id: int, profile: Profile, kind: str) -> Item:
-    """Return the member or group with an id.
+    """Return the member or group that clients know by `id`.
 
     Args:
         by_id: The members, or the groups, of the action profile, by the clients' ids.
@@ -41,17 +41,18 @@ def require_item(by_id: Mapping[int, Item], id: int, profile: Profile, kind: str
     return by_id[id]
 
 
-# Action sets: the server creates members and a group that clients do not see.
+# Action sets ("one-shot" programming in the specification): the server creates members and a group
+# that clients do not see.
 
 
-def add_one_shot(
+def add_action_set(
     context: UpdateContext,
     plan: Plan,
     table: Table,
     profile: Profile,
     action_set: p4r.ActionProfileActionSet,
 ) -> int:
-    """Plan to create a group for the action set of an entry.
+    """Plan to create a group, with its members, for the action set of an entry.
 
     Returns:
         The switch's number of the group.
@@ -89,11 +90,11 @@ def add_one_shot(
         plan.add("group_add_member", profile=profile.name, group=group, member=member)
     stored = p4r.ActionProfileActionSet()
     stored.CopyFrom(action_set)
-    context.memory.put(memory.one_shots, group, OneShot(stored, tuple(members)))
+    context.memory.put(memory.action_set_groups, group, ActionSetGroup(stored, tuple(members)))
     return group
 
 
-def remove_one_shot(context: UpdateContext, plan: Plan, table: Table, group: int) -> None:
+def remove_action_set(context: UpdateContext, plan: Plan, table: Table, group: int) -> None:
     """Plan to delete the group for the action set of an entry, with the members of the group.
 
     Args:
@@ -107,10 +108,10 @@ def remove_one_shot(context: UpdateContext, plan: Plan, table: Table, group: int
     memory = context.memory.get_profile(profile.id)
     plan.add("group_delete", profile=profile.name, group=group)
     context.memory.free(memory.group_numbers, group)
-    for member in memory.one_shots[group].members:
+    for member in memory.action_set_groups[group].members:
         plan.add("member_delete", profile=profile.name, member=member)
         context.memory.free(memory.member_numbers, member)
-    context.memory.drop(memory.one_shots, group)
+    context.memory.drop(memory.action_set_groups, group)
 
 
 # Members.
@@ -134,7 +135,7 @@ def plan_member(
         require_item(memory.members, id, profile, "member")
     if not message.HasField("action"):
         raise InvalidArgument(f"{profile.name}: member {id} without an action; give one")
-    if memory.one_shots:
+    if memory.action_set_groups:
         raise InvalidArgument(
             f"{profile.name}: entries have action sets, so there can be no members; use either "
             "members or action sets"
@@ -152,6 +153,11 @@ def plan_member(
 
 
 def _delete_member(context: UpdateContext, plan: Plan, profile: Profile, id: int) -> None:
+    """Plan to delete the switch's members for the client's member `id`.
+
+    Raises:
+        P4Error: There is no such member, or it is in a group.
+    """
     memory = context.memory.get_profile(profile.id)
     member = require_item(memory.members, id, profile, "member")
     for group_id, group in memory.groups.items():
@@ -183,7 +189,7 @@ def _add_switch_member(
     plan: Plan,
     profile: Profile,
     action: Mapping[str, Any],
-    owner: int | None,
+    id: int | None,
 ) -> int:
     """Plan to add a member to the switch, and return the number that the switch will give it.
 
@@ -192,9 +198,9 @@ def _add_switch_member(
         plan: The plan to extend.
         profile: The action profile.
         action: "action" and "data" of the member.
-        owner: The client's id of the member; None if clients must not see it.
+        id: The client's id of the new member; None if clients must not see the member.
     """
-    number = context.memory.allocate(context.memory.get_profile(profile.id).member_numbers, owner)
+    number = context.memory.allocate(context.memory.get_profile(profile.id).member_numbers, id)
     plan.add("member_add", profile=profile.name, **action)
     plan.expect("member", number)
     context.member_actions[profile.id, number] = action
@@ -224,7 +230,7 @@ def plan_group(
         context.memory.drop(memory.groups, id)
         _delete_unneeded_members(context, plan, profile, old.weights)
         return
-    if memory.one_shots:
+    if memory.action_set_groups:
         raise InvalidArgument(
             f"{profile.name}: entries have action sets, so there can be no groups; use either "
             "groups or action sets"
@@ -253,6 +259,11 @@ def plan_group(
 def _decode_group_weights(
     profile: Profile, memory: ProfileMemory, message: p4r.ActionProfileGroup
 ) -> tuple[WeightedMember, ...]:
+    """Return the members and weights of a group in a message.
+
+    Raises:
+        P4Error: A member does not exist, is listed twice, or has a wrong weight.
+    """
     weights: dict[int, int] = {}
     for member in message.members:
         id = member.member_id
@@ -284,7 +295,7 @@ def _change_group(
         profile: The action selector.
         id: The client's id of the group.
         old: The group before the change.
-        weights: Its new members and their weights.
+        weights: The new members of the group, and their weights.
     """
     memory = context.memory.get_profile(profile.id)
     old_weights, new_weights = dict(old.weights), dict(weights)
@@ -303,9 +314,10 @@ def _change_group(
 def _require_numbers(
     context: UpdateContext, plan: Plan, profile: Profile, id: int, weight: int
 ) -> tuple[int, ...]:
-    """Return the numbers of at least `weight` members of the switch for the member with an id.
+    """Return the numbers of the switch's members for the client's member `id`.
 
-    Plan to add those that are missing.
+    If there are fewer than `weight`, plan to add the missing ones, so that at least `weight`
+    numbers are returned.
     """
     memory = context.memory.get_profile(profile.id)
     numbers = memory.members[id].numbers
@@ -321,9 +333,7 @@ def _require_numbers(
 
 
 def _find_member_action(context: UpdateContext, profile: Profile, number: int) -> Mapping[str, Any]:
-    """Return "action" and "data" of the switch's member with a number.
-
-    The operations that this Write has planned so far are taken into account.
+    """Return "action" and "data" of the switch's member `number`, after the planned operations.
 
     Raises:
         P4Error: There is no such member.
@@ -340,15 +350,16 @@ def _find_member_action(context: UpdateContext, profile: Profile, number: int) -
 def _delete_unneeded_members(
     context: UpdateContext, plan: Plan, profile: Profile, weights: Iterable[WeightedMember]
 ) -> None:
-    """Plan to delete those of the switch's members that no group needs any more.
+    """Plan to delete the switch's members that no group needs any more.
 
-    At least one remains for each member of a client.
+    For each client's member, at least one of the switch's members remains.
 
     Args:
         context: The context of the Write.
         plan: The plan to extend.
         profile: The action profile.
-        weights: The members whose weight in a group may have decreased. Their weights are not used.
+        weights: The members whose weight in a group may have decreased. The weights in this
+            argument are not used.
     """
     memory = context.memory.get_profile(profile.id)
     for id, _ in weights:
@@ -492,7 +503,7 @@ def read_groups(context: ReadContext, request: p4r.ActionProfileGroup) -> None:
             continue
         memory = context.memory.get_profile(profile.id)
         for answer in context.switch.read_groups(profile.name):
-            if answer["group"] in memory.one_shots:
+            if answer["group"] in memory.action_set_groups:
                 continue
             weights = _count_weights(context, profile, answer["members"])
             id = memory.adopt_group(answer["group"], weights)

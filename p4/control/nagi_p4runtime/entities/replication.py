@@ -12,9 +12,9 @@ from nagi_p4runtime.plan import DELETE, INSERT, MODIFY, Plan, UpdateContext
 from nagi_p4runtime.protos import p4r
 from nagi_p4runtime.responses import ReadContext
 
-# For a clone session with several replicas, the server creates a multicast group. The number of the
-# group is this number plus that of the session. Numbers below are for clients.
-_CLONE_GROUPS = 1 << 15
+# For a clone session with several replicas, the server creates a multicast group. Its number is
+# _CLONE_GROUP_BASE plus the number of the session. Smaller numbers are for the clients' groups.
+_CLONE_GROUP_BASE = 1 << 15
 _MAX_PORT = 511
 _MAX_INSTANCE = (1 << 16) - 1
 
@@ -46,8 +46,8 @@ def _plan_multicast(
     """
     group = message.multicast_group_id
     name = f"multicast group {group}"
-    if not 0 < group < _CLONE_GROUPS:
-        raise InvalidArgument(f"{name}: give a number from 1 to {_CLONE_GROUPS - 1}")
+    if not 0 < group < _CLONE_GROUP_BASE:
+        raise InvalidArgument(f"{name}: give a number from 1 to {_CLONE_GROUP_BASE - 1}")
     if update_type == DELETE:
         plan.add("multicast_delete", group=group)
         context.memory.drop(context.memory.multicast, group)
@@ -71,8 +71,8 @@ def _plan_clone_session(
     """
     session = message.session_id
     name = f"clone session {session}"
-    if not 0 < session < _CLONE_GROUPS:
-        raise InvalidArgument(f"{name}: give a number from 1 to {_CLONE_GROUPS - 1}")
+    if not 0 < session < _CLONE_GROUP_BASE:
+        raise InvalidArgument(f"{name}: give a number from 1 to {_CLONE_GROUP_BASE - 1}")
     old = context.memory.clones.get(session)
     if update_type == INSERT and (
         old is not None
@@ -81,8 +81,8 @@ def _plan_clone_session(
         raise P4Error(Code.ALREADY_EXISTS, f"there is a {name}; MODIFY it")
     if update_type != INSERT:
         plan.add("mirror_delete", session=session)
-        if old is not None and not _is_one_port(old.replicas):
-            plan.add("multicast_delete", group=_CLONE_GROUPS + session)
+        if old is not None and not _is_single_port(old.replicas):
+            plan.add("multicast_delete", group=_CLONE_GROUP_BASE + session)
     if update_type == DELETE:
         context.memory.drop(context.memory.clones, session)
         return
@@ -100,11 +100,11 @@ def _plan_clone_session(
     if message.packet_length_bytes:
         operation["max_bytes"] = message.packet_length_bytes
     copies = _decode_replicas(message.replicas, name)
-    if _is_one_port(message.replicas):
+    if _is_single_port(message.replicas):
         plan.add("mirror_add", port=copies[0]["ports"][0], **operation)
     else:
-        plan.add("multicast_create", group=_CLONE_GROUPS + session, copies=copies)
-        plan.add("mirror_add", group=_CLONE_GROUPS + session, **operation)
+        plan.add("multicast_create", group=_CLONE_GROUP_BASE + session, copies=copies)
+        plan.add("mirror_add", group=_CLONE_GROUP_BASE + session, **operation)
     stored = p4r.CloneSessionEntry()
     stored.CopyFrom(message)
     context.memory.put(context.memory.clones, session, stored)
@@ -143,8 +143,11 @@ def _decode_port(replica: Any, name: str) -> int:
     return port
 
 
-def _is_one_port(replicas: Sequence[Any]) -> bool:
-    """Return whether a clone session with these replicas can do without a multicast group."""
+def _is_single_port(replicas: Sequence[Any]) -> bool:
+    """Return whether a clone session has one replica, with instance 0.
+
+    Such a session needs no multicast group, because its clones go to one port.
+    """
     return len(replicas) == 1 and replicas[0].instance == 0
 
 
@@ -165,11 +168,11 @@ def read_replication(context: ReadContext, request: p4r.PacketReplicationEngineE
         _read_clone_sessions(context, 0)
 
 
-def _read_multicast(context: ReadContext, requested: int) -> None:
-    """Read the multicast group with a number, or all groups if the number is 0."""
+def _read_multicast(context: ReadContext, number: int) -> None:
+    """Read the multicast group `number`, or all multicast groups if `number` is 0."""
     for answer in context.switch.read_multicast():
         group = answer["group"]
-        if group >= _CLONE_GROUPS or requested not in (0, group):
+        if group >= _CLONE_GROUP_BASE or number not in (0, group):
             continue
         engine_entry = context.responses.add_entity().packet_replication_engine_entry
         message = engine_entry.multicast_group_entry
@@ -183,16 +186,16 @@ def _read_multicast(context: ReadContext, requested: int) -> None:
         _write_replicas(answer["copies"], message)
 
 
-def _read_clone_sessions(context: ReadContext, requested: int) -> None:
-    """Read the clone session with a number, or all sessions if the number is 0."""
+def _read_clone_sessions(context: ReadContext, number: int) -> None:
+    """Read the clone session `number`, or all clone sessions if `number` is 0."""
     mirrors = [
-        mirror for mirror in context.switch.read_mirrors() if requested in (0, mirror["session"])
+        mirror for mirror in context.switch.read_mirrors() if number in (0, mirror["session"])
     ]
     if not mirrors:
         return
-    copies_of = {each["group"]: each["copies"] for each in context.switch.read_multicast()}
+    copies_by_group = {each["group"]: each["copies"] for each in context.switch.read_multicast()}
     for mirror in mirrors:
-        copies = [dict(copy) for copy in copies_of.get(mirror.get("group"), [])]
+        copies = [dict(copy) for copy in copies_by_group.get(mirror.get("group"), [])]
         if mirror.get("port") is not None:
             copies.append({"rid": 0, "ports": [mirror["port"]]})
         engine_entry = context.responses.add_entity().packet_replication_engine_entry

@@ -10,9 +10,9 @@ from nagi_p4.operations import Operation
 from nagi_p4runtime import actions, keys
 from nagi_p4runtime.entities.entries import count_const_entries, find_entry, read_pages
 from nagi_p4runtime.entities.profiles import (
-    add_one_shot,
+    add_action_set,
     adopt_members_and_groups,
-    remove_one_shot,
+    remove_action_set,
     require_item,
 )
 from nagi_p4runtime.entities.values import (
@@ -57,14 +57,14 @@ def plan_entry(context: UpdateContext, plan: Plan, update_type: int, entry: p4r.
         return
     operation: Operation = {"table": table.name, **keys.to_operation(key, table)}
     old = context.memory.entries.get((table.id, key))
-    one_shot = None
+    action_set_group = None
     if entry.HasField("action"):
-        target, one_shot = _plan_target(context, plan, table, entry.action)
+        target, action_set_group = _plan_target(context, plan, table, entry.action)
         operation.update(target)
     elif update_type == INSERT:
         raise InvalidArgument(f"{table.name}: an entry without an action; give one")
     else:
-        one_shot = old.one_shot if old is not None else None
+        action_set_group = old.action_set_group if old is not None else None
         operation.update(_read_target(context, table, key))
     if table.has_timeouts and not table.is_const:
         timeout_us = -(-entry.idle_timeout_ns // 1000)
@@ -75,9 +75,13 @@ def plan_entry(context: UpdateContext, plan: Plan, update_type: int, entry: p4r.
     elif not table.is_const:
         plan.add("table_modify", **operation)
     _plan_direct_resources(plan, update_type, table, key, entry)
-    if old is not None and old.one_shot is not None and old.one_shot != one_shot:
-        remove_one_shot(context, plan, table, old.one_shot)
-    _store_metadata(context, table, key, entry, one_shot)
+    if (
+        old is not None
+        and old.action_set_group is not None
+        and old.action_set_group != action_set_group
+    ):
+        remove_action_set(context, plan, table, old.action_set_group)
+    _store_metadata(context, table, key, entry, action_set_group)
 
 
 def _check_entry(table: Table, entry: p4r.TableEntry) -> None:
@@ -164,7 +168,7 @@ def _check_default_entry(update_type: int, table: Table, entry: p4r.TableEntry) 
 def _plan_target(
     context: UpdateContext, plan: Plan, table: Table, action: p4r.TableAction
 ) -> tuple[dict[str, Any], int | None]:
-    """Convert the action of an entry for an operation.
+    """Convert the action, member, group or action set of an entry to keys of an operation.
 
     For an action set, also plan to create a group and its members.
 
@@ -199,9 +203,9 @@ def _plan_target(
                 f"{profile.name}: there are members or groups, so entries cannot have action sets; "
                 "use either members and groups, or action sets"
             )
-        number = add_one_shot(context, plan, table, profile, action.action_profile_action_set)
+        number = add_action_set(context, plan, table, profile, action.action_profile_action_set)
         return {"group": number}, number
-    if memory.one_shots:
+    if memory.action_set_groups:
         raise InvalidArgument(
             f"{profile.name}: other entries have action sets; use either action sets, or members "
             "and groups"
@@ -253,21 +257,28 @@ def _store_metadata(
     table: Table,
     key: Key | None,
     entry: p4r.TableEntry,
-    one_shot: int | None,
+    action_set_group: int | None,
 ) -> None:
     """Store those fields of an entry that switches do not store: see EntryMetadata.
+
+    If the entry has no such fields, delete the stored ones.
 
     Args:
         context: The context of the Write.
         table: The table of the entry.
         key: The key of the entry; None for the default entry.
         entry: The entry.
-        one_shot: The switch's number of the group for the entry's action set, or None.
+        action_set_group: The switch's number of the group for the entry's action set, or None.
     """
     entries = context.memory.entries
-    if entry.metadata or entry.controller_metadata or entry.idle_timeout_ns or one_shot is not None:
+    if (
+        entry.metadata
+        or entry.controller_metadata
+        or entry.idle_timeout_ns
+        or action_set_group is not None
+    ):
         metadata = EntryMetadata(
-            entry.metadata, entry.controller_metadata, entry.idle_timeout_ns, one_shot
+            entry.metadata, entry.controller_metadata, entry.idle_timeout_ns, action_set_group
         )
         context.memory.put(entries, (table.id, key), metadata)
     else:
@@ -279,8 +290,8 @@ def _forget_entry(context: UpdateContext, plan: Plan, table: Table, key: Key) ->
     old = context.memory.entries.get((table.id, key))
     if old is None:
         return
-    if old.one_shot is not None:
-        remove_one_shot(context, plan, table, old.one_shot)
+    if old.action_set_group is not None:
+        remove_action_set(context, plan, table, old.action_set_group)
     context.memory.drop(context.memory.entries, (table.id, key))
 
 
@@ -323,7 +334,7 @@ def _check_requested_fields(table: Table, request: p4r.TableEntry) -> None:
 def _read_table(context: ReadContext, table: Table, request: p4r.TableEntry) -> None:
     """Read the entries of a table that match a request."""
     const_entries = count_const_entries(context.switch, table)
-    metadata_of = context.memory.entries
+    metadata_by_key = context.memory.entries
     actions_by_name = {action.name: action for action in table.entry_actions.values()}
     with_counter = request.HasField("counter_data") and table.has_counter
     with_meter = request.HasField("meter_config") and table.has_meter
@@ -335,7 +346,9 @@ def _read_table(context: ReadContext, table: Table, request: p4r.TableEntry) -> 
         for answer in page:
             key = keys.parse_answer_key(table, answer)
             metadata = (
-                metadata_of.get((table.id, key), _NO_METADATA) if metadata_of else _NO_METADATA
+                metadata_by_key.get((table.id, key), _NO_METADATA)
+                if metadata_by_key
+                else _NO_METADATA
             )
             if is_filtered and not _passes_filter(
                 context, table, request, answer, key, metadata, const_entries
@@ -385,8 +398,9 @@ def _passes_filter(
     if request.priority:
         if key.priority is None:
             return False
-        top = const_entries + 1 if table.is_const else keys.MAX_PRIORITY
-        if top - key.priority != request.priority:
+        # The sum of an entry's two priorities, in P4Runtime and in operations (keys.write_key()).
+        priority_sum = const_entries + 1 if table.is_const else keys.MAX_PRIORITY
+        if priority_sum - key.priority != request.priority:
             return False
     if request.metadata and request.metadata != metadata.metadata:
         return False
@@ -433,17 +447,17 @@ def _write_profile_target(
     if "member" in answer:
         action.action_profile_member_id = memory.adopt_member(answer["member"])
         return
-    one_shot = memory.one_shots.get(answer["group"])
-    if one_shot is not None:
-        action.action_profile_action_set.CopyFrom(one_shot.action_set)
+    action_set_group = memory.action_set_groups.get(answer["group"])
+    if action_set_group is not None:
+        action.action_profile_action_set.CopyFrom(action_set_group.action_set)
         return
-    if answer["group"] not in memory.group_numbers.owners:
+    if answer["group"] not in memory.group_numbers.ids:
         adopt_members_and_groups(context, profile)
     action.action_profile_group_id = memory.adopt_group(answer["group"], {})
 
 
 def write_metadata(metadata: EntryMetadata, entry: p4r.TableEntry) -> None:
-    """Write the fields of an entry that switches do not store into a message."""
+    """Copy stored metadata (the fields that switches do not store) to the message of an entry."""
     entry.metadata = metadata.metadata
     entry.controller_metadata = metadata.controller_metadata
     entry.idle_timeout_ns = metadata.idle_timeout_ns

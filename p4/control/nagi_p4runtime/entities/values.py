@@ -26,7 +26,9 @@ def require_modify(update_type: int, name: str) -> None:
 
 
 def list_indices(message: Any, array: Array) -> Iterable[int]:
-    """Return the index in a message as a sequence, or all indices of the array if it has none.
+    """Return the indices to which a message applies.
+
+    They are the index in the message, or all indices of the array if the message has no index.
 
     Raises:
         P4Error: The array has no such index.
@@ -36,7 +38,7 @@ def list_indices(message: Any, array: Array) -> Iterable[int]:
 
 
 def find_index(message: Any, array: Array) -> int | None:
-    """Return the index in a message, or None if the message has none.
+    """Return the index in a message, or None if the message has no index.
 
     Raises:
         P4Error: The array has no such index.

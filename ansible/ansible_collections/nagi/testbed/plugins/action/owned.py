@@ -37,8 +37,15 @@ class ActionModule(ActionBase):
     def _transfer_deb(self, path: str, directory: str, number: int, task_vars) -> dict:
         """Copy a package to the host unless the host already has a copy with equal content.
 
-        The module keeps the copy in `directory`, next to the manifest. Return the package's
-        settings for the module.
+        Args:
+            path: The package's file on the controller.
+            directory: The directory of the manifest on the host. The module keeps copies there.
+            number: A number that makes the temporary path unique.
+            task_vars: Ansible's variables.
+
+        Returns:
+            The settings for the module: `name` and `sha256`, and `source`, the temporary path, if
+            the file was copied.
         """
         name = os.path.basename(path).partition("_")[0]
         copy_settings = {"path": f"{directory}/debs/{name}.deb", "source": path}
@@ -58,8 +65,8 @@ class ActionModule(ActionBase):
             task_vars: Ansible's variables.
 
         Returns:
-            The settings for the module: with `sha256`, and with the temporary path as `source` if
-            the file was copied.
+            `file` with `sha256`. `source` is the temporary path on the host if the file was copied,
+            and is missing otherwise. In check mode, nothing is copied.
         """
         local_path = file.pop("source")
         try:

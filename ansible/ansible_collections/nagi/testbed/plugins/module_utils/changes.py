@@ -26,7 +26,8 @@ class Changes:
     """The changes of one call of the module; in check mode, the changes that it would make.
 
     Attributes:
-        changes: The changed or restored resources, as "KIND NAME".
+        changes: The resources, as "KIND NAME" if they were changed, and as "restore: KIND NAME" if
+            they were restored.
         kept: Messages about resources that were not restored, or whose edited file was copied.
         lacking: The required kernel modules that the kernel does not have.
         diff: The differences between files for Ansible's option --diff.
@@ -48,19 +49,24 @@ class Changes:
     def apply(self) -> None:
         """Apply the settings of a role, and restore the resources that the role no longer requires.
 
+        If files have changed, also reload systemd, and restart the services that read the files and
+        the role's running units. In check mode, only list the changes.
+
         Raises:
             Failed: A change failed.
         """
         role = self._params["role"]
         required_resources = list_required(self._system, self._params)
-        names = {(resource.kind, resource.name) for resource in required_resources}
+        required_names = {(resource.kind, resource.name) for resource in required_resources}
         obsolete_entries = [
             entry
             for entry in self._manifest.entries
             if role in entry["roles"]
-            and (entry["kind"], entry["name"]) not in names
+            and (entry["kind"], entry["name"]) not in required_names
             # A directory stays if the role requires a file or directory in it.
-            and not (entry["kind"] == "directory" and self._is_parent(entry["name"], names))
+            and not (
+                entry["kind"] == "directory" and self._is_parent(entry["name"], required_names)
+            )
         ]
         # Packages come first: if one is not available, the host stays as it is.
         self._apply_all(
@@ -90,16 +96,19 @@ class Changes:
         ]
 
     @staticmethod
-    def _is_parent(directory: str, names: set) -> bool:
-        """Return whether a directory contains one of the resources in `names`."""
+    def _is_parent(directory: str, resources: set) -> bool:
+        """Return whether a directory contains one of `resources`, a set of (kind, name)."""
         return any(
             name.startswith(directory + "/")
-            for kind, name in names
+            for kind, name in resources
             if kind in ("file", "directory", "journal")
         )
 
     def _apply_all(self, resources: list[ManagedResource]) -> None:
-        """Record the changes of resources in the manifest, then make these changes."""
+        """Record the changes of resources in the manifest, then make these changes.
+
+        The changes are also added to `changes` and `diff`. In check mode, this is all.
+        """
         states = {resource: resource.read_state() for resource in resources}
         to_change = [resource for resource in resources if resource.needs_change(states[resource])]
         for resource in resources:
@@ -122,7 +131,8 @@ class Changes:
         """Record in the manifest that the role requires a resource, and the change of the resource.
 
         A resource that needs no change is recorded only if it is already in the manifest, which
-        means that nagi changed the resource for another role.
+        means that nagi changed the resource before. If an operator has edited a file since then,
+        save a copy of the edited file, and add a message to `kept`. In check mode, record nothing.
         """
         role = self._params["role"]
         entry = self._manifest.find(resource.kind, resource.name)
@@ -168,6 +178,9 @@ class Changes:
     def _restore_all(self, entries: list[dict], role: str | None) -> None:
         """Restore resources in reverse order, except resources that other roles require.
 
+        The entries of restored resources are removed from the manifest. Services that read a
+        restored file are restarted.
+
         Args:
             entries: The entries of the resources in the manifest.
             role: The role that no longer requires the resources; None for all roles.
@@ -183,7 +196,7 @@ class Changes:
                     entry["roles"] = other_roles
                     self._manifest.save()
                 continue
-            self.changes.append(f"put back: {entry['kind']} {entry['name']}")
+            self.changes.append(f"restore: {entry['kind']} {entry['name']}")
             if self._checking:
                 continue
             other_entries = [item for item in self._manifest.entries if item is not entry]
@@ -204,7 +217,7 @@ class Changes:
             self._reload_units()
             self._restart_readers()
         if failures:
-            raise Failed("cannot be put back: " + "; ".join(failures))
+            raise Failed("cannot be restored: " + "; ".join(failures))
 
     def _reload_units(self) -> None:
         """Make systemd read its unit files again if a unit file has changed."""
@@ -213,7 +226,7 @@ class Changes:
             self._system.systemctl("daemon-reload")
 
     def _restart_readers(self) -> None:
-        """Restart the running services whose files have changed."""
+        """Restart the running services that read changed files. Do nothing without systemd."""
         for name in dict.fromkeys(self._restarts):
             state = Unit(self._system, name).read_state()
             if self._params["start"] and not self._checking and state and state["active"]:

@@ -27,7 +27,10 @@ UNITS = "/etc/systemd/system"
 
 
 class Directory(ManagedResource):
-    """A directory. If the setting `contents` is true, all files in it belong to nagi."""
+    """A directory. If the setting `contents` is true, all files in it belong to nagi.
+
+    An existing directory is not changed, even if its mode differs.
+    """
 
     kind = "directory"
 
@@ -45,6 +48,10 @@ class Directory(ManagedResource):
         os.chmod(self.name, int(self.settings.get("mode", "0755"), 8))
 
     def restore(self, original: dict | None, changes: list, other_entries: list) -> str:
+        """Remove the directory if nagi created it.
+
+        If it has other files, it stays, unless `contents` was set: then the files are removed too.
+        """
         if original is not None or not os.path.isdir(self.name):
             return ""
         if any(change["contents"] for change in changes):
@@ -96,20 +103,23 @@ class File(ManagedResource):
         return {**state, "mtime_ns": os.stat(self.name).st_mtime_ns}
 
     def has_content(self) -> bool:
-        """Return whether this host has the new content. If the file must change, this is true."""
+        """Return whether the settings have the new content, as text or as a file on this host.
+
+        The action plugin sends no content if the file on the host is already equal.
+        """
         return self.settings.get("content") is not None or self.settings.get("source") is not None
 
-    def _content(self) -> bytes:
+    def _read_content(self) -> bytes:
         if self.settings.get("content") is not None:
             return self.settings["content"].encode()
         return read_file(self.settings["source"])
 
-    def _mode(self) -> str:
+    def _get_mode(self) -> str:
         return self.settings.get("mode") or "0644"
 
     def describe_change(self) -> FileState:
-        checksum = self.settings.get("sha256") or compute_checksum(self._content())
-        return {"sha256": checksum, "mode": self._mode()}
+        checksum = self.settings.get("sha256") or compute_checksum(self._read_content())
+        return {"sha256": checksum, "mode": self._get_mode()}
 
     def needs_change(self, state: FileState | None) -> bool:
         change = self.describe_change()
@@ -139,7 +149,7 @@ class File(ManagedResource):
         if not self.settings.get("validate"):
             return
         draft = os.path.join(self.system.manifest.directory, os.path.basename(self.name))
-        write_atomically(draft, self._content(), int(self._mode(), 8))
+        write_atomically(draft, self._read_content(), int(self._get_mode(), 8))
         try:
             self.system.run(*(word.replace("%s", draft) for word in self.settings["validate"]))
         except Failed as error:
@@ -149,18 +159,18 @@ class File(ManagedResource):
 
     def apply(self, state: FileState | None) -> None:
         self._validate()
-        write_atomically(self.name, self._content(), int(self._mode(), 8))
+        write_atomically(self.name, self._read_content(), int(self._get_mode(), 8))
 
     def make_diff(self, state: FileState | None) -> tuple[str, str]:
         exists = state is not None and "sha256" in state
         current = _decode(read_file(self.name)) if exists else ""
-        return current, _decode(self._content())
+        return current, _decode(self._read_content())
 
     def restore(self, original: FileState | None, changes: list, other_entries: list) -> str:
         """Restore the original file.
 
-        If somebody has edited nagi's file, the edited file stays, and the original is written to
-        NAME.before-nagi.
+        If somebody has edited nagi's file, the edited file stays, and the original, if there was
+        one, is written to NAME.before-nagi. Without an original, nagi's file is deleted.
         """
         state = self.read_state()
         message = ""
@@ -245,21 +255,21 @@ class Override(ManagedResource):
             "capabilities": capabilities.strip().rpartition(" ")[2] if capabilities else "",
         }
 
-    def _override_line(self) -> str:
+    def _make_override_line(self) -> str:
         mode = self.settings["mode"].lstrip("0")
         return f"root {self.settings['group']} {mode} {self.name}"
 
     def needs_change(self, state: OverrideState | None) -> bool:
         return (
             state is None
-            or state["override"] != self._override_line()
+            or state["override"] != self._make_override_line()
             or state["capabilities"] != self.settings["capabilities"]
         )
 
     def apply(self, state: OverrideState | None) -> None:
         if state is None:
             raise Failed(f"{self.name}: the file does not exist")
-        if state["override"] != self._override_line():
+        if state["override"] != self._make_override_line():
             self.system.run(
                 *("dpkg-statoverride", "--update", "--force-statoverride-add", "--add", "root"),
                 *(self.settings["group"], self.settings["mode"], self.name),

@@ -61,7 +61,7 @@ class Sysctl(ManagedResource):
 
 
 class KernelModule(ManagedResource):
-    """A kernel module, which is loaded if the running kernel has it."""
+    """A kernel module to load. If the running kernel does not have it, nothing is changed."""
 
     kind = "module"
 
@@ -98,9 +98,10 @@ class Journal(ManagedResource):
         return self.system.manifest.find(self.kind, self.name) is None
 
     def apply(self, state: None) -> None:
-        """Do nothing: the module interfaces writes the file."""
+        """Do nothing, because the module interfaces writes the file."""
 
     def restore(self, original: None, changes: list, other_entries: list) -> str:
+        """Run the commands in the file, and delete the file. Failed commands are in the message."""
         try:
             undo = json.loads(read_file(self.name))["undo"]
         except FileNotFoundError:

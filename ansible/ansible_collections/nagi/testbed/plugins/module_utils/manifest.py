@@ -63,8 +63,9 @@ class Manifest:
     Only one process at a time can enter the context, unless `read_only` is true.
 
     Args:
-        directory: The directory of the manifest.
-        read_only: Whether to read the manifest without a lock, and not to create the directory.
+        directory: The directory of the manifest. It is created if necessary.
+        read_only: Whether the manifest is only read. If so, no lock is needed, and no directory is
+            created.
 
     Raises:
         ManifestError: On entry, if another process holds the lock or the manifest is damaged.
@@ -98,6 +99,11 @@ class Manifest:
             self._lock.close()
 
     def _read(self) -> list:
+        """Return the entries in manifest.json, or [] if there is no such file.
+
+        Raises:
+            ManifestError: The file was edited, or another version of nagi wrote it.
+        """
         try:
             with open(self._path, encoding="utf-8") as file:
                 manifest = json.load(file)
@@ -155,5 +161,5 @@ class Manifest:
             return file.read()
 
     def remove(self) -> None:
-        """Remove the directory of the manifest."""
+        """Remove the directory of the manifest, with all saved files."""
         shutil.rmtree(self.directory)

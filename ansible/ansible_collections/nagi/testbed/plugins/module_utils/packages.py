@@ -48,7 +48,7 @@ class Package(ManagedResource):
         return {"installed": _find_names("Inst", output), "removed": _find_names("Remv", output)}
 
     def _update(self) -> None:
-        """Update apt's lists if they are older than an hour.
+        """Update apt's lists if nagi updated them more than an hour ago, or never.
 
         Errors are ignored here, because the installation reports them.
         """
@@ -90,7 +90,7 @@ class Package(ManagedResource):
         return Package(self.system, name).read_state() is not None
 
     def _is_removable(self, name: str, added_names: set) -> bool:
-        """Return whether apt-get would remove only packages in `added_names` with a package."""
+        """Return whether apt-get can remove a package without other packages than `added_names`."""
         output = self.system.run("apt-get", *_APT, "--simulate", "remove", name)
         return set(_find_names("Remv", output)) <= added_names
 

@@ -43,7 +43,7 @@ def list_required(system: System, params: dict) -> list[ManagedResource]:
         system: The host.
         params: The parameters of the module nagi.testbed.owned.
     """
-    settings = {
+    settings_by_kind = {
         "package": [(name, {}) for name in params["packages"]],
         "deb": [(deb["name"], deb) for deb in params["debs"]],
         "stopped": [(name, {}) for name in params["stopped"]],
@@ -57,7 +57,11 @@ def list_required(system: System, params: dict) -> list[ManagedResource]:
         "module": [(name, {}) for name in params["modules"]],
         "unit": [(name, {}) for name in params["units"]],
     }
-    return [KINDS[kind](system, name, values) for kind in KINDS for name, values in settings[kind]]
+    return [
+        KINDS[kind](system, name, settings)
+        for kind in KINDS
+        for name, settings in settings_by_kind[kind]
+    ]
 
 
 def _list_directories(params: dict):

@@ -105,6 +105,7 @@ def _find_user_comment(user: str) -> str:
 
 
 def _is_loadable(module: AnsibleModule, name: str) -> bool:
+    """Return whether a kernel module is loaded or loadable, and not built into the kernel."""
     # Modules that are built into the kernel have no initstate.
     if Path("/sys/module", name).is_dir():
         return Path("/sys/module", name, "initstate").exists()
@@ -148,6 +149,7 @@ def _describe_holder() -> str:
 
 
 def _find_ifupdown_files(interfaces: list[str]) -> list[str]:
+    """Return the configuration files of ifupdown that name one of the interfaces."""
     names = "|".join(map(re.escape, interfaces))
     stanza = re.compile(rf"^\s*(iface|auto|allow-\S+)\s(.*\s)?({names})(\s|$)", re.MULTILINE)
     paths = [Path("/etc/network/interfaces"), *Path("/etc/network/interfaces.d").glob("*")]

@@ -164,6 +164,7 @@ class Interface:
         return [([*write, f"{key}=1"], [[*write, f"{key}=0"], *restore_commands])]
 
     def _read_sysctl(self, key: str) -> str:
+        """Return the value of an IPv6 sysctl. End the module with an error without IPv6."""
         try:
             with open(f"/proc/sys/{key}", encoding="ascii") as file:
                 return file.read().strip()
@@ -198,6 +199,7 @@ class Interface:
         return [*self._plan_offloads_of(self._name), *below]
 
     def _plan_offloads_of(self, interface: str) -> list[Change]:
+        """Return the change that switches off the offloads of `interface` that can be changed."""
         enabled = []
         for line in self._run("ethtool", "-k", interface).splitlines():
             name, _, value = line.strip().partition(":")
@@ -213,6 +215,7 @@ class Interface:
         return [(switch("off"), [switch("on")])]
 
     def _plan_up(self) -> list[Change]:
+        """Return the changes that set the interface up, and first the interface below it."""
         flags = {self._name: self._state["flags"]}
         if self._below:
             (state,) = json.loads(self._run("ip", "-json", "link", "show", self._below))
@@ -224,7 +227,10 @@ class Interface:
         return changes
 
     def _plan_address(self) -> list[Change]:
-        """Return the changes of addresses. The commands that undo them also restore routes."""
+        """Return the changes after which the interface has only the address of the settings.
+
+        The commands that undo the changes also restore routes.
+        """
         address = self._settings.get("address")
         # When IPv6 is disabled, the kernel removes IPv6 addresses itself.
         families = ("inet", "inet6") if ":" in (address or "") else ("inet",)
@@ -257,8 +263,8 @@ class Interface:
             )
         return changes
 
-    def _plan_neighbours(self, addresses: list[Change]) -> list[Change]:
-        """Return the changes of neighbours, with the changes of addresses in between.
+    def _plan_neighbours(self, address_changes: list[Change]) -> list[Change]:
+        """Return the changes of neighbours, with `address_changes` between deletions and additions.
 
         The kernel removes an interface's neighbours together with its last address. Old neighbours
         are therefore removed before the addresses change. The undo commands, in reverse order, then
@@ -271,7 +277,7 @@ class Interface:
         unchanged = {
             address
             for address, mac in current.items()
-            if neighbours.get(address) == mac and (not addresses or ":" in address)
+            if neighbours.get(address) == mac and (not address_changes or ":" in address)
         }
         delete, flush = (["ip", "neighbour", verb] for verb in ("del", "flush"))
         device = ["dev", self._name]
@@ -281,7 +287,7 @@ class Interface:
                 for address, mac in sorted(current.items())
                 if address not in unchanged
             ),
-            *addresses,
+            *address_changes,
             *(
                 (
                     self._replace_neighbour(address, mac),
@@ -351,7 +357,11 @@ class Card(Interface):
         }
 
     def plan_changes(self) -> list[Change]:
-        """Return the commands that are needed, in order, each with the commands that undo it."""
+        """Return the commands that are needed, in order, each with the commands that undo it.
+
+        The card gets as many queues as the module's parameter `queues` says, but not more than its
+        driver allows, and rings of maximum size.
+        """
         count = self._module.params["queues"]
         queues = {kind: min(count, limit) for kind, (_, limit) in self._queues.items() if count}
         rings = {kind: limit for kind, (_, limit) in self._rings.items()}
@@ -366,6 +376,13 @@ class Card(Interface):
     def _plan_resize(
         self, option: str, sizes: dict[str, tuple[int, int]], targets: dict[str, int]
     ) -> list[Change]:
+        """Return the change of the queues or rings whose size differs from the target.
+
+        Args:
+            option: The option of ethtool: "-L" for queues, "-G" for rings.
+            sizes: The result of _read_sizes().
+            targets: kind -> size to set.
+        """
         kinds = [kind for kind, size in targets.items() if sizes[kind][0] != size]
 
         def resize(values: dict[str, int]) -> Command:

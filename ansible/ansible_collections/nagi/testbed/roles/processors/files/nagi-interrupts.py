@@ -22,9 +22,11 @@ SAVED_SETTINGS = Path(os.environ.get("RUNTIME_DIRECTORY", "/run/nagi-interrupts"
 
 
 def list_interrupts(interface: str) -> list[int]:
-    """Return the numbers of an interface's interrupts; [] for an interface without hardware."""
+    """Return the numbers of an interface's interrupts; [] for an interface without hardware.
+
+    For a VLAN, return the interrupts of the interface below it.
+    """
     directory = Path("/sys/class/net", interface)
-    # A VLAN's interrupts are those of the interface below.
     directory = next(directory.glob("lower_*"), directory)
     device = directory / "device"
     # A virtio card is a device on top of the PCI device that has the interrupts.
@@ -64,7 +66,10 @@ def write_setting(path: str, text: str) -> bool:
 
 
 def save_settings(paths: list[str]) -> None:
-    """Save the current settings in `paths` to disk, except settings that cannot be read."""
+    """Save the current content of `paths` in SAVED_SETTINGS, except files that cannot be read.
+
+    Nothing is saved if systemd has not made the directory.
+    """
     settings = {}
     for path in paths:
         try:
@@ -85,6 +90,10 @@ def restore_settings() -> int:
 
 
 def main() -> int:
+    """Run the command, and return the exit status.
+
+    It is 1 if the kernel refuses the default. Refused settings of single interrupts are printed.
+    """
     if sys.argv[1:] == ["--restore"]:
         return restore_settings()
     reserved = int(sys.argv[1])
@@ -94,10 +103,10 @@ def main() -> int:
     if not other_processors:
         print("there is only one processor, so interrupts stay on it")
         return 0
-    default = "/proc/irq/default_smp_affinity"
+    default_path = "/proc/irq/default_smp_affinity"
     numbers = [number for name in sys.argv[2:] for number in list_interrupts(name)]
-    save_settings([default, *(f"/proc/irq/{number}/smp_affinity" for number in numbers)])
-    if not write_setting(default, make_mask(other_processors)):
+    save_settings([default_path, *(f"/proc/irq/{number}/smp_affinity" for number in numbers)])
+    if not write_setting(default_path, make_mask(other_processors)):
         return 1
     for interface in sys.argv[2:]:
         successes = [
