@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks in stages whether one or two UHD devices can form a link.
 
-The stages are library, images, device, rate, loopback, packets and ip. The first stage that fails
-ends the check and gives its cure.
+The stages are library, images, device, rate, loopback, packets and ip. The check ends at the first
+stage that fails, and prints what the user can do.
 """
 
 from __future__ import annotations
@@ -92,7 +92,10 @@ def _convert_errors() -> Iterator[None]:
 
 
 class DeviceStages:
-    """The stages in their order; each requires the stages before it."""
+    """The stages in their order; each requires the stages before it.
+
+    Each method check_STAGE returns the result as text, and raises doctor.Failed if the stage fails.
+    """
 
     def __init__(self, radio: dict[str, Any]) -> None:
         self._radio = radio
@@ -100,7 +103,7 @@ class DeviceStages:
         self._devices: usrp.Devices | None = None
 
     def list_stages(self) -> doctor.Stages:
-        """Return names and checks of the stages."""
+        """Return pairs of a stage's name and the function that runs the stage."""
         return (
             ("library", self.check_library),
             ("images", self.check_images),
@@ -117,7 +120,7 @@ class DeviceStages:
 
     def check_images(self) -> str:
         if all(DOUBLE in device for device in self._list_devices()):
-            return "the double needs none"
+            return "not needed: the devices are nagi's doubles"
         with _convert_errors():
             return f"in {usrp.load_bindings().images_directory()}"
 
@@ -146,8 +149,8 @@ class DeviceStages:
         with _convert_errors():
             link = usrp.UhdLink(self._config, time.monotonic_ns(), doctor.DELAY_NS)
             measured = [
-                f"{name} SNR {one.preamble_snr_db:.1f} dB, {one.drift_ppm:+.2f} ppm"
-                for name, one in link.measured.items()
+                f"{name} SNR {result.preamble_snr_db:.1f} dB, {result.drift_ppm:+.2f} ppm"
+                for name, result in link.measured.items()
             ]
             link.close()
             return f"lead {link.lead_ns / 1e6:g} ms, {', '.join(measured)}"

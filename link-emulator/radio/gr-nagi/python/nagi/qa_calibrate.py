@@ -118,7 +118,7 @@ class Planning(unittest.TestCase):
             document = json.loads(path.read_text())
             document["modes"][0]["digest"] = "0"
             path.write_text(json.dumps(document))
-            with self.assertRaisesRegex(TableError, "was another modem"):
+            with self.assertRaisesRegex(TableError, "has changed since"):
                 resume_from(path, make_table())
             for text in ("", "{}", "[]"):
                 path.write_text(text)
