@@ -122,7 +122,7 @@ class Planning(unittest.TestCase):
                 resume_from(path, make_table())
             for text in ("", "{}", "[]"):
                 path.write_text(text)
-                with self.assertRaisesRegex(TableError, "no table"):
+                with self.assertRaisesRegex(TableError, "not a calibration table"):
                     resume_from(path, make_table())
 
     def test_a_digest_tells_modems_apart(self):
