@@ -36,7 +36,7 @@ void Session::serve() {
       } else if (kind == Kind::count && is_configured_) {
         count();
       } else {
-        throw InputError("no request of nagi-link");
+        throw InputError("unknown request, or a request before the configuration");
       }
     }
   } catch (const std::exception& error) {
