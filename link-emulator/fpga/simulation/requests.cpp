@@ -29,8 +29,7 @@ void require_same_version(const json& wanted) {
   throw InputError(
       "nagi-link is of version " +
       (version != wanted.end() && version->is_string() ? version->get<std::string>() : "none") +
-      ", nagi-fpga of " + runtime::program_version +
-      "; build both again: `make fpga-simulation`");
+      ", nagi-fpga of " + runtime::program_version + "; build both again: `make fpga-simulation`");
 }
 
 }  // namespace

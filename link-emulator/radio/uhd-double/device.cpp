@@ -221,7 +221,7 @@ void Device::make_front_end(const uhd::fs_path& fe, Channel& channel, bool is_ou
   _tree->create<std::string>(fe / "antenna/value")
       .set_coercer([antennas](const std::string& asked) {
         if (std::ranges::find(antennas, asked) == antennas.end()) {
-          throw uhd::value_error("antenna " + asked + ": there is none of that name");
+          throw uhd::value_error("antenna " + asked + ": the device has no such antenna");
         }
         return asked;
       })

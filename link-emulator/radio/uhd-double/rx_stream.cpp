@@ -115,7 +115,7 @@ size_t RxStream::recv(const buffs_type& buffers, size_t count, uhd::rx_metadata_
         changed_.wait_until(lock, steady(there.ns + 1));
         continue;
       }
-      pending_ = befallen(part);
+      pending_ = find_failure(part);
     }
     if (pending_) {
       if (done > 0) return done;
@@ -141,8 +141,9 @@ size_t RxStream::recv(const buffs_type& buffers, size_t count, uhd::rx_metadata_
   return done;
 }
 
-/// Return the failure at the start of a packet, or nullopt. Lost samples are skipped.
-std::optional<RxStream::Failure> RxStream::befallen(std::size_t count) {
+/// Return the failure of the packet that begins at the current sample, or nullopt. The position
+/// moves past lost samples.
+std::optional<RxStream::Failure> RxStream::find_failure(std::size_t count) {
   if (taken_ % packet_ != 0) return std::nullopt;
   const Settings& settings = board_->settings;
   const std::uint64_t packet = channels_.front()->packets++;
@@ -155,11 +156,11 @@ std::optional<RxStream::Failure> RxStream::befallen(std::size_t count) {
     return Failure{Error::ERROR_CODE_OVERFLOW, false, begin};
   }
   if (!board_->has_faults()) return std::nullopt;
-  if (befalls(key, Fault::overflow, packet, settings.overflow)) {
+  if (fault_occurs(key, Fault::overflow, packet, settings.overflow)) {
     taken_ += lost_packets * packet_;
     return Failure{Error::ERROR_CODE_OVERFLOW, false, begin};
   }
-  if (befalls(key, Fault::sequence, packet, settings.rx_sequence)) {
+  if (fault_occurs(key, Fault::sequence, packet, settings.rx_sequence)) {
     taken_ += std::max(packet_, count);
     return Failure{Error::ERROR_CODE_OVERFLOW, true, begin};
   }

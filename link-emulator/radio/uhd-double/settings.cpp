@@ -10,6 +10,8 @@ namespace nagi::uhd_double {
 
 namespace {
 
+/// Return the argument `key`, or `without` if it is missing. Throws uhd::value_error if the value
+/// is not a number from `least` to `most`.
 double number(const uhd::device_addr_t& arguments, const std::string& key, double without,
               double least, double most) {
   if (!arguments.has_key(key)) return without;
@@ -18,10 +20,10 @@ double number(const uhd::device_addr_t& arguments, const std::string& key, doubl
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc{} || end != text.data() + text.size() || !(value >= least) ||
       !(value <= most)) {
-    std::ostringstream said;
-    said << device_type << ": " << key << "=" << text << ": write a number from " << least << " to "
-         << most;
-    throw uhd::value_error(said.str());
+    std::ostringstream message;
+    message << device_type << ": " << key << "=" << text << ": write a number from " << least
+            << " to " << most;
+    throw uhd::value_error(message.str());
   }
   return value;
 }

@@ -64,12 +64,12 @@ void TxStream::begin_burst(const uhd::tx_metadata_t& metadata) {
   const std::uint64_t number = channels_.front()->bursts++;
   const model::ChannelKey key = board_->key(*channels_.front(), true);
   const Settings& settings = board_->settings;
-  const auto strikes = [&](Fault fault, double probability) {
-    return board_->has_faults() && befalls(key, fault, number, probability);
+  const auto occurs = [&](Fault fault, double probability) {
+    return board_->has_faults() && fault_occurs(key, fault, number, probability);
   };
-  const bool is_late = begin_ < now || strikes(Fault::late, settings.late);
-  const bool is_torn = strikes(Fault::sequence, settings.tx_sequence);
-  runs_dry_ = strikes(Fault::underflow, settings.underflow);
+  const bool is_late = begin_ < now || occurs(Fault::late, settings.late);
+  const bool is_torn = occurs(Fault::sequence, settings.tx_sequence);
+  runs_dry_ = occurs(Fault::underflow, settings.underflow);
   dropped_ = is_late || is_torn;
   if (is_late) {
     tell(Event::EVENT_CODE_TIME_ERROR, begin_);

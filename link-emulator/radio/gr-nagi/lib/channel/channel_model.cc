@@ -110,13 +110,13 @@ void check(const channel_config& config) {
   std::int64_t before = -1;
   for (const auto& [at_ns, snr_db] : config.snr_steps) {
     require(before < 0 ? at_ns == 0 : at_ns > before,
-            "snr_steps must begin at 0, and each be after the one before");
+            "snr_steps must begin at 0, and their starts must increase");
     require(std::isfinite(snr_db) && snr_db > -200.0, "snr_steps must have SNRs above -200 dB");
     before = at_ns;
   }
   require(config.snr_steps.empty() ||
               (config.snr_period_ns > before && config.snr_period_ns <= longest_period_ns),
-          "snr_period_ns must be after the last of snr_steps, and at most an hour");
+          "snr_period_ns must exceed the start of the last of snr_steps, and be at most an hour");
   for (const auto& [delay_ns, power_db] : config.taps) {
     require(finite_from_0(delay_ns) && delay_ns <= 1e9, "a tap's delay must be from 0 to 10^9 ns");
     require(std::isfinite(power_db), "a tap's power must be a number");

@@ -97,9 +97,9 @@ void interference_impl::disturb(std::size_t interferer, const pmt::pmt_t& messag
   if (burst.begin_ns < left_until_ns_) {
     throw std::runtime_error("interference: burst " + std::to_string(burst.number) +
                              " of interferer " + std::to_string(interferer) +
-                             " came in when one that it overlaps had left: more than " +
-                             std::to_string(config_.margin_ns / 1000) +
-                             " us late, this machine is too slow or too busy");
+                             " arrived more than " + std::to_string(config_.margin_ns / 1000) +
+                             " us late, after a burst that it overlaps had left: this machine is "
+                             "too slow or too busy");
   }
   interfering_[interferer].push_back(std::move(burst));
 }

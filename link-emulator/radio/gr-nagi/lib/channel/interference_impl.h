@@ -46,7 +46,7 @@ class interference_impl : public interference {
   std::mutex mutex_;
   std::deque<Burst> held_;
   std::vector<std::deque<Burst>> interfering_;  // by interferer, in the order of begin_ns
-  // Epoch of event time on CLOCK_MONOTONIC: an upper bound, which read() lowers.
+  // CLOCK_MONOTONIC at event time 0: an upper bound, which read() lowers.
   std::int64_t epoch_ns_ = std::numeric_limits<std::int64_t>::max();
   // Latest end of a burst that was published.
   std::int64_t left_until_ns_ = std::numeric_limits<std::int64_t>::min();

@@ -147,7 +147,7 @@ code_rate code_rate_from_name(const std::string& name) {
 }
 
 std::vector<code_rate> code_rates_from_names(const std::vector<std::string>& names) {
-  if (names.empty()) throw std::invalid_argument("code_rates: none is given");
+  if (names.empty()) throw std::invalid_argument("code_rates: the list is empty");
   std::vector<code_rate> rates;
   for (const std::string& name : names) rates.push_back(code_rate_from_name(name));
   return rates;
@@ -286,7 +286,7 @@ std::optional<framing::content> framing::deframe(std::span<const std::uint8_t> f
 }
 
 std::optional<framing::content> framing::deframe_soft(std::span<const float> soft_bits) {
-  if (!code_) throw std::logic_error("framing: soft bits, but no code");
+  if (!code_) throw std::logic_error("framing: soft bits can only be decoded with a code");
   if (soft_bits.size() > 8 * framed_bytes(max_payload_, rate_)) return std::nullopt;
   std::vector<float> plain(soft_bits.begin(), soft_bits.end());
   if (!whitening_.empty()) {

@@ -58,7 +58,7 @@ packet_demux::sptr packet_demux::make(const packet_demux_config& config) {
     quality.weights.push_back(in_range("packet_demux: weights", index, 0, config.item_samples - 1));
   }
   if (!config.weights.empty() && config.weights.size() != items.symbols) {
-    throw std::invalid_argument("packet_demux: weights: not one for each symbol of an item");
+    throw std::invalid_argument("packet_demux: weights must have one index per symbol of an item");
   }
   std::vector<std::size_t> demodulators;
   for (const int index : config.demodulators) {
@@ -66,7 +66,7 @@ packet_demux::sptr packet_demux::make(const packet_demux_config& config) {
                                     static_cast<long>(config.constellations.size()) - 1));
   }
   if (demodulators.size() != config.constellations.size()) {
-    throw std::invalid_argument("packet_demux: demodulators: not one for each constellation");
+    throw std::invalid_argument("packet_demux: demodulators must have one index per constellation");
   }
   return gnuradio::make_block_sptr<packet_demux_impl>(
       PacketSymbols(config.constellations, config.header_symbols),
@@ -105,7 +105,7 @@ packet_demux_impl::packet_demux_impl(PacketSymbols symbols, PreambleDetector det
 void packet_demux_impl::take(const pmt::pmt_t& message) {
   const Pdu pdu = open_pdu(message, who);
   if (!pmt::is_c32vector(pdu.data)) {
-    throw std::invalid_argument("packet_demux: a burst of something else than complex samples");
+    throw std::invalid_argument("packet_demux: a burst does not contain complex samples");
   }
   Burst burst;
   burst.meta = pdu.meta;
@@ -125,7 +125,7 @@ void packet_demux_impl::take_header(const pmt::pmt_t& message) {
   const Pdu pdu = open_pdu(message, who);
   const auto symbols = samples_of(pdu.data);
   if (symbols.size() != symbols_.header_size()) {
-    throw std::logic_error("packet_demux: the demodulator gave a header of another size");
+    throw std::logic_error("packet_demux: the demodulator returned a header of another size");
   }
   burst.channel = pmt::dict_ref(pdu.meta, quality_.key, pmt::PMT_NIL);
   const auto weights = power_gains(burst.channel);
@@ -148,7 +148,7 @@ void packet_demux_impl::take_payload(const pmt::pmt_t& message, std::size_t demo
   const std::size_t count = symbols_.payload_size(burst.header);
   const auto symbols = samples_of(pdu.data);
   if (symbols.size() < count) {
-    throw std::logic_error("packet_demux: the demodulator gave too few symbols");
+    throw std::logic_error("packet_demux: the demodulator returned too few symbols");
   }
   const auto wanted = symbols.first(count);
   const auto weights = power_gains(
@@ -173,7 +173,7 @@ packet_demux_impl::Burst& packet_demux_impl::awaiting_header() {
   for (Burst& burst : bursts_) {
     if (burst.stage == Stage::header && burst.handed_on) return burst;
   }
-  throw std::logic_error("packet_demux: symbols that no burst waits for");
+  throw std::logic_error("packet_demux: symbols arrived for which no burst waits");
 }
 
 /// Return the first burst that waits for the symbols of its payload from this demodulator.
@@ -184,7 +184,7 @@ packet_demux_impl::Burst& packet_demux_impl::awaiting_payload(std::size_t demodu
       return burst;
     }
   }
-  throw std::logic_error("packet_demux: symbols that no burst waits for");
+  throw std::logic_error("packet_demux: symbols arrived for which no burst waits");
 }
 
 /// Publish completed bursts in order and hand the next bursts on to the demodulators.

@@ -34,11 +34,12 @@ PacketSymbols::PacketSymbols(const std::vector<gr::digital::constellation_sptr>&
       header_(gr::digital::packet_header_default::make(header_bits, "length", "number", 1)),
       whitening_(whitening_bytes()) {
   if (header_symbols < header_bits) {
-    throw std::invalid_argument("a PHY header of " + std::to_string(header_symbols) +
-                                " symbols, not of 32 or more");
+    throw std::invalid_argument("the PHY header has " + std::to_string(header_symbols) +
+                                " symbols; it needs 32 or more");
   }
   if (constellations.empty() || constellations.size() > max_modes) {
-    throw std::invalid_argument(std::to_string(constellations.size()) + " modes, not 1 to 16");
+    throw std::invalid_argument(std::to_string(constellations.size()) +
+                                " modes are given; a modem has 1 to 16");
   }
   for (const auto& constellation : constellations) modes_.push_back(mode_of(constellation));
 }
@@ -46,8 +47,8 @@ PacketSymbols::PacketSymbols(const std::vector<gr::digital::constellation_sptr>&
 PacketSymbols::Mode PacketSymbols::mode_of(const gr::digital::constellation_sptr& constellation) {
   std::vector<gr_complex> points = constellation->points();
   if (points.size() > 64 || points.size() < 2 || !std::has_single_bit(points.size())) {
-    throw std::invalid_argument("a constellation of " + std::to_string(points.size()) +
-                                " points, not of 2, 4, 8, 16, 32 or 64");
+    throw std::invalid_argument("a constellation has " + std::to_string(points.size()) +
+                                " points; it must have 2, 4, 8, 16, 32 or 64");
   }
   float distance = std::numeric_limits<float>::infinity();
   for (std::size_t i = 0; i < points.size(); ++i) {

@@ -18,7 +18,8 @@
 namespace gr {
 namespace nagi {
 
-static_assert(std::endian::native == std::endian::little, "messages are written as they lie");
+static_assert(std::endian::native == std::endian::little,
+              "messages are copied without a change of byte order");
 
 namespace {
 
@@ -56,7 +57,7 @@ void check(int fd) {
   socklen_t length = sizeof type;
   if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) != 0 || type != SOCK_SEQPACKET) {
     throw std::invalid_argument(std::string(me) + ": descriptor " + std::to_string(fd) +
-                                " is no socket of type SOCK_SEQPACKET");
+                                " is not a socket of type SOCK_SEQPACKET");
   }
 }
 
@@ -102,8 +103,8 @@ void medium_port_impl::read_transmissions() {
     if (got <= 0) return end_of_transmissions("");
     const auto length = static_cast<std::size_t>(got);
     if (length <= sizeof(TransmissionHead) || length > buffer.size()) {
-      return end_of_transmissions("a transmission of " + std::to_string(length) +
-                                  " bytes; it has a head of 24 and a packet of 1 to 65535");
+      return end_of_transmissions("a transmission has " + std::to_string(length) +
+                                  " bytes; it must have a head of 24 and a packet of 1 to 65535");
     }
     take_in({buffer.data(), length});
   }
@@ -136,7 +137,8 @@ void medium_port_impl::answer(const pmt::pmt_t& message) {
   const Pdu pdu = open_pdu(message, me);
   // outcome_of() returns the fate of a burst that no receiver has seen.
   const auto outcome = outcome_of(pdu, me);
-  if (!outcome) throw std::invalid_argument(std::string(me) + ": a PDU without \"outcome\"");
+  if (!outcome)
+    throw std::invalid_argument(std::string(me) + ": a PDU has neither \"outcome\" nor \"fate\"");
   AnswerHead head{static_cast<std::uint32_t>(number_of(pdu, me)),
                   static_cast<std::uint8_t>(*outcome), 0, snr_of(pdu)};
   std::span<const std::uint8_t> packet;

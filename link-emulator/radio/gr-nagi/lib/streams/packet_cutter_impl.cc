@@ -85,7 +85,7 @@ bool packet_cutter_impl::stop() {
   if (length_ > 0 || !prefix_.empty()) {
     const std::size_t there = length_ > 0 ? packet_.size() : prefix_.size();
     const std::string wanted = length_ > 0 ? std::to_string(length_) : "its length";
-    d_logger->warn("the stream ended within a packet, which is left out: " + std::to_string(there) +
+    d_logger->warn("the stream ended within a packet, which is dropped: " + std::to_string(there) +
                    " bytes of " + wanted);
   }
   return gr::sync_block::stop();

@@ -12,7 +12,7 @@
 namespace gr {
 namespace nagi {
 
-/// The block through which packets leave and outcomes return.
+/// The block with the message ports: packets leave, and outcomes return.
 class PacketOutlet : public gr::block {
  public:
   /// `window` is the maximum number of packets in flight; 0 means no limit.

@@ -176,8 +176,9 @@ std::int64_t BurstSender::measure_margin() {
     busy_until_ = 0;
     if (!was_late) return margin_ns;
   }
-  throw UsrpError("device", "bursts come too late at the device even 50 ms ahead",
-                  "see `nagi doctor` for what holds this machine up, and its cable to the device");
+  throw UsrpError(
+      "device", "bursts reach the device too late, even if they are sent 50 ms ahead",
+      "run `nagi doctor` to find what delays this machine, and check the cable to the device");
 }
 
 }  // namespace gr::nagi

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 //
-// Two stations on one frequency. A station cannot receive while it transmits. Bursts of both
-// directions that overlap are therefore lost.
+// Two stations on one frequency. A station cannot receive while it transmits. If bursts of both
+// directions overlap, both bursts are therefore lost.
 #pragma once
 
 #include <array>

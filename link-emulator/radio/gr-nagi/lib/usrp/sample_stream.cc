@@ -109,7 +109,7 @@ void SampleStream::receive() {
     broken += is_silent ? 0 : 1;
     if (silent < max_silent && broken < max_broken) continue;
     const std::lock_guard lock(mutex_);
-    error_ = "the device sends no samples any more: " + metadata.strerror();
+    error_ = "the device has stopped sending samples: " + metadata.strerror();
     break;
   }
   const uhd::stream_cmd_t stop(uhd::stream_cmd_t::STREAM_MODE_STOP_CONTINUOUS);

@@ -127,10 +127,10 @@ void Usrp::choose_source(const UsrpSettings& settings) {
          [this](const std::string& source) { device_->set_time_source(source, 0); });
   clock_source_ = settings.clock_source;
   if (!clock_source_.empty() && clock_source_ != "internal" && !has_reference()) {
-    throw UsrpError("device",
-                    "the reference of clock_source \"" + clock_source_ +
-                        "\" is not there: the device does not lock to it",
-                    "connect 10 MHz to it, or write `clock_source: internal`");
+    throw UsrpError(
+        "device",
+        "the device does not lock to the reference of clock_source \"" + clock_source_ + "\"",
+        "connect a reference of 10 MHz, or write `clock_source: internal`");
   }
 }
 

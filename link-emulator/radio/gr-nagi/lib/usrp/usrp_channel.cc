@@ -234,10 +234,10 @@ Synchronisation UsrpChannel::synchronise(std::size_t probes, double within_s) {
   Synchronisation done{probes, results->delays.size(), 0, 0, 0};
   for (std::size_t i = 0; i < probes; ++i) sender_->take_failure(i);
   if (2 * done.found < probes) {
-    throw UsrpError(
-        "loopback",
-        "of " + std::to_string(probes) + " probes the receiver found " + std::to_string(done.found),
-        "check cables, antennas and frequencies of both ends, then raise the gains");
+    throw UsrpError("loopback",
+                    "the receiver found " + std::to_string(done.found) + " of " +
+                        std::to_string(probes) + " probes",
+                    "check cables, antennas and frequencies of both ends, then raise the gains");
   }
   const std::lock_guard tracking_lock(shared_->mutex);
   shared_->tracking.begin(results->delays);
