@@ -107,10 +107,12 @@ def read_map(path: Path = DESCRIPTION) -> RegisterMap:
         counters,
     )
     names: dict[int, str] = {}
-    of_direction = [*register_map.direction, *register_map.counters]
+    direction_registers = [*register_map.direction, *register_map.counters]
     with_base = [(0, register) for register in register_map.registers]
     with_base += [
-        (base, register) for base in register_map.directions.values() for register in of_direction
+        (base, register)
+        for base in register_map.directions.values()
+        for register in direction_registers
     ]
     for base, register in with_base:
         for name, offset in register.list_words():

@@ -95,7 +95,7 @@ class DirectionRegisters {
   void set_mark(const model::MarkConfig& mark) {
     const auto* threshold = std::get_if<model::ThresholdMarking>(&mark);
     if (threshold == nullptr || threshold->weight != 1) {
-      lack(direction_, "mark.weight", "average of the queue; its weight is 1");
+      lack(direction_, "mark.weight", "queue average, only weight 1");
     }
     const auto* bytes = std::get_if<Bytes>(&threshold->threshold);
     set_long(NAGI_FPGA_DIRECTION_MARK_THRESHOLD_LO,

@@ -19,16 +19,16 @@ using nlohmann::json;
 constexpr std::int64_t tick_ns = daemon::fpga::tick_ns;
 constexpr std::size_t longest_frame = 65535;  // Core::offer() checks the core's own limit
 
-void require_same_version(const json& wanted) {
-  const auto version = wanted.find("version");
-  const auto protocol = wanted.find("protocol");
-  if (version != wanted.end() && *version == runtime::program_version && protocol != wanted.end() &&
-      *protocol == daemon::fpga::protocol_version) {
+void require_same_version(const json& document) {
+  const auto version = document.find("version");
+  const auto protocol = document.find("protocol");
+  if (version != document.end() && *version == runtime::program_version &&
+      protocol != document.end() && *protocol == daemon::fpga::protocol_version) {
     return;
   }
   throw InputError(
       "nagi-link is of version " +
-      (version != wanted.end() && version->is_string() ? version->get<std::string>() : "none") +
+      (version != document.end() && version->is_string() ? version->get<std::string>() : "none") +
       ", nagi-fpga of " + runtime::program_version + "; build both again: `make fpga-simulation`");
 }
 
@@ -36,12 +36,12 @@ void require_same_version(const json& wanted) {
 
 LinkConfiguration read_configuration(std::span<const std::byte> request) {
   const auto* text = reinterpret_cast<const char*>(request.data());
-  const json wanted = json::parse(text, text + request.size(), nullptr, false);
-  if (!wanted.is_object()) throw InputError("the configuration of the link is not a JSON object");
-  require_same_version(wanted);
+  const json document = json::parse(text, text + request.size(), nullptr, false);
+  if (!document.is_object()) throw InputError("the configuration of the link is not a JSON object");
+  require_same_version(document);
   LinkConfiguration configuration;
   try {
-    const ObjectReader reader(wanted, json::json_pointer());
+    const ObjectReader reader(document, json::json_pointer());
     configuration.link = static_cast<std::uint32_t>(
         reader.whole("link", 0, std::numeric_limits<std::uint32_t>::max()));
     if (!reader.any("seed").is_number_unsigned()) {

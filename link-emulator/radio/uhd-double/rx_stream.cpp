@@ -104,15 +104,15 @@ size_t RxStream::recv(const buffs_type& buffers, size_t count, uhd::rx_metadata_
       if (!task_->is_endless) {
         part = std::min<std::size_t>(part, task_->samples - taken_);
       }
-      const Instant there = board_->clock.instant(time_of(taken_ + part));
-      if (there.ns >= monotonic_ns()) {
-        if (there.ns >= deadline_ns) {
+      const Instant packet_end = board_->clock.instant(time_of(taken_ + part));
+      if (packet_end.ns >= monotonic_ns()) {
+        if (packet_end.ns >= deadline_ns) {
           changed_.wait_until(lock, steady(deadline_ns));
           if (monotonic_ns() < deadline_ns) continue;  // a command has arrived
           if (done == 0) metadata.error_code = Error::ERROR_CODE_TIMEOUT;
           return done;
         }
-        changed_.wait_until(lock, steady(there.ns + 1));
+        changed_.wait_until(lock, steady(packet_end.ns + 1));
         continue;
       }
       pending_ = find_failure(part);

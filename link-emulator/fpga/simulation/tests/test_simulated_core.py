@@ -197,7 +197,7 @@ def test_it_makes_no_difference_how_often_the_core_is_asked():
     [
         ("burst_bytes", 32_000, "forward.burst_bytes: the FPGA's core has no token bucket"),
         ("queue", {"packets": 9, "discipline": "codel"}, "no queue discipline except drop_tail"),
-        ("mark", {"threshold_packets": 3, "weight": 0.5}, "no average of the queue; its weight is 1"),
+        ("mark", {"threshold_packets": 3, "weight": 0.5}, "no queue average, only weight 1"),
         ("jitter", {"distribution": "uniform", "half_width_ns": 1000}, "has no jitter"),
         ("arq", {"retries": 1, "feedback_ns": 10}, "has no ARQ"),
         ("reordering", {"probability": 0.1, "delay_ns": 9}, "duplication or reordering"),

@@ -222,14 +222,14 @@ double ofdm_equalizer_tracking::slope_error(const std::vector<gr_complex>& seen,
   double phases = 0;
   double products = 0;
   for (std::size_t i = 0; i < d_active.size(); ++i) {
-    const double place = static_cast<double>(d_active[i]) - d_fft_len / 2.0;
+    const double offset = static_cast<double>(d_active[i]) - d_fft_len / 2.0;
     const Complex turned = Complex(seen[i]) * back;
     const double weight = std::max(turned.real(), 0.0);
     weights += weight;
-    first += weight * place;
-    second += weight * place * place;
+    first += weight * offset;
+    second += weight * offset * offset;
     phases += turned.imag();
-    products += turned.imag() * place;
+    products += turned.imag() * offset;
   }
   const double spread = weights * second - first * first;
   return spread > 0 ? (weights * products - first * phases) / spread : 0;

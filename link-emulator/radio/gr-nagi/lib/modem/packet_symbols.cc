@@ -166,7 +166,7 @@ std::vector<float> PacketSymbols::soft_bits(std::span<const gr_complex> symbols,
   for (std::size_t i = 0, first = 0; i < symbols.size(); ++i, first += mode.bits) {
     // The smallest squared distance, by bit and by the value of the bit.
     std::array<std::array<float, 2>, most_bits> nearest;
-    for (auto& each : nearest) each = {far, far};
+    for (auto& distances : nearest) distances = {far, far};
     for (std::size_t value = 0; value < mode.points.size(); ++value) {
       const float distance = std::norm(symbols[i] - mode.points[value]);
       for (unsigned bit = 0; bit < mode.bits; ++bit) {
@@ -176,9 +176,9 @@ std::vector<float> PacketSymbols::soft_bits(std::span<const gr_complex> symbols,
     }
     const float weight = weights[i % weights.size()];
     for (unsigned bit = 0; bit < mode.bits && first + bit < soft.size(); ++bit) {
-      const std::size_t place = first + bit;
+      const std::size_t position = first + bit;
       const float ratio = weight * (nearest[bit][0] - nearest[bit][1]);
-      soft[place] = whitening_[place / 8] >> (7 - place % 8) & 1 ? -ratio : ratio;
+      soft[position] = whitening_[position / 8] >> (7 - position % 8) & 1 ? -ratio : ratio;
     }
   }
   return soft;

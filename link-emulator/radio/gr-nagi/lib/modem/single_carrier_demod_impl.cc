@@ -77,8 +77,8 @@ void single_carrier_demod_impl::demodulate(const pmt::pmt_t& message) {
   }
   State state{};
   if (preamble_.empty()) {
-    const auto given = pmt::f64vector_elements(pmt::dict_ref(pdu.meta, state_key(), pmt::PMT_NIL));
-    state = {{given.at(0), given.at(1)}, given.at(2), given.at(3), given.at(4)};
+    const auto values = pmt::f64vector_elements(pmt::dict_ref(pdu.meta, state_key(), pmt::PMT_NIL));
+    state = {{values.at(0), values.at(1)}, values.at(2), values.at(3), values.at(4)};
   } else {
     const pmt::pmt_t timing = pmt::dict_ref(pdu.meta, pmt::mp("timing"), pmt::PMT_NIL);
     state = start(samples, pmt::to_double(timing));

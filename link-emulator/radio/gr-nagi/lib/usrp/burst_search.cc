@@ -34,8 +34,9 @@ BurstSearch::BurstSearch(const PreambleShape& shape, std::size_t positions, doub
   }
   for (const gr_complex& sample : shape.samples) energy_ += std::norm(sample);
   const auto length = static_cast<double>(shape.samples.size());
-  const double one = max_false_alarms / (static_cast<double>(positions) * frequencies(shape));
-  threshold_ = one >= 1 ? 0 : 1 - std::pow(one, 1 / (length - 1));
+  const double max_per_position =
+      max_false_alarms / (static_cast<double>(positions) * frequencies(shape));
+  threshold_ = max_per_position >= 1 ? 0 : 1 - std::pow(max_per_position, 1 / (length - 1));
 }
 
 std::optional<FoundBurst> BurstSearch::find(std::span<const gr_complex> samples) const {

@@ -76,13 +76,14 @@ def measure_levels(
     with usrp.convert_errors():
         link = usrp.UhdLink(config, time.monotonic_ns(), doctor.DELAY_NS, synchronised=False)
         noise = {
-            name: 10 * math.log10(max(link.devices.open_stream(name).power(_NOISE_S), 1e-20))
-            for name in DIRECTIONS
+            direction: 10
+            * math.log10(max(link.devices.open_stream(direction).power(_NOISE_S), 1e-20))
+            for direction in DIRECTIONS
         }
         for gain in gains:
-            for name in DIRECTIONS:
-                link.devices.tune_sender(name, gain)
-                levels.append(Level(name, gain, link.measure_snr_db(name)))
+            for direction in DIRECTIONS:
+                link.devices.tune_sender(direction, gain)
+                levels.append(Level(direction, gain, link.measure_snr_db(direction)))
         link.close()
     return noise, levels
 
@@ -95,8 +96,8 @@ def main(arguments: argparse.Namespace) -> int:
         document = {"noise_dbfs": noise, "levels": [asdict(level) for level in levels]}
         print(json.dumps(document, indent=1))
         return 0
-    for name, dbfs in noise.items():
-        print(f"noise {name}: {dbfs:.1f} dB of full scale")
+    for direction, dbfs in noise.items():
+        print(f"noise {direction}: {dbfs:.1f} dB relative to full scale")
     for level in levels:
         snr = (
             "not measured, as too few probes were detected"

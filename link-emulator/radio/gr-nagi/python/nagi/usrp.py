@@ -283,7 +283,9 @@ class UhdLink:
         with convert_errors():
             self._open(config, epoch_monotonic_ns, budget_ns, lead_ns)
             if synchronised:
-                self.measured = {name: self._synchronise(name) for name in DIRECTIONS}
+                self.measured = {
+                    direction: self._synchronise(direction) for direction in DIRECTIONS
+                }
 
     def _open(
         self, config: RadioConfig, epoch_monotonic_ns: int, budget_ns: int, lead_ns: int | None
@@ -331,12 +333,15 @@ class UhdLink:
         The minimum is the time that modem and devices need. The added time absorbs delays of the
         processor; it does not raise the lead above _AMPLE_LEAD_NS.
         """
-        margin_ns = max(self.devices.open_sender(name).measure_margin() for name in DIRECTIONS)
+        margin_ns = max(
+            self.devices.open_sender(direction).measure_margin() for direction in DIRECTIONS
+        )
         min_lead_ns = -(-2 * (computing_ns + margin_ns) // _STEP_NS) * _STEP_NS
         longer_ns = min_lead_ns + (max_lead_ns - min_lead_ns) // 2 // _STEP_NS * _STEP_NS
         return max(min_lead_ns, min(longer_ns, _AMPLE_LEAD_NS))
 
     def _probe(self, direction: str) -> Any:
+        """Send probes and return their measurements; raise UsrpError if most are lost."""
         reach_s = _COMMON_REACH_S if self._uhd.has_common_clock else _OWN_REACH_S
         return self.channels[direction].synchronise(probes=_PROBES, within_s=reach_s)
 
@@ -401,14 +406,14 @@ class UhdLink:
     def list_errors(self) -> list[str]:
         """Return the errors that ended streams, as lines of text."""
         return [
-            f"{name}: {channel.error()}"
-            for name, channel in self.channels.items()
+            f"{direction}: {channel.error()}"
+            for direction, channel in self.channels.items()
             if channel.error()
         ]
 
     def read_counts(self) -> dict[str, dict[str, int]]:
-        """Return the counts of the devices' events, by direction."""
-        return {name: channel.counts() for name, channel in self.channels.items()}
+        """Return the numbers of events (late bursts, overflows …) by direction and by event."""
+        return {direction: channel.counts() for direction, channel in self.channels.items()}
 
 
 class UhdRadio(gr.hier_block2):
