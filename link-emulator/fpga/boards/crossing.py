@@ -45,6 +45,8 @@ class Crossing(LiteXModule):
 
 
 class _Words(LiteXModule):
+    """The FIFO of a Crossing: words from `into` (domain `put`) to `out` (domain `get`)."""
+
     def __init__(self, width: int, depth: int, via: str | None) -> None:
         self.is_second = Signal()
         self.into, self.into_valid, self.into_ready = Signal(width), Signal(), Signal()

@@ -260,6 +260,7 @@ class Board:
         return new_records
 
     def _stop_core(self) -> None:
+        """Disable the core, and take its records until it is no longer active."""
         self._write_core_register("control", 0)
         deadline = time.monotonic() + READY_TIMEOUT_S
         while self._read_core_words("status", 1)[0] & 1:

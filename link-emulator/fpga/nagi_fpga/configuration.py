@@ -62,6 +62,7 @@ def compute_direction_registers(direction: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _set_queue(values: dict[str, int], mode: dict[str, int], queue: Mapping[str, Any]) -> None:
+    """Set the registers in `values` and the fields in `mode` that configure the queue."""
     if queue.get("discipline", "drop_tail") != "drop_tail":
         raise Unsupported(
             "queue.discipline", f"the core does not support {queue['discipline']}, only drop_tail"
@@ -76,6 +77,7 @@ def _set_queue(values: dict[str, int], mode: dict[str, int], queue: Mapping[str,
 
 
 def _set_mark(values: dict[str, int], mode: dict[str, int], mark: Mapping[str, Any] | None) -> None:
+    """Set the registers and fields that configure marking; None means no marking."""
     if mark is None:
         return
     if mark.get("weight", 1) != 1:
@@ -95,6 +97,15 @@ def _set_loss(
     rate: int | None,
     overhead: int,
 ) -> None:
+    """Set the registers and fields that configure losses.
+
+    Args:
+        values: Values of registers.
+        mode: Values of the fields of the register `mode`.
+        loss: Settings of the loss model.
+        rate: Rate of the link in bit/s, or None if it is unlimited.
+        overhead: Overhead of the link in bytes per packet.
+    """
     model = loss["model"]
     if model not in VALUES["mode"]["loss"]:
         models = ", ".join(VALUES["mode"]["loss"])

@@ -132,6 +132,7 @@ class Etherbone:
             raise self._unreachable_error(str(error.strerror)) from error
 
     def _request_words(self, reads: Sequence[int]) -> list[int]:
+        """Return the words at the addresses `reads`; repeat the request after a timeout."""
         number = next(self._numbers) & 0xFFFF_FFFF
         datagram = encode_request(number, 0, [], reads)
         has_invalid_answer = False

@@ -121,6 +121,7 @@ def _run(*arguments: str) -> tuple[int, str]:
 
 
 def _check_tools() -> str:
+    """Return the version of openFPGALoader."""
     program = shutil.which(LOADER)
     if program is None:
         raise BoardError(
@@ -166,6 +167,7 @@ def _find_local_address(address: str) -> str:
 
 
 def _detect_fpga(location: BoardLocation) -> str:
+    """Return openFPGALoader's description of the FPGA, or why it was not asked."""
     kind = KINDS[location.kind]
     if location.cable is None and not kind.has_cable:
         return "no JTAG cable is named (--cable), so the board must be loaded already"

@@ -91,6 +91,7 @@ class Uart:
         return words
 
     def _exchange_words(self, request: bytes, count: int) -> list[int]:
+        """Send a request and return the `count` words of the answer; repeat it after a timeout."""
         for attempt in range(self._attempts):
             if attempt:
                 time.sleep(_RESET_S)

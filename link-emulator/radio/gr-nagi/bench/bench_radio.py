@@ -202,6 +202,7 @@ def _read_resident_bytes(pid: int) -> int:
 
 
 def _add_rows(bench: Bench, name: str, radio: Radio, directions: list[DirectionResult]) -> None:
+    """Add rows with rate, losses, added delay and lateness of each direction to the results."""
     link = radio.make_link()["forward"]
     air_ns = (IP_BYTES + link["overhead_bytes"]) * 8e9 / link["rate_bps"]
     for number, direction in enumerate(directions):
@@ -244,6 +245,7 @@ def measure_virtual(bench: Bench) -> None:
 
 
 def measure_lasting(bench: Bench) -> None:
+    """Measure ten minutes (one with --quick), and how much memory grows."""
     radio = Radio("qpsk", 2e6)
     seconds = bench.choose_seconds(600, 60)
     directions, (early, late) = carry(bench, radio, 2, seconds)

@@ -61,6 +61,7 @@ def _conjugate_raise(match: re.Match[str]) -> str:
 
 
 def _parse_comment(comment: str) -> Comment:
+    """Parse the text of a Doxygen comment, without its delimiters."""
     lines = [re.sub(r"^\s*\* ?", "", line) for line in comment.strip().splitlines()]
     paragraphs: list[str] = [""]
     for line in lines:
@@ -125,6 +126,14 @@ def make_docstrings(headers: list[str]) -> Iterator[tuple[str, str]]:
 def _make_class_docstrings(
     name: str, comment: Comment, body: str, structs: dict[str, list[tuple[str, str]]]
 ) -> Iterator[tuple[str, str]]:
+    """Yield name and text of the docstrings of a class and its methods.
+
+    Args:
+        name: Name of the class.
+        comment: Comment of the class.
+        body: C++ text of the class.
+        structs: Names and comments of fields, by name of the struct.
+    """
     comments = [comment]
     for method_comment, method in _FUNCTION.findall(body.split("private:")[0]):
         parsed = _parse_comment(method_comment)

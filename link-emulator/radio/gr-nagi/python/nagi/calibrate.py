@@ -136,6 +136,7 @@ def _parse_lengths(text: str) -> list[int]:
 
 
 def _parse_modes(arguments: argparse.Namespace) -> list[Mode]:
+    """Return the modes of the configuration's radios, or all combinations of the options."""
     if arguments.config is not None:
         return list(
             dict.fromkeys(
@@ -159,6 +160,7 @@ def _parse_modes(arguments: argparse.Namespace) -> list[Mode]:
 
 
 def _parse_settings(arguments: argparse.Namespace) -> CalibrationSettings:
+    """Return the settings; raise TableError if an option is out of range."""
     for name, is_wrong in (
         ("precision", not 0.001 <= arguments.precision <= 1),
         ("step", not 0.05 <= arguments.step <= 2),

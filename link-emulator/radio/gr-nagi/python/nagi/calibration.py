@@ -168,6 +168,7 @@ class Table:
         )
 
     def to_json(self) -> dict[str, Any]:
+        """Return the table in the format of nagi_contracts/calibration.py."""
         return {
             "schema_version": 1,
             "kind": "calibration",

@@ -85,6 +85,7 @@ class DeviceChannel:
         return {"by": "uhd", "name": name, "firmware": firmware or None}
 
     def _open_mode(self, mode: Mode) -> _OpenLink:
+        """Return the open link in `mode`; close a link in another mode first."""
         if self._open is not None and self._open.mode == mode:
             return self._open
         self._close()

@@ -115,10 +115,12 @@ class DeviceStages:
         )
 
     def check_library(self) -> str:
+        """Import the bindings and return the version of UHD."""
         with _convert_errors():
             return f"UHD {usrp.load_bindings().uhd_version()}"
 
     def check_images(self) -> str:
+        """Return the directory of firmware and FPGA images, which doubles do not need."""
         if all(DOUBLE in device for device in self._list_devices()):
             return "not needed: the devices are nagi's doubles"
         with _convert_errors():
@@ -129,11 +131,13 @@ class DeviceStages:
         return list(dict.fromkeys(end.device for end in self._config.uhd.ends.values()))
 
     def check_device(self) -> str:
+        """Open the devices and return their descriptions."""
         with _convert_errors():
             self._devices = usrp.Devices(self._config)
             return "; ".join(self._devices.list_descriptions())
 
     def check_rate(self) -> str:
+        """Tune the devices and return the sample rate and the carrier frequencies."""
         assert self._devices is not None and self._config.uhd is not None
         with _convert_errors():
             self._devices.tune()
@@ -144,6 +148,7 @@ class DeviceStages:
         return f"{self._config.sample_rate_hz / 1e6:g} Msample/s at {carriers}"
 
     def check_loopback(self) -> str:
+        """Send probes in both directions and return lead, SNR and clock drift."""
         assert self._devices is not None
         self._devices.close()  # UhdLink opens them again
         with _convert_errors():
@@ -156,6 +161,7 @@ class DeviceStages:
             return f"lead {link.lead_ns / 1e6:g} ms, {', '.join(measured)}"
 
     def check_packets(self) -> str:
+        """Send packets and return how many were received; a share of _MIN_RECEIVED must be."""
         packets = doctor.make_packets()
         received = 0
         with _convert_errors(), doctor.open_carrier(self._radio) as carrier:
@@ -170,4 +176,5 @@ class DeviceStages:
         return detail
 
     def check_ip(self) -> str:
+        """Ping over the radio and return the last line of ping's output."""
         return doctor.ping(self._radio)

@@ -51,6 +51,7 @@ class Flowgraph:
     def _add_radio(
         self, link: RadioLink, settings: Settings, media: dict[tuple[str, str], int]
     ) -> None:
+        """Open the devices or start the stations of a radio, and add both directions."""
         seed = settings.seed
         directory = self._start_stations(link, seed) if link.radio.by == "virtual" else None
         if link.radio.by == "uhd":
@@ -75,6 +76,7 @@ class Flowgraph:
             self._radios[link.name, direction] = radio
 
     def _connect_interferers(self, link: RadioLink) -> None:
+        """Connect the bursts that interferers send to the radio that they disturb."""
         for direction, channel in link.radio.channels.items():
             for index, interferer in enumerate(channel.interference):
                 self._top.msg_connect(
@@ -85,6 +87,7 @@ class Flowgraph:
                 )
 
     def _start_stations(self, link: RadioLink, seed: int) -> Path:
+        """Start the processes of a virtual radio and return the directory of their sockets."""
         directory = Path(
             self._cleanup.enter_context(tempfile.TemporaryDirectory(prefix="nagi-sdr-"))
         )

@@ -80,6 +80,7 @@ class RadioConfig:
 
 
 def _parse_taps(value: Any, key_path: str) -> tuple[tuple[float, float], ...]:
+    """Return delay in ns and power in dB of each path."""
     if not isinstance(value, list) or not value:
         raise ConfigError(f"{key_path} must be a list of paths with delay_ns and power_db")
     taps = []
@@ -151,6 +152,7 @@ def _parse_mode(config: dict[str, Any], key_path: str) -> tuple[str, str]:
 
 
 def _parse_modes(config: dict[str, Any], key_path: str) -> list[tuple[str, str]]:
+    """Return modulation and code rate of each mode; a radio without `modes` has one mode."""
     if "modes" not in config:
         return [_parse_mode(config, key_path)]
     for key in ("modulation", "code_rate"):
@@ -169,6 +171,7 @@ def _parse_modes(config: dict[str, Any], key_path: str) -> list[tuple[str, str]]
 
 
 def _parse_snr_trace(value: Any, key_path: str) -> dict[str, Any]:
+    """Return the fields snr_steps and snr_period_ns of a Channel."""
     trace = check_object(value, key_path, ("steps", "period_ns"))
     period = int(
         check_number(require_key(trace, "period_ns", key_path), f"{key_path}.period_ns", 1)
@@ -197,6 +200,7 @@ def _parse_snr_trace(value: Any, key_path: str) -> dict[str, Any]:
 
 
 def _parse_shadowing(value: Any, key_path: str) -> dict[str, Any]:
+    """Return the fields shadowing_db and shadowing_decorrelation_s of a Channel."""
     shadowing = check_object(value, key_path, ("deviation_db", "decorrelation_ns"))
     deviation = require_key(shadowing, "deviation_db", key_path)
     decorrelation = require_key(shadowing, "decorrelation_ns", key_path)
@@ -208,6 +212,7 @@ def _parse_shadowing(value: Any, key_path: str) -> dict[str, Any]:
 
 
 def _parse_sample_clock(value: Any, key_path: str) -> dict[str, float]:
+    """Return the fields of a Channel for the sample clock; none if `value` is None."""
     if value is None:
         return {}
     clock = check_object(value, key_path, ("offset_ppm", "drift_ppm_s"))

@@ -25,6 +25,8 @@ class SettingsError(Exception):
 
 @dataclass(frozen=True)
 class RadioLink:
+    """A link that is a radio."""
+
     name: str
     id: int
     radio: RadioConfig
@@ -141,6 +143,7 @@ def _check_interferers(radios: list[RadioLink]) -> None:
 
 
 def _parse_link(link: dict[str, Any], key_path: str) -> RadioLink:
+    """Parse a link with the key "radio"; raise ConfigError if a setting is wrong."""
     for direction in DIRECTIONS:
         settings = link.get(direction)
         loss = settings.get("loss") if isinstance(settings, dict) else None

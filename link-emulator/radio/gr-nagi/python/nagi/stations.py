@@ -216,6 +216,7 @@ class Stations:
 
     @staticmethod
     def _start(task: Mapping[str, Any]) -> subprocess.Popen[str]:
+        """Start a process and send it its task."""
         process = subprocess.Popen(
             [sys.executable, "-B", "-m", "gnuradio.nagi.stations"],
             stdin=subprocess.PIPE,
@@ -230,6 +231,7 @@ class Stations:
 
     @staticmethod
     def _await_ready(name: str, process: subprocess.Popen[str]) -> None:
+        """Wait until a process is ready; raise StationError if it ends before."""
         assert process.stdout is not None
         for line in process.stdout:
             if line.strip() == "ready":

@@ -185,6 +185,7 @@ class Devices:
         self._opened[end.device] = device
 
     def _tune(self, direction: str) -> None:
+        """Tune the sender and the receiver of a direction."""
         common = {
             "frequency_hz": self._uhd.frequency_hz[direction],
             "lo_offset_hz": self._uhd.lo_offset_hz,
@@ -290,6 +291,7 @@ class UhdLink:
     def _open(
         self, config: RadioConfig, epoch_monotonic_ns: int, budget_ns: int, lead_ns: int | None
     ) -> None:
+        """Open and tune the devices, choose the lead, and make the channels of both directions."""
         assert config.uhd is not None
         self._config, self._uhd = config, config.uhd
         self.measured: dict[str, Measurement] = {}
