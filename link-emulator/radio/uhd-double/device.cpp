@@ -180,20 +180,20 @@ void Device::make_tree() {
   uhd::usrp::subdev_spec_t all;
   const uhd::fs_path dboard = mb / "dboards/A";
   for (const bool is_output : {false, true}) {
-    const std::string way = is_output ? "tx" : "rx";
+    const std::string direction = is_output ? "tx" : "rx";
     uhd::usrp::dboard_eeprom_t card;
-    _tree->create<uhd::usrp::dboard_eeprom_t>(dboard / (way + "_eeprom")).set(card);
-    const uhd::fs_path codec = mb / (way + "_codecs/A");
+    _tree->create<uhd::usrp::dboard_eeprom_t>(dboard / (direction + "_eeprom")).set(card);
+    const uhd::fs_path codec = mb / (direction + "_codecs/A");
     _tree->create<std::string>(codec / "name").set("converter");
     _tree->create<int>(codec / "gains");  // the converter has no gains of its own
     uhd::usrp::subdev_spec_t spec;
     for (const auto& channel : is_output ? outputs_ : inputs_) {
       const std::string name = std::to_string(channel->number);
-      make_front_end(dboard / (way + "_frontends") / name, *channel, is_output);
-      make_dsp(mb / (way + "_dsps") / name, *channel);
+      make_front_end(dboard / (direction + "_frontends") / name, *channel, is_output);
+      make_dsp(mb / (direction + "_dsps") / name, *channel);
       spec.push_back(uhd::usrp::subdev_spec_pair_t("A", name));
     }
-    _tree->create<uhd::usrp::subdev_spec_t>(mb / (way + "_subdev_spec")).set(spec);
+    _tree->create<uhd::usrp::subdev_spec_t>(mb / (direction + "_subdev_spec")).set(spec);
   }
 }
 

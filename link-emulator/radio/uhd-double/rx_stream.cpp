@@ -41,9 +41,9 @@ void RxStream::issue_stream_cmd(const uhd::stream_cmd_t& command) {
     } else {
       const uhd::time_spec_t now = board_->clock.now();
       const double tick_hz = board_->tick_hz;
-      const uhd::time_spec_t wanted = command.stream_now ? now : command.time_spec;
+      const uhd::time_spec_t requested = command.stream_now ? now : command.time_spec;
       Task task;
-      task.begin = uhd::time_spec_t::from_ticks(wanted.to_ticks(tick_hz), tick_hz);
+      task.begin = uhd::time_spec_t::from_ticks(requested.to_ticks(tick_hz), tick_hz);
       task.is_endless = command.stream_mode == uhd::stream_cmd_t::STREAM_MODE_START_CONTINUOUS;
       task.samples = task.is_endless ? 0 : command.num_samps;
       task.is_late = !command.stream_now && command.time_spec < now;

@@ -56,8 +56,8 @@ size_t TxStream::send(const buffs_type& buffers, size_t count, const uhd::tx_met
 void TxStream::begin_burst(const uhd::tx_metadata_t& metadata) {
   const uhd::time_spec_t now = board_->clock.now();
   const double tick_hz = board_->tick_hz;
-  const uhd::time_spec_t wanted = metadata.has_time_spec ? metadata.time_spec : now + soonest_s;
-  begin_ = uhd::time_spec_t::from_ticks(wanted.to_ticks(tick_hz), tick_hz);
+  const uhd::time_spec_t requested = metadata.has_time_spec ? metadata.time_spec : now + soonest_s;
+  begin_ = uhd::time_spec_t::from_ticks(requested.to_ticks(tick_hz), tick_hz);
   sent_ = 0;
   in_burst_ = true;
   rate_hz_ = channels_.front()->rate_hz;

@@ -31,13 +31,13 @@ class interference_impl : public interference {
   };
 
   Burst read(const pmt::pmt_t& message);
-  void take(const pmt::pmt_t& message);
-  void disturb(std::size_t interferer, const pmt::pmt_t& message);
+  void hold(const pmt::pmt_t& message);
+  void receive_interfering(std::size_t interferer, const pmt::pmt_t& message);
   std::optional<std::int64_t> advance(std::int64_t now_ns);
   void publish(const Burst& burst);
   void add(std::size_t interferer, const Burst& other, const Burst& burst,
            std::span<gr_complex> samples) const;
-  void forget(std::int64_t event_now_ns);
+  void discard_old(std::int64_t event_now_ns);
 
   const interference_config config_;
   std::vector<float> amplitudes_;

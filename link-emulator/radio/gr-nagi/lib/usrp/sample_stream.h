@@ -64,9 +64,9 @@ class SampleStream {
 
   void receive();
   void append(std::int64_t begin, std::span<const gr_complex> samples);
-  void note(const uhd::rx_metadata_t& metadata);
-  void serve();
-  [[nodiscard]] bool has(std::int64_t begin, std::size_t length) const;
+  void count_error(const uhd::rx_metadata_t& metadata);
+  void serve_windows();
+  [[nodiscard]] bool has_samples(std::int64_t begin, std::size_t length) const;
 
   std::shared_ptr<Usrp> usrp_;
   uhd::rx_streamer::sptr stream_;

@@ -43,7 +43,7 @@ UsrpChannel::UsrpChannel(std::shared_ptr<BurstSender> sender, std::shared_ptr<Sa
       shared_(std::make_shared<Shared>(settings.common_clock)) {
   const std::size_t positions =
       settings.common_clock ? common_clock_positions(preamble) : max_positions;
-  gate_ = std::make_unique<BurstSearch>(preamble_, positions, settings.max_false_alarms);
+  search_ = std::make_unique<BurstSearch>(preamble_, positions, settings.max_false_alarms);
   message_port_register_out(pmt::mp("bursts"));
   message_port_register_in(pmt::mp("bursts"));
   set_msg_handler(pmt::mp("bursts"), [this](const pmt::pmt_t& message) { transmit(message); });
@@ -104,13 +104,14 @@ void UsrpChannel::transmit(const pmt::pmt_t& message) {
                [this, burst, shared = shared_](std::optional<std::span<const gr_complex>> cut) {
                  const std::lock_guard lock(shared->taking);
                  if (shared->closed) return;
-                 take(burst, cut);
+                 process_window(burst, cut);
                });
 }
 
 /// Check the window of a burst and publish the burst, in the stream's thread. `samples` is nullopt
 /// if samples of the window are missing.
-void UsrpChannel::take(const Burst& burst, std::optional<std::span<const gr_complex>> samples) {
+void UsrpChannel::process_window(const Burst& burst,
+                                 std::optional<std::span<const gr_complex>> samples) {
   const bool has_failed = sender_->take_failure(burst.id, report_timeout);
   if (half_duplex_) {
     const Pdu pdu{burst.meta, pmt::PMT_NIL};
@@ -130,8 +131,8 @@ void UsrpChannel::take(const Burst& burst, std::optional<std::span<const gr_comp
     publish_lost(burst, Outcome::not_received);
     return;
   }
-  const std::size_t searched = settings_.guard + gate_->length() + 2 * burst.margin;
-  const auto found = gate_->find(samples->first(std::min(searched, samples->size())));
+  const std::size_t searched = settings_.guard + search_->length() + 2 * burst.margin;
+  const auto found = search_->find(samples->first(std::min(searched, samples->size())));
   {
     const std::lock_guard lock(shared_->mutex);
     if (found) {
