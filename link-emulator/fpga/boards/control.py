@@ -36,7 +36,7 @@ class ControlFilter(LiteXModule):
 
         mac = int.from_bytes(mac_address.to_bytes(6, "big"), "little")
         target = int.from_bytes(ipaddress.IPv4Address(ip_address).packed, "little")
-        place = Signal(3)
+        place = Signal(3)  # index of the current word in its frame, up to 7
         is_for_us, is_broadcast, is_arp, is_low_target = (Signal() for _ in range(4))
         self.sync += If(
             sink.valid & sink.ready,
@@ -90,7 +90,8 @@ class WholeFrames(LiteXModule):
         self.exit = leaves = Registers(FRAMES)
         self.sink, self.source = entry.sink, leaves.source
         self.dropped = Signal()
-        came = entry.source
+        came = entry.source  # the words that arrive
+        # A frame is left out if there is no room at its first word, and bad if a word has an error.
         is_first, is_left_out, is_roomy = Signal(reset=1), Signal(), Signal()
         was_bad, is_bad, now_left_out = Signal(), Signal(), Signal()
         # The signal is one clock late, so the limit leaves room for words accepted in the meantime.
@@ -105,7 +106,7 @@ class WholeFrames(LiteXModule):
                 was_bad.eq(~came.last & is_bad),
             ),
         ]
-        gives = Signal()
+        gives = Signal()  # a word is output or dropped
         self.comb += [
             came.ready.eq(1),
             is_bad.eq(was_bad | (came.error != 0)),

@@ -35,10 +35,12 @@ class RegisterBridge(LiteXModule):
         self.addr = Signal(max=space)
         self.wr_data, self.rd_data = Signal(32), Signal(32)
         self.wr_en, self.rd_en, self.ack = Signal(), Signal(), Signal()
+        # A change of `asks` requests an access. `answers` takes the same value when the access is
+        # complete. `asked` and `answered` are these signals in the other clock domain.
         asks, asked, answers, answered = Signal(), Signal(), Signal(), Signal()
         self.specials += MultiReg(asks, asked, domain), MultiReg(answers, answered, "sys")
         is_asking = Signal()
-        kept = Signal(32)
+        kept = Signal(32)  # the data read
         self.sync += [
             bus.ack.eq(0),
             If(~is_asking & bus.cyc & bus.stb & ~bus.ack, is_asking.eq(1), asks.eq(~asks)),

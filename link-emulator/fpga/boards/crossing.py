@@ -56,6 +56,7 @@ class _Words(LiteXModule):
         self.written, self.read = written, read
 
         # into_ready is one clock late, so one more beat may be accepted before a beat is counted.
+        # held: number of beats in the FIFO. puts: a beat is accepted.
         held, puts = Signal(bits), Signal()
         self.comb += [
             held.eq(written.count - read.seen),
@@ -66,6 +67,7 @@ class _Words(LiteXModule):
             If(puts, written.count.eq(written.count + 1)),
         ]
 
+        # moves: the output register can take a beat. has_word: there is a beat to take.
         moves, has_word = Signal(), Signal()
         self.comb += [
             has_word.eq(written.seen != read.count),

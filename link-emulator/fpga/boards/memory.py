@@ -192,7 +192,9 @@ class MemoryPort(LiteXModule):
         is_reading = Signal()
         # The initial values of idle and count do not matter, so these need no reset.
         idle, count = Signal(max=8, reset_less=True), Signal(max=self.BURST + 1, reset_less=True)
+        # passes: a command is sent in this clock. is_over: the current burst should end.
         passes, is_over = Signal(), Signal()
+        # A command of the current kind is ready, and a command of the other kind.
         mine = Mux(is_reading, read.valid, write.valid)
         other = Mux(is_reading, write.valid, read.valid)
         self.comb += [

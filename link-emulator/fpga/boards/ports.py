@@ -45,7 +45,7 @@ class FrameHold(LiteXModule):
         self.words = words = stream.SyncFIFO(TIMED, depth, buffered=True)
         is_first, is_within = Signal(reset=1), Signal()
         # One bit for each of the last HOLD_CLOCKS clocks, 1 if a frame began. The memory has four
-        # bits per word.
+        # bits per word. `place` is the address of the current word, `before` and `after` its value.
         place, before, after = Signal(max=HOLD_CLOCKS // 4), Signal(4), Signal(4)
         memory = Memory(4, HOLD_CLOCKS // 4, init=[0] * (HOLD_CLOCKS // 4))
         put = memory.get_port(write_capable=True)

@@ -30,7 +30,7 @@ class RecordRing(LiteXModule):
         has_room, writes = Signal(), Signal()
         sync = getattr(self.sync, domain)
         # has_room is late, so the limit leaves room for two more records.
-        held = Signal(bits_for(2 * depth))
+        held = Signal(bits_for(2 * depth))  # records in the ring
         self.comb += held.eq(self.written[: len(held)] - self.taken[: len(held)])
         sync += [
             has_room.eq(held < depth - 2),

@@ -16,6 +16,7 @@ class Registers(LiteXModule):
     def __init__(self, layout) -> None:
         self.sink = sink = stream.Endpoint(layout)
         self.source = source = stream.Endpoint(layout)
+        # The beat at the input, and the register for a beat that `source` does not take.
         came, aside = _bits(sink), Signal(len(_bits(sink)))
         # is_ready is the inverse of has_aside. Two registers reduce the fan-out: has_aside selects
         # data, and is_ready is the stream's ready.

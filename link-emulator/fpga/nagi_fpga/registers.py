@@ -267,7 +267,7 @@ def generate_tables(register_map: RegisterMap) -> str:
 
 
 def _generate_table(registers: list[Register]) -> str:
-    lines = ["| address | register | bits | access | what |", "| --- | --- | --- | --- | --- |"]
+    lines = ["| address | register | bits | access | meaning |", "| --- | --- | --- | --- | --- |"]
     for register in registers:
         access = f"{register.access}, fixed while enabled" if register.fixed else register.access
         bits = register.used_bits or register.bits
