@@ -82,11 +82,11 @@ def test_a_board_that_is_ready_is_no_problem(plan: RunPlan, images: str, board: 
 @pytest.mark.parametrize(
     ("changed", "says", "cure"),
     [
-        ({0x1000: 0}, "no board of nagi", "make fpga"),
+        ({0x1000: 0}, "does not run nagi's gateware", "make fpga"),
         ({0x004: 9}, "register map 9", "make fpga"),
-        ({0x008: 0xBAD}, "runs build 00000bad, and .* is 12345678", "openFPGALoader --board"),
-        ({0x1004: 1}, "is no colorlight-5a-75b", "name it in the experiment as `board`"),
-        ({0x1008: 0}, "memory does not become ready", "load the bitstream again"),
+        ({0x008: 0xBAD}, "runs build 00000bad, but .* is build 12345678", "openFPGALoader --board"),
+        ({0x1004: 1}, "is not a colorlight-5a-75b", "give its kind in the experiment as `board`"),
+        ({0x1008: 0}, "memory is not initialised in time", "load the bitstream again"),
         (
             {0x1020: 26214},
             "port a .* no link at 1000 Mb/s: .* 25.0 MHz, 100 Mb/s",
@@ -196,7 +196,7 @@ def test_a_loader_that_fails_says_why(
     board.at[0x008] = 0xBAD
     install_loader(tmp_path, monkeypatch, "echo unable to open ftdi device; exit 1")
     (problem,) = find_problems([plan], images)
-    assert "loaded by a JTAG cable, and none is named" in problem
+    assert "loaded over a JTAG cable, but no cable is named" in problem
     plan = add_cable(plan)
     (problem,) = find_problems([plan], images)
     assert "could not load the board: unable to open ftdi device" in problem

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Boards that carry a link: one module per board, around one system of LiteX (soc.py)."""
+"""Boards that carry a link: one module per board, around a common LiteX system (soc.py)."""
 
 # Name: module of this package, and the arguments of its board().
 BOARDS: dict[str, tuple[str, dict[str, str]]] = {

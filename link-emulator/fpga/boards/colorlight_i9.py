@@ -2,7 +2,7 @@
 """Colorlight i9, revision 7.2: a module of an LED sender on Muse Lab's board.
 
 It has an ECP5-45F, two gigabit PHYs (B50612D) and 8 MB of SDRAM. Muse Lab's board has USB for JTAG
-and UART. Pins as in litex-boards.
+and UART. The names of pins are those of litex-boards.
 """
 
 from litedram.modules import M12L64322A

@@ -2,7 +2,7 @@
 """The control plane: selects frames for the board itself and passes them to LiteEth.
 
 A frame is for the board if it has the board's MAC address, or is an ARP request for its IP address.
-All other frames belong to the link. Frames of the board are sent between frames of the link.
+All other frames belong to the link. The board's own frames are sent between frames of the link.
 """
 
 import ipaddress
@@ -23,20 +23,20 @@ _ARP = int.from_bytes(b"\x08\x06", "little")
 
 
 class ControlFilter(LiteXModule):
-    """Sends each frame to `link` or to `control`, in the core's clock domain."""
+    """Passes each frame of `sink` to `link` or to `control`, in the core's clock domain."""
 
     def __init__(self, mac_address: int, ip_address: str) -> None:
         self.sink = sink = stream.Endpoint(TIMED)
         self.out = out = Registers(TIMED)
         link, self.link = out.sink, out.source
         self.control = control = stream.Endpoint(FRAMES)
-        # Words wait here until the frame can be classified: up to six words, with ARP's target.
+        # Words wait here until the frame can be classified. For ARP, this needs six words.
         self.words = words = stream.SyncFIFO(TIMED, 16, buffered=True)
         self.choices = choices = stream.SyncFIFO([("is_control", 1)], 8, buffered=True)
 
         mac = int.from_bytes(mac_address.to_bytes(6, "big"), "little")
         target = int.from_bytes(ipaddress.IPv4Address(ip_address).packed, "little")
-        place = Signal(3)
+        place = Signal(3)  # index of the current word in its frame, up to 7
         is_for_us, is_broadcast, is_arp, is_low_target = (Signal() for _ in range(4))
         self.sync += If(
             sink.valid & sink.ready,
@@ -53,7 +53,7 @@ class ControlFilter(LiteXModule):
             If(sink.last, place.eq(0)),
         )
         is_decided = (place == 5) | (sink.last & (place < 5))
-        # The signal is registered, so the limit leaves room for words that are already accepted.
+        # The signal is one clock late, so the limit leaves room for words accepted in the meantime.
         is_roomy = Signal()
         self.sync += is_roomy.eq((words.level < words.depth - 4) & (choices.level < 4))
         is_asked = (
@@ -75,10 +75,10 @@ class ControlFilter(LiteXModule):
 
 
 class WholeFrames(LiteXModule):
-    """Accepts every word at once and outputs complete frames without errors.
+    """Accepts a word in every clock and outputs complete frames without errors.
 
-    Frames with errors and frames for which there is no room are dropped. `dropped` pulses for each
-    frame without room.
+    Frames with errors, and frames for which there is no room, are dropped. `dropped` pulses for
+    each frame that is dropped for lack of room.
     """
 
     def __init__(self, depth: int = 512) -> None:
@@ -90,10 +90,11 @@ class WholeFrames(LiteXModule):
         self.exit = leaves = Registers(FRAMES)
         self.sink, self.source = entry.sink, leaves.source
         self.dropped = Signal()
-        came = entry.source
+        came = entry.source  # the words that arrive
+        # A frame is left out if there is no room at its first word, and bad if a word has an error.
         is_first, is_left_out, is_roomy = Signal(reset=1), Signal(), Signal()
         was_bad, is_bad, now_left_out = Signal(), Signal(), Signal()
-        # The signal is registered, so the limit leaves room for words that are already accepted.
+        # The signal is one clock late, so the limit leaves room for words accepted in the meantime.
         self.sync += [
             is_roomy.eq(
                 (words.level < depth - 2 * MAX_FRAME_WORDS) & (ends.level < ends.depth - 4)
@@ -105,7 +106,7 @@ class WholeFrames(LiteXModule):
                 was_bad.eq(~came.last & is_bad),
             ),
         ]
-        gives = Signal()
+        gives = Signal()  # a word is output or dropped
         self.comb += [
             came.ready.eq(1),
             is_bad.eq(was_bad | (came.error != 0)),
@@ -115,7 +116,7 @@ class WholeFrames(LiteXModule):
             words.sink.valid.eq(came.valid & ~now_left_out),
             ends.sink.is_bad.eq(is_bad),
             ends.sink.valid.eq(came.valid & came.last & ~now_left_out),
-            # A frame is output after its end was received.
+            # A frame is output only after its end has been received.
             words.source.connect(read.sink),
             read.source.connect(out.sink),
             out.source.connect(leaves.sink, omit={"valid", "ready", "error"}),
@@ -127,9 +128,9 @@ class WholeFrames(LiteXModule):
 
 
 class _BytePhy:
-    """The interface of a PHY for LiteEth's stack.
+    """An interface that LiteEth's stack uses as a PHY.
 
-    LiteEth's MAC handles neither preamble nor FCS, since the port's MAC handles both.
+    It carries neither preamble nor FCS, because the port's MAC handles both.
     """
 
     dw = 8
@@ -184,7 +185,7 @@ class ControlPlane(LiteXModule):
 
 
 class _LastByte(LiteXModule):
-    """Drops the bytes of the last word that do not belong to the frame."""
+    """Removes the padding bytes after the frame's last byte, which `last_be` marks."""
 
     def __init__(self) -> None:
         self.sink = sink = stream.Endpoint(eth_phy_description(8))
@@ -204,7 +205,7 @@ class _LastByte(LiteXModule):
 
 
 class _MarkLast(LiteXModule):
-    """Sets last_be from last in a stream of bytes."""
+    """Sets `last_be` equal to `last` in a stream of bytes."""
 
     def __init__(self) -> None:
         self.sink = sink = stream.Endpoint(eth_phy_description(8))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The core, a Verilog module, with LiteX's streams at its ports and its registers on a bus.
 
-All is in the clock domain `core` (62.5 MHz) except the bus, which is in `sys`. A clock has two
-ticks of time.
+Everything is in the clock domain `core` (62.5 MHz) except the bus, which is in `sys`. A clock cycle
+of `core` has two ticks of time, of 8 ns each.
 """
 
 from pathlib import Path
@@ -19,14 +19,15 @@ RTL = Path(__file__).resolve().parents[1] / "rtl"
 BYTES = WIDTH // 8
 QUEUE_DEPTH_WIDTH = 10
 TICKS, TICK_NS = 2, 8
-# Fits into a clock, and is enough for the rate server at packets of 64 bytes and 1 Gb/s.
+# Quotient bits per clock: few enough for the clock's period, and enough for packets of 64 bytes at
+# 1 Gb/s.
 DIVIDER_BITS = 2
 
 
 class RegisterBridge(LiteXModule):
     """A Wishbone slave in `sys` for `space` bytes of registers in another clock domain.
 
-    It makes one access at a time and holds it until `ack`.
+    The bridge performs one access at a time and holds its signals until `ack`.
     """
 
     def __init__(self, domain: str, space: int) -> None:
@@ -34,10 +35,12 @@ class RegisterBridge(LiteXModule):
         self.addr = Signal(max=space)
         self.wr_data, self.rd_data = Signal(32), Signal(32)
         self.wr_en, self.rd_en, self.ack = Signal(), Signal(), Signal()
+        # A change of `asks` requests an access. `answers` takes the same value when the access is
+        # complete. `asked` and `answered` are these signals in the other clock domain.
         asks, asked, answers, answered = Signal(), Signal(), Signal(), Signal()
         self.specials += MultiReg(asks, asked, domain), MultiReg(answers, answered, "sys")
         is_asking = Signal()
-        kept = Signal(32)
+        kept = Signal(32)  # the data read
         self.sync += [
             bus.ack.eq(0),
             If(~is_asking & bus.cyc & bus.stb & ~bus.ack, is_asking.eq(1), asks.eq(~asks)),
@@ -100,7 +103,7 @@ class BusStage(LiteXModule):
 
 
 class FrameEntry(LiteXModule):
-    """Converts LiteEth's frames into the core's, which mark valid bytes and bad frames."""
+    """Converts LiteEth's frames to the core's format, which marks valid bytes and bad frames."""
 
     def __init__(self) -> None:
         self.words = words = SlowRegisters(
@@ -123,12 +126,12 @@ class LinkCore(LiteXModule):
     Args:
         platform: LiteX's platform.
         sources: Verilog files of the core.
-        ports: Source and sink of ports a and b, as LinkPort has them.
-        memories: The MemoryPort of forward and of backward.
-        records: A sink of records.
+        ports: Source and sink of port a, then of port b (see LinkPort).
+        memories: The MemoryPort of each direction: forward, backward.
+        records: The stream to which the core sends its records.
         address_width: Width of an address of packet memory, in bits.
         build_id: Value of the register build_id.
-        has_poisson: Whether the core has Poisson losses.
+        has_poisson: True if the core shall support Poisson losses.
     """
 
     def __init__(
@@ -138,7 +141,7 @@ class LinkCore(LiteXModule):
         self.wr_en, self.wr_data = Signal(), Signal(32)
         self.rd_en, self.rd_data, self.ack = Signal(), Signal(32), Signal()
         time_ns = Signal(64)
-        # The core has a reset register of its own, which limits the fan-out of the system's reset.
+        # This separate reset register limits the fan-out of the system's reset.
         reset = Signal(reset=1)
         self.sync.core += reset.eq(0)
         self.sync.core += time_ns.eq(time_ns + TICKS * TICK_NS)
@@ -191,7 +194,7 @@ class LinkCore(LiteXModule):
             platform.add_source(str(source))
 
     def _incoming(self, name, frames):
-        """Return the core's input signals for a stream of LiteEth's frames."""
+        """Connect a stream of LiteEth's frames, and return the core's signals that receive it."""
         entry = ClockDomainsRenamer("core")(FrameEntry())
         self.add_module(name=f"{name}_entry", module=entry)
         self.comb += frames.connect(entry.sink)
@@ -205,7 +208,7 @@ class LinkCore(LiteXModule):
         }
 
     def _outgoing(self, name, frames):
-        """Return the core's output signals for a stream of LiteEth's frames."""
+        """Connect a stream of LiteEth's frames, and return the core's signals that send it."""
         keep = Signal(BYTES + 1)
         self.comb += [
             frames.last_be[i].eq(frames.last & keep[i] & ~keep[i + 1]) for i in range(BYTES)

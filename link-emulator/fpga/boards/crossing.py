@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A stream from one clock domain to another, at up to 125 MHz on both sides.
 
-LiteX's asynchronous FIFO derives ready and valid from Gray counters in the clock in which they are
-used. This module decodes the counters one clock earlier, and both ends are registers.
+LiteX's asynchronous FIFO computes ready and valid from Gray counters in the same clock in which
+ready and valid are used. This module decodes the counters one clock earlier, and all its outputs
+are registers, so that it is fast enough.
 """
 
 from litex.gen import ClockDomainsRenamer, LiteXModule
@@ -23,8 +24,8 @@ class Crossing(LiteXModule):
         get: Clock domain of `source`.
         depth: A power of two.
         via: None, or a clock domain in phase with `get` and twice as fast, which samples beats
-            first. Then `is_second` tells that a beat, if none waited before it, was sampled in the
-            second half of a clock of `get`.
+            first. Then `is_second` is 1 if a beat was sampled in the second half of a clock of
+            `get`. It is valid for beats before which no other beat waited.
     """
 
     def __init__(self, layout, put: str, get: str, depth: int = 16, via: str | None = None) -> None:
@@ -44,6 +45,8 @@ class Crossing(LiteXModule):
 
 
 class _Words(LiteXModule):
+    """The FIFO of a Crossing: words from `into` (domain `put`) to `out` (domain `get`)."""
+
     def __init__(self, width: int, depth: int, via: str | None) -> None:
         self.is_second = Signal()
         self.into, self.into_valid, self.into_ready = Signal(width), Signal(), Signal()
@@ -52,7 +55,8 @@ class _Words(LiteXModule):
         written, read = Count(bits, "put", "get", via), Count(bits, "get", "put")
         self.written, self.read = written, read
 
-        # into_ready is registered, so one more beat may be accepted before a beat is counted.
+        # into_ready is one clock late, so one more beat may be accepted before a beat is counted.
+        # held: number of beats in the FIFO. puts: a beat is accepted.
         held, puts = Signal(bits), Signal()
         self.comb += [
             held.eq(written.count - read.seen),
@@ -63,6 +67,7 @@ class _Words(LiteXModule):
             If(puts, written.count.eq(written.count + 1)),
         ]
 
+        # moves: the output register can take a beat. has_word: there is a beat to take.
         moves, has_word = Signal(), Signal()
         self.comb += [
             has_word.eq(written.seen != read.count),
@@ -88,9 +93,9 @@ class _Words(LiteXModule):
 
 
 class Count(LiteXModule):
-    """A counter `count` of one clock domain, and its delayed value `seen` in the other.
+    """A counter `count` in the clock domain `own`, and its delayed value `seen` in `other`.
 
-    `via` is that of Crossing. `is_second` tells that `seen` changed in the second half of a clock.
+    `via` is as in Crossing. `is_second` is 1 if `seen` changed in the second half of a clock.
     """
 
     def __init__(self, bits: int, own: str, other: str, via: str | None = None) -> None:

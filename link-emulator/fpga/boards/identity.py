@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists the sources of a bitstream, and computes its build id, a hash of 32 bits over them."""
+"""Lists the sources of a bitstream, and computes its build id, a 32-bit hash of the sources."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ TOOLS = (
 )
 # Yosys's map of sums and comparisons to carry chains.
 ARITHMETIC = HERE / "arithmetic.v"
-# -no-rw-check: neither FIFOs nor the core's memories read a word while it is written. ABC9 uses the
-# delays, and increases area until a module is as fast as its slowest path permits. So the core and
-# all logic with slower clocks, the PLL's first two, are mapped separately and then merged.
+# -no-rw-check: neither FIFOs nor the core's memories read a word while it is written. ABC9
+# optimises delays: it spends area on all paths of a module, until they are as fast as the module's
+# slowest path permits. So the core, and all logic with slower clocks (the PLL's first two), are
+# mapped separately and then merged.
 SYNTHESIS = """
 synth_ecp5 -abc9 -nowidelut -no-rw-check -top top -run begin:map_gates
 techmap -map arithmetic.v -map +/techmap.v -map +/lattice/arith_map_ccu2c.v
@@ -83,7 +84,7 @@ def list_board_sources(board: str) -> list[Path]:
 
 
 def _read_version(tool: str) -> str:
-    """Return the version of a tool, or a fixed text if it is not installed."""
+    """Return the version of a tool, or "is not installed"."""
     try:
         return importlib.metadata.version(tool)
     except importlib.metadata.PackageNotFoundError:
@@ -93,12 +94,12 @@ def _read_version(tool: str) -> str:
 def compute_build_id(board: str, sources: Iterable[Path] | None = None) -> int:
     """Compute the build id of a board.
 
-    It depends on the board's sources and their arguments, the versions of the tools, and the
-    synthesis script.
+    The id depends on the sources, the board's arguments and kind, the versions of the tools, and
+    the synthesis script.
 
     Args:
         board: Name of the board.
-        sources: Files to hash; default: the board's sources.
+        sources: Files to hash. None hashes the core's and the board's sources.
     """
     files = sources or [*list_core_sources(), *RTL.glob("*.vh"), *list_board_sources(board)]
     _, arguments = BOARDS.get(board, (board, {}))

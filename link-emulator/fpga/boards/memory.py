@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Packet memory: LiteDRAM's controller without a processor, and the core's ports to it.
 
-LiteDRAM takes a word to write and outputs a word that was read when it executes the command,
-without waiting for the other side. MemoryPort ensures that the other side is ready.
+When LiteDRAM executes a command, it takes the word to write, or outputs the word that it has read,
+without waiting. MemoryPort ensures that the word, or room for the word, is there.
 """
 
 from litedram.core.controller import ControllerSettings, LiteDRAMController
@@ -15,11 +15,11 @@ from migen import DIR_M_TO_S, If, Mux, Signal
 
 from .registers import Registers
 
-_MIN_CLOCKS = 16  # between commands of the initialisation: longer than each of them takes
+_MIN_CLOCKS = 16  # between commands of the initialisation; no command takes longer
 
 
 class _Initialisation(LiteXModule):
-    """Sends the memory JEDEC's commands of initialisation. `done`: the memory is ready for use."""
+    """Sends JEDEC's initialisation commands to the memory. `done` is 1 when the memory is ready."""
 
     def __init__(self, phy_settings, timing_settings, geometry) -> None:
         self.done = Signal()
@@ -64,10 +64,10 @@ def _list_dfi_signals(bus: dfi.Interface):
 
 
 class PacketMemory(LiteXModule):
-    """SDR SDRAM behind a PHY of LiteDRAM. `ready`: the memory is initialised."""
+    """SDR SDRAM behind a PHY of LiteDRAM. `ready` is 1 when the memory is initialised."""
 
     def __init__(self, phy, module, clk_freq: float) -> None:
-        phy.settings.read_latency += 1  # for the registers below
+        phy.settings.read_latency += 1  # because of the registers before the PHY
         self.controller = controller = LiteDRAMController(
             phy.settings,
             module.geom_settings,
@@ -93,7 +93,7 @@ class PacketMemory(LiteXModule):
             phy.settings.dfi_databits,
             phy.settings.nphases,
         )
-        # Registers before the PHY, whose logic is at the pins and thus far from the controller.
+        # Registers before the PHY. The PHY is at the pins and thus far from the controller.
         for (signal, direction), (pin, _) in zip(
             _list_dfi_signals(chosen), _list_dfi_signals(phy.dfi)
         ):
@@ -116,12 +116,12 @@ class MemoryPort(LiteXModule):
     The core alternates writes and reads, mostly in different rows and banks, which is slow in
     SDRAM. So reads and writes wait in separate queues and are sent in bursts. A read waits for all
     earlier writes. A write may overtake reads, because the core reuses a word only after it was
-    read. The core accepts read words at once, so the `ready` of `rdata` is ignored.
+    read. The core always accepts words that it has read, so the `ready` of `rdata` is ignored.
 
     Args:
         port: A port of LiteDRAM.
         base: The first word of this direction's memory.
-        ready: Signal that the memory is initialised.
+        ready: A signal that is 1 when the memory is initialised.
     """
 
     QUEUE = 32
@@ -139,7 +139,7 @@ class MemoryPort(LiteXModule):
         self.reads = reads = stream.SyncFIFO(
             [("addr", bits), ("behind", 16)], self.BLOCK, buffered=True
         )
-        # Registers before the memory's crossbar, and words to write until the memory takes them.
+        # Registers before the memory's crossbar; and words to write, until the memory takes them.
         self.commands = commands = Registers([("we", 1), ("addr", bits)])
         self.words = words = stream.SyncFIFO([("data", width)], self.WORDS)
         self.comb += [
@@ -153,8 +153,9 @@ class MemoryPort(LiteXModule):
             self.rdata.data.eq(port.rdata.data),
         ]
 
-        # Counters of writes received and sent. A read stores the number of writes received before
-        # it. takes_* are registered, so one more command may arrive after the queue is full.
+        # came and went count the writes received and sent. A read stores the number of writes
+        # received before it. takes_* are one clock late, so one more command may arrive when the
+        # queue is full.
         came, went = Signal(16), Signal(16)
         takes_writes, takes_reads = Signal(), Signal()
         self.comb += [
@@ -179,7 +180,7 @@ class MemoryPort(LiteXModule):
             gives.eq(words.sink.valid & words.sink.ready),
         ]
 
-        # The next command of each kind that may be sent.
+        # The next command of each kind.
         write, read = _Next(bits), _Next(bits)
         # True if all writes before the first read have been sent.
         is_clear = Signal()
@@ -189,9 +190,11 @@ class MemoryPort(LiteXModule):
             reads.source.ready.eq(read.is_free & is_clear),
         ]
         is_reading = Signal()
-        # Their initial values do not matter, so they need no reset.
+        # The initial values of idle and count do not matter, so these need no reset.
         idle, count = Signal(max=8, reset_less=True), Signal(max=self.BURST + 1, reset_less=True)
+        # passes: a command is sent in this clock. is_over: the current burst should end.
         passes, is_over = Signal(), Signal()
+        # A command of the current kind is ready, and a command of the other kind.
         mine = Mux(is_reading, read.valid, write.valid)
         other = Mux(is_reading, write.valid, read.valid)
         self.comb += [
@@ -226,7 +229,7 @@ class MemoryPort(LiteXModule):
 
 
 class _Next:
-    """A command that may be sent. `is_free`: there is none, or it is sent in this clock."""
+    """The next command of a kind. `is_free`: there is no command, or it is sent in this clock."""
 
     def __init__(self, bits: int) -> None:
         self.valid, self.is_free, self.addr = Signal(), Signal(), Signal(bits)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """An Ethernet port of the board: PHY and MAC on one side, frames in words of 64 bits on the other.
 
-All is in the clock domain `core`, except streams of bytes, which are in the PHY's. Frames are
-LiteEth's streams: data, last, last_be (one-hot: the last byte), error.
+Everything is in the clock domain `core`, except streams of bytes, which are in the PHY's clock
+domain. Frames are LiteEth's streams: data, last, last_be (one-hot, marks the last byte), error.
 """
 
 from liteeth.common import eth_phy_description
@@ -22,13 +22,13 @@ from .registers import Registers, SlowRegisters
 
 WIDTH = 64
 FRAMES = eth_phy_description(WIDTH)
-# A clock of the core has two ticks. is_second selects the tick in which a word came in, or, for the
-# first word of a frame, the tick in which the frame is to leave.
+# A clock of the core has two ticks. is_second selects the tick in which a received word arrived. In
+# the first word of a frame to send, is_second selects the tick in which the frame leaves.
 TIMED = stream.EndpointDescription([*FRAMES.payload_layout, ("is_second", 1)])
 MAX_FRAME_WORDS = 1536 * 8 // WIDTH
 
-# A frame begins to leave this many clocks after the core released its first word. So memory may be
-# late by this time, once per frame, without an underrun.
+# A frame begins to leave this many clocks after the core released its first word. So words from
+# memory may be late by this time, in total per frame, without an underrun.
 HOLD_CLOCKS = 64
 
 
@@ -44,7 +44,8 @@ class FrameHold(LiteXModule):
         self.underrun = Signal()
         self.words = words = stream.SyncFIFO(TIMED, depth, buffered=True)
         is_first, is_within = Signal(reset=1), Signal()
-        # A bit per clock of the last HOLD_CLOCKS: a frame began. The memory has four bits per word.
+        # One bit for each of the last HOLD_CLOCKS clocks, 1 if a frame began. The memory has four
+        # bits per word. `place` is the address of the current word, `before` and `after` its value.
         place, before, after = Signal(max=HOLD_CLOCKS // 4), Signal(4), Signal(4)
         memory = Memory(4, HOLD_CLOCKS // 4, init=[0] * (HOLD_CLOCKS // 4))
         put = memory.get_port(write_capable=True)
@@ -52,7 +53,7 @@ class FrameHold(LiteXModule):
         self.specials += memory, put, get
         # Number of frames that have been held long enough and have not left.
         waiting = Signal(max=depth)
-        # The signal is registered, so the limit leaves room for words that are already accepted.
+        # The signal is one clock late, so the limit leaves room for words accepted in the meantime.
         is_roomy = Signal()
         self.sync += [
             place.eq(place + 1),
@@ -71,7 +72,7 @@ class FrameHold(LiteXModule):
             put.dat_w.eq(after),
             put.we.eq(1),
         ]
-        # is_due is registered, and stays set until the frame has left.
+        # is_due is one clock late, and stays 1 until the frame has left.
         is_due, is_gone = Signal(), Signal()
         self.sync += [
             waiting.eq(waiting + before[-1] - is_gone),
@@ -109,9 +110,9 @@ class FrameChoice(LiteXModule):
 
 
 class SecondTick(LiteXModule):
-    """Delays frames that are to leave in a second tick by one clock.
+    """Delays a frame by one clock if it must leave in the second tick.
 
-    It is in the domain of a port's transmit clock, which at 1 Gb/s has one clock per tick.
+    The module is in the domain of a port's transmit clock, which at 1 Gb/s has one clock per tick.
     """
 
     def __init__(self) -> None:
@@ -131,7 +132,7 @@ class SecondTick(LiteXModule):
 
 
 class ClockMeter(LiteXModule):
-    """Counts a clock for METER_TICKS ticks; a clock of the core has two ticks."""
+    """Counts the clocks of `domain` in METER_TICKS ticks. A clock of the core has two ticks."""
 
     def __init__(self, domain: str) -> None:
         bits = bits_for(2 * METER_TICKS)
@@ -149,7 +150,7 @@ class ClockMeter(LiteXModule):
 
 
 class EventCount(LiteXModule):
-    """Counts clocks of `domain` in which `event` is high, in the core's domain."""
+    """Counts the clocks of `domain` in which `event` is 1. The count is in the core's domain."""
 
     def __init__(self, event: Signal, domain: str = "sys") -> None:
         self.count = Signal(32)
@@ -166,10 +167,10 @@ class EventCount(LiteXModule):
 
 
 def _cut(datapath, before: type, domain: str) -> None:
-    """Insert registers into a datapath of LiteEth's MAC, before the part of type `before`.
+    """Insert registers into a datapath of LiteEth's MAC, before the module of type `before`.
 
-    The datapath has bytes there. Without registers, its logic between PHY and clock crossing would
-    be too slow for 125 MHz.
+    At this point, the datapath is one byte wide. Without registers, the logic between PHY and clock
+    crossing would be too slow for 125 MHz.
     """
     registers = ClockDomainsRenamer(domain)(Registers(eth_phy_description(8)))
     datapath.submodules += registers
@@ -178,7 +179,7 @@ def _cut(datapath, before: type, domain: str) -> None:
 
 
 def _replace_crossing(datapath, *parts) -> None:
-    """Replace the clock crossing in a datapath of LiteEth's MAC by `parts`."""
+    """Replace the clock crossing in a datapath of LiteEth's MAC with the modules `parts`."""
     is_crossing = [isinstance(part, stream.ClockDomainCrossing) for part in datapath.pipeline]
     index = is_crossing.index(True)
     datapath.submodules += parts
@@ -188,10 +189,10 @@ def _replace_crossing(datapath, *parts) -> None:
 class LinkPort(LiteXModule):
     """A port of the board: MAC, frame hold and counters.
 
-    The clock domains of `phy` are NAME_rx and NAME_tx. ClockDomainsRenamer({"sys": "core"}) must
-    put the port into the core's domain.
+    The clock domains of `phy` are NAME_rx and NAME_tx. The caller must put the port into the core's
+    domain with ClockDomainsRenamer({"sys": "core"}).
 
-    `source` has received frames. `sink` takes the frames that the core releases. `control_sink`
+    `source` outputs received frames. `sink` takes the frames that the core releases. `control_sink`
     takes the board's own frames, which are sent in gaps between the core's frames.
     """
 

@@ -16,8 +16,9 @@ _WORDS = RECORD_BYTES // 4
 class RecordRing(LiteXModule):
     """The ring of records. While the ring is full, it accepts no record.
 
-    `sink` takes records of 256 bits in the clock domain `domain`, in which `written` and `taken`
-    count them. `bus` reads the ring in `sys`.
+    `sink` takes records of 256 bits. `written` counts the records in the ring so far, and `taken`
+    the records that the client has read. These signals are in the clock domain `domain`. `bus`
+    reads the ring in `sys`.
     """
 
     def __init__(self, depth: int, domain: str) -> None:
@@ -28,8 +29,8 @@ class RecordRing(LiteXModule):
 
         has_room, writes = Signal(), Signal()
         sync = getattr(self.sync, domain)
-        # has_room is registered, so two more records may be accepted after the ring is full.
-        held = Signal(bits_for(2 * depth))
+        # has_room is late, so the limit leaves room for two more records.
+        held = Signal(bits_for(2 * depth))  # records in the ring
         self.comb += held.eq(self.written[: len(held)] - self.taken[: len(held)])
         sync += [
             has_room.eq(held < depth - 2),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Registers within a stream, which separate the logic of both sides."""
+"""Registers within a stream, which shorten the paths of logic between source and sink."""
 
 from litex.gen import LiteXModule
 from litex.soc.interconnect import stream
@@ -7,18 +7,19 @@ from migen import Cat, If, Mux, Signal
 
 
 class Registers(LiteXModule):
-    """Registers data and valid of a stream at `source`, and ready at `sink`.
+    """Registers for data and valid of a stream at `source`, and for ready at `sink`.
 
-    The delay is one clock, the throughput one beat per clock. A second register keeps the beat that
-    arrives in the clock in which `source` stops.
+    The delay is one clock, and the throughput is one beat per clock. A second register stores the
+    beat that arrives in the clock in which `source` stops.
     """
 
     def __init__(self, layout) -> None:
         self.sink = sink = stream.Endpoint(layout)
         self.source = source = stream.Endpoint(layout)
+        # The beat at the input, and the register for a beat that `source` does not take.
         came, aside = _bits(sink), Signal(len(_bits(sink)))
-        # Both signals have the same meaning. Two registers reduce the fan-out: one selects data,
-        # the other is the stream's ready.
+        # is_ready is the inverse of has_aside. Two registers reduce the fan-out: has_aside selects
+        # data, and is_ready is the stream's ready.
         has_aside, is_ready = Signal(), Signal(reset=1)
         moves = Signal()
         self.comb += [moves.eq(~source.valid | source.ready), sink.ready.eq(is_ready)]
@@ -39,9 +40,9 @@ class Registers(LiteXModule):
 
 
 class SlowRegisters(LiteXModule):
-    """Registers a stream with half the registers, for at most one beat every other clock.
+    """Registers a stream with half the registers of Registers, for one beat every second clock.
 
-    Words of 64 bits in the core's clock arrive every fourth clock.
+    This is enough for words of 64 bits, which arrive every fourth clock of the core.
     """
 
     def __init__(self, layout) -> None:
@@ -58,6 +59,6 @@ class SlowRegisters(LiteXModule):
 
 
 def _bits(endpoint: stream.Endpoint):
-    """Return all signals of an endpoint but valid and ready."""
+    """Return all signals of an endpoint except valid and ready."""
     parts = [endpoint.payload.raw_bits(), endpoint.param.raw_bits()]
     return Cat(endpoint.first, endpoint.last, *(part for part in parts if len(part)))

@@ -21,7 +21,7 @@ _MAIN = Path(__file__).parent / "simulation" / "main.cpp"
 
 
 def build(directory: Path) -> tuple[Path, int]:
-    """Build the program, and return its path and the build id of its gateware.
+    """Build the program unless it is up to date; return its path and the gateware's build id.
 
     Raises:
         BuildError: Verilator fails.
@@ -32,20 +32,20 @@ def build(directory: Path) -> tuple[Path, int]:
     from .soc import LinkSoC
 
     number = compute_build_id(NAME)
-    program, built = directory / PROGRAM, directory / "build-id"
-    is_built = program.exists() and built.exists() and built.read_text() == f"{number:08x}"
+    program, id_file = directory / PROGRAM, directory / "build-id"
+    is_built = program.exists() and id_file.exists() and id_file.read_text() == f"{number:08x}"
     if is_built and program.stat().st_mtime > _MAIN.stat().st_mtime:
         return program, number
     directory.mkdir(parents=True, exist_ok=True)
     board = simulated.board(NAME)
     soc = LinkSoC(board, list_core_sources(), number)
     soc.finalize()
-    here = Path.cwd()
+    old_directory = Path.cwd()
     os.chdir(directory)  # LiteX writes the memories' contents into the working directory
     try:
         board.platform.get_verilog(soc, name="top").write("top.v")
     finally:
-        os.chdir(here)
+        os.chdir(old_directory)
     root = Path(verilator.__file__).parent
     rtl = list_core_sources()[0].parent
     arguments = [
@@ -74,7 +74,7 @@ def build(directory: Path) -> tuple[Path, int]:
     if process.returncode:
         lines = (directory / "verilator.txt").read_text(errors="replace").splitlines()[-5:]
         raise BuildError("verilator failed:\n  " + "\n  ".join(lines))
-    built.write_text(f"{number:08x}")
+    id_file.write_text(f"{number:08x}")
     return program, number
 
 

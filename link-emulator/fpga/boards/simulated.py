@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The simulated board: the system for a simulator, which drives five clocks and GMII at both ports.
+"""The simulated board. A simulator drives its five clocks, and GMII at both ports.
 
-It has no PLL, no RGMII and no memory chips; LiteDRAM's model replaces the chips.
+The board has no PLL, no RGMII and no memory chips. LiteDRAM's model replaces the chips.
 """
 
 from litedram.common import PhySettings
@@ -38,7 +38,7 @@ _IO = [
 
 
 class Clocks(LiteXModule):
-    """Clocks in phase that the simulator drives: link, 125 MHz; core, a half; sys, a quarter."""
+    """Clocks in phase that the simulator drives: link (125 MHz), core (half), sys (a quarter)."""
 
     def __init__(self, pads) -> None:
         for name in ("sys", "core", "link"):

@@ -3,10 +3,14 @@
 
 LiteX connects them; the system has no processor.
 
-Clock domains: `link`, 125 MHz, is the clock of the ports' transmitters and of the memory. `core`,
-half of that, has the core, the logic between it and the MACs, and the memory's controller. `sys`, a
-quarter, has the bus, LiteEth's UDP stack and Etherbone. `link` and `core` are in phase: a clock of
-`core` begins with one of `link`. A board provides these clocks, its PHYs and its memory: see Board.
+Clock domains:
+
+- `link` (125 MHz): the ports' transmitters and the memory.
+- `core` (62.5 MHz): the core, the logic between the core and the MACs, and the memory's controller.
+- `sys` (31.25 MHz): the bus, LiteEth's UDP stack and Etherbone.
+
+`link` and `core` are in phase: each rising edge of `core` coincides with a rising edge of `link`. A
+board provides these clocks, its PHYs and its memory (see Board).
 """
 
 import zlib
@@ -32,18 +36,18 @@ from .records import RecordRing
 LINK_HZ = 125_000_000
 CORE_HZ = LINK_HZ // 2
 SYS_HZ = LINK_HZ // 4
-REGISTERS_A_GROUP = 6
+REGISTERS_A_GROUP = 6  # registers whose values are combined in one clock
 UDP_PORT = 1234  # Etherbone's
 UART_BAUD = 1_000_000
-RECORDS = 512  # 8 blocks of RAM
+RECORDS = 512  # size of the ring; it takes 8 blocks of RAM
 
-# A locally administered MAC address, and a network that test networks should not use.
+# A locally administered MAC address, and an IP address that test networks should not use.
 MAC_ADDRESS = 0x02_4E_41_47_49_00
 IP_ADDRESS = "192.168.251.50"
 
 
 class BoardAnswer:
-    """The answer of the board's registers to an access."""
+    """The signals by which the board's registers answer an access."""
 
     def __init__(self) -> None:
         self.data, self.ack = Signal(32), Signal()
@@ -61,9 +65,9 @@ class Board:
         serial: Name of the UART's pins.
         device: Option of nextpnr-ecp5 for the FPGA.
         package: Package of the FPGA.
-        port_bps: Rate of the PHYs.
-        has_poisson: The core has Poisson losses.
-        has_network: The board is controlled over port a or the UART; otherwise over the UART only.
+        port_bps: Rate of the PHYs in bit/s.
+        has_poisson: The core supports Poisson losses.
+        has_network: The board can be controlled over port a. Every board has a UART for control.
     """
 
     name: str
@@ -81,7 +85,7 @@ class Board:
 
 
 class LinkSoC(SoCMini):
-    """The gateware of a board, with the core of `sources` (Verilog files)."""
+    """The gateware of a board. `sources` are the Verilog files of the core."""
 
     def __init__(self, board: Board, sources, build_id: int) -> None:
         SoCMini.__init__(
@@ -98,7 +102,7 @@ class LinkSoC(SoCMini):
         in_core = ClockDomainsRenamer({"sys": "core"})
         self.port_a = in_core(LinkPort(self.phy_a, "a"))
         self.port_b = in_core(LinkPort(self.phy_b, "b"))
-        # Frames of port a that belong to the link.
+        # The frames that port a receives for the link.
         link_frames = self._control_by_network() if board.has_network else self.port_a.source
 
         self.memory_phy = board.memory_phy
@@ -151,7 +155,7 @@ class LinkSoC(SoCMini):
         )
 
     def _control_by_network(self):
-        """Add the control plane to port a, and return the stream of the link's frames."""
+        """Add the control plane to port a, and return the stream of frames for the link."""
         self.control_filter = ClockDomainsRenamer({"sys": "core"})(
             ControlFilter(MAC_ADDRESS, IP_ADDRESS)
         )
@@ -172,7 +176,7 @@ class LinkSoC(SoCMini):
         self.bus.add_master(name=name, master=stage.master)
 
     def _board_registers(self, board: Board, words: int, bridge: RegisterBridge) -> BoardAnswer:
-        """Build board_registers.REGISTERS behind the bridge, in the core's clock domain."""
+        """Build the registers of board_registers.REGISTERS in the core's clock domain."""
         scratch, dropped = Signal(32), Signal(32)
         if board.has_network:
             self.sync.core += If(self.control.dropped, dropped.eq(dropped + 1))

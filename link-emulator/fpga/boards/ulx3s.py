@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """ULX3S 85F: an open board with an ECP5-85F, 32 MB of SDRAM and USB for JTAG and UART.
 
-It has no Ethernet. Two LAN8720 modules on its headers are the ports, with 100 Mb/s each. The
-modules provide RMII's clock of 50 MHz. Wires, by the names on the headers:
+The board has no Ethernet. Two LAN8720 modules on its headers are the ports, with 100 Mb/s each. The
+modules provide RMII's clock of 50 MHz. Wires (signal of the module, pin of the header):
 
                 ref_clk  crs_dv  rx0   rx1   tx_en  tx0   tx1
     port a, J1  GP0      GN0     GP1   GN1   GP2    GN2   GP3
@@ -37,7 +37,7 @@ _MODULES = [
         [("B11", "C11", "A10 A11", "A9", "B10 B9"), ("L16", "L17", "N16 M17", "N17", "P16 U18")]
     )
 ]
-# The platform's names for groups of pins of the first header.
+# Groups of the platform that contain pins of _MODULES; a pin can be declared only once.
 _SAME_PINS = ("gpio", "ext0p", "ext1p")
 
 

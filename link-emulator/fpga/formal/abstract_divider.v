@@ -2,7 +2,7 @@
 
 /*
  * Abstraction of nagi_divider for proofs. It answers with any quotient, after any number of clocks.
- * A proof that compares instants assumes a small quotient, so that no instant exceeds 64 bits.
+ * Proofs that compare instants assume a small quotient, so that no instant exceeds 64 bits.
  */
 module nagi_divider #
 (

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Of nagi_fifo: what goes in comes out, once and in order; nothing is overwritten.
+// Properties of nagi_fifo: each entry that is written is read once, in order, and no entry is
+// overwritten before it is read.
 
-(* anyconst *) reg [DEPTH_WIDTH-1:0] tracked;  // an entry, by its place
+(* anyconst *) reg [DEPTH_WIDTH-1:0] tracked;  // index of the entry that the proof follows
 reg [WIDTH-1:0] tracked_data;
 reg is_in = 1'b0;
 reg has_begun = 1'b0;

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Of nagi_link_model. QUEUE, by induction: the queue keeps its limit and loses nothing, the server
-// never idles while something waits. ORDER, up to a depth: events are handled in the order of their
-// instants. Divider and losses are abstract: they answer anything, after any time.
+// Properties of nagi_link_model.
+//
+// QUEUE (proved by induction): the queue respects its limit and loses no packet, and the server is
+// never idle while a packet waits.
+// ORDER (checked up to a number of clocks): events are handled in the order of their instants.
+//
+// Divider and losses are abstract: they give any answer, after any time.
 
 reg has_begun = 1'b0;
 
@@ -13,9 +17,9 @@ always @(posedge clk) begin
 end
 
 `ifdef QUEUE
-reg [QUEUE_DEPTH_WIDTH:0] queued = 0;      // let in, and not started
-reg [QUEUE_DEPTH_WIDTH:0] in_memory = 0;   // started, and not freed
-reg [QUEUE_DEPTH_WIDTH:0] waited = 0;      // as the verdict was made
+reg [QUEUE_DEPTH_WIDTH:0] queued = 0;      // packets let in whose transmission has not started
+reg [QUEUE_DEPTH_WIDTH:0] in_memory = 0;   // packets started whose memory is not freed
+reg [QUEUE_DEPTH_WIDTH:0] waited = 0;      // waiting packets when the verdict was made
 
 wire [QUEUE_DEPTH_WIDTH:0] counted_waiting = waiting + counts_served;
 wire handles_start = state_reg[START] || state_reg[WORK] ||
@@ -39,10 +43,10 @@ always @(posedge clk) begin
         if (state_reg[LEAVE] || state_reg[SCHEDULE]) assert (!is_estimate_reg);
         if (is_estimate_reg) assert (!state_reg[LOOK] && !state_reg[COMPARE]);
         if (is_estimate_reg && state_reg[VERDICT]) assert (!is_let_in);
-        // Nothing waits for a server that is free.
+        // No packet waits while the server is free.
         if (!handles_start || is_estimate_reg) assert (waiting == 0 || is_serving_reg);
-        // There is a descriptor for what is let in; it has found room, if a packet was in
-        // transmission.
+        // There is a descriptor for a packet that is let in. If a packet was in transmission, the
+        // queue had room.
         if (state_reg[VERDICT] && is_let_in) begin
             assert (held < (1 << QUEUE_DEPTH_WIDTH));
             assert (waited == counted_waiting);
@@ -53,7 +57,7 @@ always @(posedge clk) begin
     end
 end
 
-// The configuration is fixed.
+// Assume that the configuration does not change.
 reg [1:0] last_kind;
 reg [40:0] last_limit;
 reg last_counts;
@@ -67,21 +71,21 @@ end
 `endif
 
 `ifdef ORDER
-reg [63:0] last_event = 0;         // the instant of the event handled last
+reg [63:0] last_event = 0;         // instant of the event that was handled last
 reg [63:0] last_now = 0;
-reg [63:0] last_arrival = 0;       // of the arrival taken last
-reg [63:0] none_before = 0;        // what arrives from now on does so at that instant or later
+reg [63:0] last_arrival = 0;       // instant of the arrival that was taken last
+reg [63:0] none_before = 0;        // later arrivals are not before this instant
 reg last_arrival_valid = 1'b0;
 reg [63:0] last_arrival_ns = 0;
 reg last_given = 1'b0;
 
 always @(posedge clk) begin
-    // Time does not go back. Instants are short, as the solver's time is.
+    // Time does not decrease. Instants are small numbers, to limit the time of the solver.
     assume (now_ns >= last_now && now_ns < 1024);
     assume (air_ns < 512 && overhead_bytes == 0 && delay_ns == 0);
     last_now <= now_ns;
-    // Arrivals keep their order and stay until they are taken. One that nobody knew of before comes
-    // now or later.
+    // Arrivals are in order and stay until they are taken. An arrival that is_coming did not
+    // announce is not before the current instant.
     assume (!arrival_valid || is_coming);
     if (last_arrival_valid && !last_given) begin
         assume (arrival_valid && arrival_ns == last_arrival_ns);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Of nagi_memory_port: one of both is taken at a time, a command stays until the memory takes it,
-// as many words of data are given as writes, there is room for each, and neither waits for more
-// than one of the other.
+// Properties of nagi_memory_port: reader and writer are never served in the same clock, a command
+// stays until the memory takes it, each write has one word of data and room for it, and while one
+// of the two waits, at most one command of the other is taken.
 
 reg has_begun = 1'b0;
 reg was_waiting = 1'b0;
 reg last_we;
 reg [ADDR_WIDTH-1:0] last_addr;
-reg passed_over_write = 1'b0;  // a read was taken while a write could have been
+reg passed_over_write = 1'b0;  // a read was taken although a write could have been taken
 reg passed_over_read = 1'b0;
-reg [DEPTH_WIDTH:0] owed = 0;  // words of data that are to be given
+reg [DEPTH_WIDTH:0] owed = 0;  // words of data that the module must still send
 
 wire can_write = write_valid && has_room_reg;
 
@@ -22,10 +22,10 @@ always @(posedge clk) begin
     last_addr <= cmd_addr;
     passed_over_write <= !rst && takes_read && can_write;
     passed_over_read <= !rst && takes_write && read_valid;
-    // nagi_fifo's own properties.
+    // Properties of nagi_fifo, which are proved separately.
     assume (wdata_valid == (owed != 0));
     assume (data_ready == (owed != 1 << DEPTH_WIDTH));
-    // A memory takes data of writes that it has been told of.
+    // The memory takes data only for writes whose command it has received.
     if (wdata_ready) assume (owed != 0);
     owed <= rst ? 0 : owed + takes_write - (wdata_valid && wdata_ready);
     if (has_begun && !rst) begin

@@ -13,13 +13,13 @@ from nagi_fpga import configuration, records
 from nagi_fpga import register_map as core
 from nagi_fpga.errors import BoardError
 
-ENABLE, LATCH = 1, 1
+ENABLE, LATCH = 1, 1  # bits of the registers `control` and `command`
 WRITE_ATTEMPTS = 4
 READY_TIMEOUT_S = 2.0
 GIGABIT_HZ = 125_000_000
-_CLOCK_TOLERANCE_HZ = 100_000  # error of a count over 1 ms, and of a poor crystal
+_CLOCK_TOLERANCE_HZ = 100_000  # error of counting for 1 ms, and of an inaccurate crystal
 _SPEEDS = {2_500_000: "10 Mb/s", 25_000_000: "100 Mb/s", GIGABIT_HZ: "1 Gb/s"}
-_MAX_RECORDS_PER_READ = 15  # one datagram
+_MAX_RECORDS_PER_READ = 15  # these fit into one datagram
 
 
 class Transport(Protocol):
@@ -58,7 +58,11 @@ class PortState:
     """State of a port.
 
     Attributes:
+        name: `a` or `b`.
         clock_hz: Measured receive clock of the PHY; 125 MHz at 1 Gb/s.
+        overflows: Bytes that were lost because the core did not accept them.
+        underruns: Frames that were cut because packet memory was late.
+        received: Received frames.
     """
 
     name: str
@@ -67,17 +71,18 @@ class PortState:
     underruns: int
     received: int
 
-    def is_at(self, hz: int) -> bool:
+    def has_clock(self, hz: int) -> bool:
+        """Return whether the PHY's clock has this frequency, within the tolerance."""
         return abs(self.clock_hz - hz) <= _CLOCK_TOLERANCE_HZ
 
     @property
     def speed(self) -> Optional[str]:
         """The link's speed, derived from the PHY's clock, or None if the clock fits no speed."""
-        return next((name for hz, name in _SPEEDS.items() if self.is_at(hz)), None)
+        return next((name for hz, name in _SPEEDS.items() if self.has_clock(hz)), None)
 
 
 def compute_name_crc(name: str) -> int:
-    """Return the CRC-32 of `name`, by which a board identifies its kind."""
+    """Return the CRC-32 of a kind's name. A board has it in its register `board`."""
     return zlib.crc32(name.encode())
 
 
@@ -100,15 +105,15 @@ class Board:
         """Read the identity of the board's gateware.
 
         Raises:
-            BoardError: The answering device is no board of nagi, or has another register map.
+            BoardError: The device does not run nagi's gateware, or has another register map.
         """
         name = self._transport.name
         magic = self._read_board_register("magic")
         if magic != layout.MAGIC:
             raise BoardError(
                 "registers",
-                f"the device at {name} is no board of nagi: its magic number is {magic:#010x}, "
-                f"expected {layout.MAGIC:#010x}",
+                f"the device at {name} does not run nagi's gateware: its magic number is "
+                f"{magic:#010x}, expected {layout.MAGIC:#010x}",
                 "load nagi's bitstream: `make fpga`, then openFPGALoader",
             )
         core_magic, version, build, widths, sizes, period = self._read_words(0, 6)
@@ -144,14 +149,14 @@ class Board:
         """Wait until packet memory is initialised.
 
         Raises:
-            BoardError: Packet memory is not ready after READY_TIMEOUT_S.
+            BoardError: Packet memory is not initialised after READY_TIMEOUT_S seconds.
         """
         deadline = time.monotonic() + READY_TIMEOUT_S
         while not self._read_board_register("memory_ready"):
             if time.monotonic() > deadline:
                 raise BoardError(
                     "registers",
-                    "the board's packet memory does not become ready",
+                    "the board's packet memory is not initialised in time",
                     "load the bitstream again; check that it fits this board's revision",
                 )
             time.sleep(0.01)
@@ -191,14 +196,14 @@ class Board:
             link: Number of the link, which selects its random draws.
             seed: Seed of the run's random draws.
             directions: Configuration of `forward` and `backward`, as in nagi-link's configuration.
-            epoch_realtime_ns: Instant that is 0 in records, on the clock of time.time_ns().
+            epoch_realtime_ns: Wall-clock time, as of time.time_ns(), of time 0 in records.
 
         Returns:
             The largest possible error of the board's epoch in ns: half the round trip of a request.
 
         Raises:
-            BoardError: The board does not answer or does not keep a value.
-            configuration.Unsupported: The core lacks a setting; the board is unchanged.
+            BoardError: The board does not answer, or a register does not keep its value.
+            configuration.Unsupported: The core does not support a setting; the board is unchanged.
         """
         # Raises Unsupported before any register is written.
         configuration.list_register_writes(seed, link, directions)
@@ -218,7 +223,11 @@ class Board:
         self._stop_core()
 
     def read_counters(self) -> dict[str, dict[str, int]]:
-        """Read all counters at one instant, per direction, keyed as in registers.yaml."""
+        """Read all counters at one instant.
+
+        Returns:
+            The counters by direction (`forward`, `backward`) and by name in registers.yaml.
+        """
         self._latch()
         return {
             name: {
@@ -229,7 +238,7 @@ class Board:
         }
 
     def take_records(self) -> list[records.CoreRecord]:
-        """Read and release the records written since the last call, oldest first."""
+        """Read the records written since the last call, oldest first, and free their space."""
         written, depth = (
             self._read_board_register("records_written"),
             self._read_board_register("records_depth"),
@@ -251,6 +260,7 @@ class Board:
         return new_records
 
     def _stop_core(self) -> None:
+        """Disable the core, and take its records until it is no longer active."""
         self._write_core_register("control", 0)
         deadline = time.monotonic() + READY_TIMEOUT_S
         while self._read_core_words("status", 1)[0] & 1:
@@ -258,16 +268,16 @@ class Board:
                 raise BoardError(
                     "registers", "the board's core does not stop", "load the bitstream again"
                 )
-            self.take_records()  # the core may wait for room in the ring of records
+            self.take_records()  # the core may be waiting for room in the ring of records
             time.sleep(0.001)
 
     def _latch(self) -> tuple[int, int, int]:
-        """Latch time and counters.
+        """Store the current time and counters in registers.
 
-        The write may be lost; a latched time that differs from the previous one confirms it.
+        The command may be lost. A stored time that differs from the previous one confirms it.
 
         Returns:
-            The latched time, and time.time_ns() before and after the write.
+            The stored time, and time.time_ns() before and after the command.
         """
         offset, bits = core.REGISTERS["time_ns"]
         command, _ = core.REGISTERS["command"]
@@ -304,10 +314,10 @@ class Board:
         self._write_value(layout.BOARD + layout.REGISTERS[name].offset, 32, value)
 
     def _write_value(self, offset: int, bits: int, value: int) -> None:
-        """Write a value and read it back, and repeat that, since a write may be lost.
+        """Write a value and read it back; repeat this if the value differs, as a write may be lost.
 
         Raises:
-            BoardError: The value still differs after WRITE_ATTEMPTS.
+            BoardError: The value still differs after WRITE_ATTEMPTS attempts.
         """
         words = [value >> shift & 0xFFFF_FFFF for shift in range(0, bits, 32)]
         for _ in range(WRITE_ATTEMPTS):
@@ -317,9 +327,9 @@ class Board:
                 return
         raise BoardError(
             "registers",
-            f"the board at {self._transport.name} does not keep what is written: "
+            f"a register of the board at {self._transport.name} does not keep its value: "
             f"{[hex(word) for word in words]} were written at {offset:#05x}, "
-            f"{[hex(word) for word in words_read]} were read",
+            f"{[hex(word) for word in words_read]} were read back",
             "shorten the cable (for a serial line also check ground and levels), or load the "
             "bitstream that this version of nagi builds: `make fpga`",
         )

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Computes register values of the core from a link's configuration.
 
-A direction is configured as in nagi-link's configuration (link-emulator/model/direction_json.hpp).
+The settings of a direction have the format of nagi-link's configuration
+(link-emulator/model/direction_json.hpp).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _KEYS = {"rate_bps", "overhead_bytes", "queue", "mark", "delay_ns", "loss", "kee
 
 
 class Unsupported(ValueError):
-    """The core lacks a setting.
+    """The core does not support a setting.
 
     Attributes:
         key: Key of the setting in the direction's configuration.
@@ -40,11 +41,11 @@ def compute_direction_registers(direction: Mapping[str, Any]) -> dict[str, int]:
     `keep_order` is accepted and ignored: a constant delay does not reorder packets.
 
     Raises:
-        Unsupported: The core lacks a setting of `direction`.
+        Unsupported: The core does not support a setting of `direction`.
     """
     for key in direction:
         if key not in _KEYS:
-            raise Unsupported(key, "the FPGA link emulator does not have this")
+            raise Unsupported(key, "the FPGA link emulator does not support this setting")
     values = dict.fromkeys(DIRECTION, 0)
     mode: dict[str, int] = {}
     rate = direction.get("rate_bps")
@@ -61,12 +62,13 @@ def compute_direction_registers(direction: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _set_queue(values: dict[str, int], mode: dict[str, int], queue: Mapping[str, Any]) -> None:
+    """Set the registers in `values` and the fields in `mode` that configure the queue."""
     if queue.get("discipline", "drop_tail") != "drop_tail":
         raise Unsupported(
-            "queue.discipline", f"{queue['discipline']} is not in the core, drop_tail is"
+            "queue.discipline", f"the core does not support {queue['discipline']}, only drop_tail"
         )
     if "bdp" in queue:
-        raise Unsupported("queue.bdp", "the core counts packets or bytes")
+        raise Unsupported("queue.bdp", "the core supports a limit in packets or bytes only")
     mode["counts_transmission"] = bool(queue.get("counts_transmission", False))
     for unit in ("packets", "bytes"):
         if unit in queue:
@@ -75,10 +77,13 @@ def _set_queue(values: dict[str, int], mode: dict[str, int], queue: Mapping[str,
 
 
 def _set_mark(values: dict[str, int], mode: dict[str, int], mark: Mapping[str, Any] | None) -> None:
+    """Set the registers and fields that configure marking; None means no marking."""
     if mark is None:
         return
     if mark.get("weight", 1) != 1:
-        raise Unsupported("mark.weight", "the core marks by the queue itself: weight 1")
+        raise Unsupported(
+            "mark.weight", "the core compares the current queue length (weight 1), not an average"
+        )
     for unit in ("packets", "bytes"):
         if f"threshold_{unit}" in mark:
             mode["mark"] = VALUES["mode"]["mark"][unit]
@@ -92,10 +97,19 @@ def _set_loss(
     rate: int | None,
     overhead: int,
 ) -> None:
+    """Set the registers and fields that configure losses.
+
+    Args:
+        values: Values of registers.
+        mode: Values of the fields of the register `mode`.
+        loss: Settings of the loss model.
+        rate: Rate of the link in bit/s, or None if it is unlimited.
+        overhead: Overhead of the link in bytes per packet.
+    """
     model = loss["model"]
     if model not in VALUES["mode"]["loss"]:
         models = ", ".join(VALUES["mode"]["loss"])
-        raise Unsupported("loss.model", f"{model} is not in the core, which has {models}")
+        raise Unsupported("loss.model", f"the core does not support {model}, only {models}")
     mode["loss"] = VALUES["mode"]["loss"][model]
     mode["loss_at_ingress"] = loss.get("at", "egress") == "ingress"
     if model == "bernoulli":
@@ -128,9 +142,10 @@ def _set_probabilities(
 def compute_poisson_mean_ps(
     packet_loss_rate: float, framed_bytes: int, rate_bps: int
 ) -> int | None:
-    """Return the mean time between loss events in ps, or None if there are no events.
+    """Return the mean time between loss events in ps, or None if there are no loss events.
 
-    Follows link-emulator/model/loss/poisson.hpp.
+    The computation is that of link-emulator/model/loss/poisson.hpp. A mean above _LONGEST_MEAN_PS
+    counts as no loss events. A mean below _SHORTEST_MEAN_PS is raised to _SHORTEST_MEAN_PS.
 
     Args:
         packet_loss_rate: Probability that a packet is lost, below 1.
@@ -157,10 +172,10 @@ def list_register_writes(
         seed: Seed of the run's random draws.
         link: Number of the link.
         directions: Configuration of `forward` and `backward`, as in nagi-link's configuration.
-        epoch_ns: Time of the core that is 0 in records.
+        epoch_ns: Time of the core that becomes time 0 of records.
 
     Raises:
-        Unsupported: The core lacks a setting.
+        Unsupported: The core does not support a setting.
     """
     writes: list[tuple[int, int]] = []
 

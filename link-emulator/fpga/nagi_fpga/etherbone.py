@@ -9,11 +9,11 @@ per datagram.
     written  the first address, then the words
     read     an address that the answer repeats, then the addresses to read
 
-An answer is a record that writes to the address that the request gave. The client gives the
-number of the request as that address. So it can assign an answer to a request even if it repeated
-the previous one. Writes are not answered. LiteEth 2024.12 fails on a record that both writes and
-reads, so a writer reads the words back in a request of its own. Every request may be repeated:
-reading changes no register, and writing a value twice has the effect of writing it once.
+An answer is a record that writes to the address that the request gave. As this address, the client
+gives the number of the request. So the client can assign each answer to its request, even if an
+earlier request was repeated. Writes are not answered. LiteEth 2024.12 fails on a record that both
+writes and reads, so a writer reads the words back in a separate request. Every request may be
+repeated, because a read changes no register, and a second write of a value has no effect.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from typing import Iterator, Sequence
 
 from nagi_fpga.errors import BoardError
 
-PORT = 1234  # of both ends: LiteEth sends answers to the port that it listens at
+PORT = 1234  # of host and board: LiteEth sends answers to the port at which it listens
 MAX_WORDS = 120  # per datagram; the board can buffer 128
-TIMEOUT_S = 0.1  # until a request is repeated
+TIMEOUT_S = 0.1  # a request without an answer is repeated after this time
 ATTEMPTS = 8
 
 _MAGIC = b"\x4e\x6f"
@@ -39,7 +39,7 @@ _ALL_BYTES = 0x0F
 
 
 def encode_request(number: int, first: int, words: Sequence[int], reads: Sequence[int]) -> bytes:
-    """Encode a datagram that writes words and reads others.
+    """Encode a datagram that writes words or reads words.
 
     Args:
         number: Number of the request, which the answer repeats.
@@ -62,7 +62,7 @@ def decode_answer(datagram: bytes) -> tuple[int, list[int]]:
     """Decode an answer into the number of its request and the words read.
 
     Raises:
-        ValueError: The datagram is no answer.
+        ValueError: The datagram is not an answer.
     """
     if len(datagram) < _HEADER.size + _RECORD.size + 4:
         raise ValueError("too short")
@@ -103,7 +103,7 @@ class Etherbone:
             self._socket.close()
             raise BoardError(
                 "registers",
-                f"UDP port {local_port} of this host is taken: {error.strerror}",
+                f"UDP port {local_port} of this host cannot be used: {error.strerror}",
                 "stop the other program that controls a board, such as LiteX's litex_server",
             ) from error
 
@@ -111,13 +111,13 @@ class Etherbone:
         self._socket.close()
 
     def write(self, address: int, words: Sequence[int]) -> None:
-        """Write words from a byte address on, without confirmation."""
+        """Write words to a byte address and the following ones, without confirmation."""
         for start in range(0, len(words), MAX_WORDS):
             part = words[start : start + MAX_WORDS]
             self._send(encode_request(0, address + 4 * start, part, []))
 
     def read(self, address: int, count: int) -> list[int]:
-        """Read `count` words from a byte address on."""
+        """Read `count` words, of which the first is at the byte address."""
         words: list[int] = []
         while len(words) < count:
             first = address + 4 * len(words)
@@ -132,6 +132,7 @@ class Etherbone:
             raise self._unreachable_error(str(error.strerror)) from error
 
     def _request_words(self, reads: Sequence[int]) -> list[int]:
+        """Return the words at the addresses `reads`; repeat the request after a timeout."""
         number = next(self._numbers) & 0xFFFF_FFFF
         datagram = encode_request(number, 0, [], reads)
         has_invalid_answer = False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kinds of boards that experiments can name, with the properties that planner and loader need.
+"""Kinds of boards that experiments can name, with properties for planning and loading.
 
 `boards/` builds their bitstreams. A test compares this list with `boards/` and the gateware.
 """
@@ -11,7 +11,7 @@ from typing import NamedTuple
 DEFAULT = "colorlight-i9"
 DEFAULT_ADDRESS = "192.168.251.50"
 WORD_BYTES = 8  # size of a word of packet memory
-MAX_PACKETS = 1 << 10  # held at a time, per direction
+MAX_PACKETS = 1 << 10  # that the core can hold at the same time, per direction
 
 
 class Kind(NamedTuple):
@@ -21,9 +21,9 @@ class Kind(NamedTuple):
         memory_bytes: Packet memory per direction.
         port_bps: Rate of both ports.
         loader: openFPGALoader's name for the board.
-        has_cable: The board has USB for JTAG, so that no cable must be named.
-        has_poisson: The core has Poisson losses.
-        has_network: The board is controlled over port a or UART; otherwise over UART only.
+        has_cable: The board has JTAG over USB, so that no JTAG cable must be named.
+        has_poisson: The core supports Poisson losses.
+        has_network: The board can be controlled over port a. Every board has a UART for control.
     """
 
     memory_bytes: int

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prepares a board for use: connects to it and loads the bitstream if it runs another build.
 
-A lock keeps other processes of the host from a board that is in use.
+A lock prevents other processes of the host from using the same board.
 """
 
 from __future__ import annotations
@@ -25,19 +25,20 @@ from nagi_fpga.uart import Uart
 LOADER = "openFPGALoader"
 LOAD_TIMEOUT_S = 120.0
 START_TIMEOUT_S = (
-    5.0  # for a board to answer after it was loaded: its ports negotiate their links again
+    5.0  # until a loaded board answers; its ports must first negotiate their links again
 )
 LOCK_PREFIX = "nagi-board-"
 _GIGABIT = 1_000_000_000
 
 
 class BoardLocation(NamedTuple):
-    """The address or serial device at which a board of a kind is reached.
+    """A kind of board, and the address or serial device of the board.
 
     Attributes:
-        address: IPv4 address of Etherbone.
-        serial: Device of the UART, which takes precedence over `address`.
-        cable: openFPGALoader's name of the JTAG cable.
+        kind: Name of the kind, a key of KINDS.
+        address: IPv4 address of the board.
+        serial: Serial device of the board's UART, which takes precedence over `address`.
+        cable: openFPGALoader's name of the JTAG cable; None uses the board's USB port.
     """
 
     kind: str
@@ -90,10 +91,10 @@ def find_image(kind: str, directory: str) -> Image:
 
 
 class Lock:
-    """A lock that a process holds while it uses a board; it excludes all other users of this host.
+    """A lock that a process holds while it uses a board, so that no other process can use it.
 
-    The lock is a Unix socket with an abstract name (unix(7)). So there is no file that another
-    user could have created, and the kernel releases the lock when its process ends. The
+    The lock is a Unix socket with an abstract name (unix(7)). So no other user can
+    block the lock with a file, and the kernel releases the lock when its process ends. The
     constructor raises BoardError if another process holds the lock.
     """
 
@@ -117,7 +118,7 @@ class Lock:
 
 
 def _find_holder(address: str) -> Optional[int]:
-    """Return the id of the process that holds a lock, or None if the process does not answer."""
+    """Return the id of the process that holds a lock, or None if it accepts no connection."""
     with socket.socket(socket.AF_UNIX) as client:
         client.settimeout(1.0)
         try:
@@ -130,6 +131,11 @@ def _find_holder(address: str) -> Optional[int]:
 
 
 def open_transport(location: BoardLocation) -> Transport:
+    """Open the serial device, or else the address, of a board.
+
+    Raises:
+        BoardError: The device or the local port cannot be opened.
+    """
     if location.serial is not None:
         return Uart(location.serial)
     assert location.address is not None
@@ -140,7 +146,8 @@ def load_bitstream(location: BoardLocation, image: Image) -> None:
     """Load a bitstream into the FPGA, not into the board's flash.
 
     Raises:
-        BoardError: openFPGALoader is missing or fails, or a JTAG cable must be named.
+        BoardError: openFPGALoader is missing or fails, or the board needs a JTAG cable and none is
+            named.
     """
     program = shutil.which(LOADER)
     if program is None:
@@ -153,7 +160,7 @@ def load_bitstream(location: BoardLocation, image: Image) -> None:
     if location.cable is None and not kind.has_cable:
         raise BoardError(
             "cable",
-            f"a {location.kind} is loaded by a JTAG cable, and none is named",
+            f"a {location.kind} is loaded over a JTAG cable, but no cable is named",
             "name the cable as openFPGALoader does, such as `cable: ft232`",
         )
     cable = [] if location.cable is None else ["--cable", location.cable]
@@ -181,9 +188,9 @@ def load_bitstream(location: BoardLocation, image: Image) -> None:
 
 
 def open_board(location: BoardLocation, directory: str) -> tuple[Board, Identity]:
-    """Connect to a board, and load the bitstream in `directory` if the board does not run it.
+    """Connect to a board, and load the bitstream in `directory` if the board runs another one.
 
-    The caller must hold the board's lock.
+    The caller must hold the board's lock. Without openFPGALoader, no bitstream is loaded.
 
     Raises:
         BoardError: The board cannot be used.
@@ -219,14 +226,14 @@ def connect_board(location: BoardLocation, image: Image) -> tuple[Board, Identit
         if identity.board != compute_name_crc(location.kind):
             raise BoardError(
                 "build",
-                f"the board at {location.name} is no {location.kind}",
-                "name it in the experiment as `board`",
+                f"the board at {location.name} is not a {location.kind}",
+                "give its kind in the experiment as `board`",
             )
         if identity.build_id != image.build_id:
             raise BoardError(
                 "build",
-                f"the board at {location.name} runs build {identity.build_id:08x}, and "
-                f"{image.path} is {image.build_id:08x}",
+                f"the board at {location.name} runs build {identity.build_id:08x}, but "
+                f"{image.path} is build {image.build_id:08x}",
                 f"load it: `{LOADER} --board {KINDS[location.kind].loader} {image.path}`",
             )
         board.check_registers()
@@ -238,15 +245,15 @@ def connect_board(location: BoardLocation, image: Image) -> tuple[Board, Identit
 
 
 def require_links(board: Board, location: BoardLocation) -> None:
-    """Raise BoardError if a port of the board has no link at the speed of its kind."""
+    """Raise BoardError if a port of the board has no link at the speed that its kind requires."""
     port_bps = KINDS[location.kind].port_bps
     hz = 125_000_000 if port_bps == _GIGABIT else 50_000_000  # RGMII's and RMII's clocks
     for port in board.read_ports():
-        if not port.is_at(hz):
+        if not port.has_clock(hz):
             raise BoardError(
                 "link",
                 f"port {port.name} of the board at {location.name} has no link at "
                 f"{port_bps // 1_000_000} Mb/s: its PHY's clock is {port.clock_hz / 1e6:.1f} MHz"
                 + (f", {port.speed}" if port.speed else ""),
-                "plug its cable in, and let the other end negotiate that speed",
+                "plug its cable in, and let the device at the other end negotiate this speed",
             )

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Converts the core's packet records into records of packets.bin.
 
-nagi-link writes packets.bin, too: see link-emulator/daemon/packet_record.hpp.
+link-emulator/daemon/packet_record.hpp describes packets.bin, which nagi-link writes as well.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ class CoreRecord:
     Attributes:
         index: Number of the packet within its direction.
         fate: Outcome, numbered as in packet_record.hpp.
-        late_ns: Delay of the packet's release after it was due.
+        identity: Identification of the packet's contents, as in packet_record.hpp.
+        bytes: Size of the IP packet.
+        late_ns: Time in ns from the instant at which the packet was due to its release.
     """
 
     arrived_ns: int
@@ -47,18 +49,18 @@ def decode_record(words: Sequence[int]) -> CoreRecord:
         struct.pack(f"<{WORDS}I", *words)
     )
     # `flags` has bits 223 to 208 of the record, `late` the four bytes from bit 224 on.
-    whole = flags | late << 16
+    bits = flags | late << 16
     return CoreRecord(
         arrived_ns=arrived,
         left_ns=left,
         index=index,
         identity=identity,
         bytes=size,
-        fate=whole & 0xF,
-        ecn=whole >> 4 & 0x3,
-        is_marked=bool(whole >> 6 & 1),
-        is_backward=bool(whole >> 7 & 1),
-        late_ns=whole >> 8 & 0xFFFF_FFFF,
+        fate=bits & 0xF,
+        ecn=bits >> 4 & 0x3,
+        is_marked=bool(bits >> 6 & 1),
+        is_backward=bool(bits >> 7 & 1),
+        late_ns=bits >> 8 & 0xFFFF_FFFF,
     )
 
 

@@ -30,7 +30,7 @@ DIRECTIONS = {
     "backward": 0x200,
 }
 
-# From the direction's base on.
+# Name: address relative to the direction's base, bits.
 DIRECTION = {
     "rate_bps": (0x000, 64),
     "mode": (0x008, 32),
@@ -45,7 +45,7 @@ DIRECTION = {
     "poisson_mean_ps": (0x048, 64),
 }
 
-# Of 64 bits each.
+# Counters of 64 bits. Name: address relative to the direction's base.
 COUNTERS = {
     "offered": 0x080,
     "offered_bytes": 0x088,

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the files that are generated from `registers.yaml`: `python -m nagi_fpga.registers`.
 
-`--check` writes nothing, names the files that are not up to date, and then has exit status 1.
+With `--check`, it writes nothing. If files are not up to date, it names them and ends with exit
+status 1.
 
-A 32-bit register NAME is the word NAME. One of 64 bits is the words NAME_LO and NAME_HI.
+A 32-bit register NAME has the constant NAME. A 64-bit register has NAME_LO and NAME_HI.
 """
 
 from __future__ import annotations
@@ -30,7 +31,14 @@ _MAP_BYTES = 1 << 12
 
 @dataclass(frozen=True)
 class Field:
-    """A part of a 32-bit register."""
+    """A group of bits in a 32-bit register.
+
+    Attributes:
+        high: Highest bit.
+        low: Lowest bit.
+        about: Description.
+        values: Values by name; empty if the field is a number.
+    """
 
     name: str
     high: int
@@ -53,8 +61,8 @@ class Register:
     about: str
     access: str
     bits: int = 32
-    used_bits: int = 0  # the others read as 0
-    fixed: bool = False  # while the core is enabled
+    used_bits: int = 0  # bits above these read as 0; 0 means that all bits are used
+    fixed: bool = False  # True: cannot be written while the core is enabled
     fields: list[Field] = field(default_factory=list)
 
     def list_words(self) -> Iterator[tuple[str, int]]:
@@ -73,8 +81,8 @@ class RegisterMap:
     magic: int
     version: int
     registers: list[Register]
-    directions: dict[str, int]  # their bases
-    direction: list[Register]
+    directions: dict[str, int]  # base address by name
+    direction: list[Register]  # registers of one direction
     counters: list[Register]
 
 
@@ -99,22 +107,24 @@ def read_map(path: Path = DESCRIPTION) -> RegisterMap:
         counters,
     )
     names: dict[int, str] = {}
-    of_direction = [*register_map.direction, *register_map.counters]
+    direction_registers = [*register_map.direction, *register_map.counters]
     with_base = [(0, register) for register in register_map.registers]
     with_base += [
-        (base, register) for base in register_map.directions.values() for register in of_direction
+        (base, register)
+        for base in register_map.directions.values()
+        for register in direction_registers
     ]
     for base, register in with_base:
         for name, offset in register.list_words():
             address = base + offset
             if address % _WORD or not 0 <= address < _MAP_BYTES:
                 raise ValueError(
-                    f"{path}: {name}: {address:#x} is no valid address; give a multiple of {_WORD} "
-                    f"below {_MAP_BYTES:#x}"
+                    f"{path}: {name}: {address:#x} is not a valid address; give a multiple of "
+                    f"{_WORD} below {_MAP_BYTES:#x}"
                 )
             if address in names:
                 raise ValueError(
-                    f"{path}: {name}: {names[address]} is at {address:#x}, too; "
+                    f"{path}: {name}: {address:#x} is already the address of {names[address]}; "
                     "give another address"
                 )
             names[address] = name
@@ -159,7 +169,7 @@ def _list_field_constants(register: Register) -> Iterator[tuple[str, int, str]]:
 
 
 def generate_verilog(register_map: RegisterMap) -> str:
-    """Return the Verilog header: addresses and fields as macros, counters by their numbers."""
+    """Return the Verilog header: macros for addresses, fields and the numbers of counters."""
     lines = [f"// {_LICENSE}", f"// {_ORIGIN}", ""]
     for name, value, base in _list_constants(register_map):
         if name.endswith("_MASK"):
@@ -178,7 +188,7 @@ def generate_verilog(register_map: RegisterMap) -> str:
 
 
 def generate_c_header(register_map: RegisterMap) -> str:
-    """Return the C header: addresses, shifts and masks as macros."""
+    """Return the C header: macros for addresses, shifts and masks."""
     lines = [f"// {_LICENSE}", f"// {_ORIGIN}", "#pragma once", "", "#include <stdint.h>", ""]
     for name, value, base in _list_constants(register_map):
         digits = f"{value:#x}" if base == "hex" else str(value)
@@ -207,12 +217,12 @@ def generate_python(register_map: RegisterMap) -> str:
         *(f'    "{name}": {_format_hex(base)},' for name, base in register_map.directions.items()),
         "}",
         "",
-        "# From the direction's base on.",
+        "# Name: address relative to the direction's base, bits.",
         "DIRECTION = {",
         *(f'    "{r.name}": ({_format_hex(r.address)}, {r.bits}),' for r in register_map.direction),
         "}",
         "",
-        "# Of 64 bits each.",
+        "# Counters of 64 bits. Name: address relative to the direction's base.",
         "COUNTERS = {",
         *(f'    "{r.name}": {_format_hex(r.address)},' for r in register_map.counters),
         "}",
@@ -257,7 +267,7 @@ def generate_tables(register_map: RegisterMap) -> str:
 
 
 def _generate_table(registers: list[Register]) -> str:
-    lines = ["| address | register | bits | access | what |", "| --- | --- | --- | --- | --- |"]
+    lines = ["| address | register | bits | access | meaning |", "| --- | --- | --- | --- | --- |"]
     for register in registers:
         access = f"{register.access}, fixed while enabled" if register.fixed else register.access
         bits = register.used_bits or register.bits
@@ -277,7 +287,7 @@ def _insert_tables(manual: str, register_map: RegisterMap) -> str:
     before, begin, rest = manual.partition(_BEGIN)
     _, end, after = rest.partition(_END)
     if not begin or not end:
-        raise ValueError(f"{MANUAL}: add the marks of the tables: {_BEGIN} ... {_END}")
+        raise ValueError(f"{MANUAL}: the marks of the tables are missing; add {_BEGIN} ... {_END}")
     return f"{before}{_BEGIN}\n\n{generate_tables(register_map)}\n\n{_END}{after}"
 
 
@@ -293,7 +303,7 @@ def generate_files() -> dict[Path, str]:
 
 
 def main() -> int:
-    """Write all files, or report with `--check` which are not up to date."""
+    """Write the files that are not up to date, or with `--check` name them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "--check",
@@ -301,17 +311,17 @@ def main() -> int:
         help="write nothing; exit status 1 if a file is not up to date",
     )
     check = parser.parse_args().check
-    old = [
+    outdated = [
         path
         for path, text in generate_files().items()
         if not path.exists() or path.read_text() != text
     ]
-    for path in old:
+    for path in outdated:
         if check:
             print(f"{path}: not up to date; run python -m nagi_fpga.registers", file=sys.stderr)
         else:
             path.write_text(generate_files()[path])
-    return 1 if check and old else 0
+    return 1 if check and outdated else 0
 
 
 if __name__ == "__main__":

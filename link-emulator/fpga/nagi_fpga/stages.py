@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Examines a board in stages, each of which requires the stages before it."""
+"""Checks a board in stages. Each stage requires that the previous stages passed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Stage(NamedTuple):
     """Result of a stage.
 
     Attributes:
-        detail: The observation, or what is wrong.
+        detail: The observation, or the problem if the stage failed.
         cure: What the user can do about a failure; empty if the stage passed.
     """
 
@@ -44,13 +44,13 @@ class Stage(NamedTuple):
 
 
 def examine_board(location: BoardLocation, images: str) -> Iterator[Stage]:
-    """Examine a board and yield the result of each stage, until one fails.
+    """Check a board and yield the result of each stage, up to the first that fails.
 
-    Loads no bitstream.
+    The function loads no bitstream.
 
     Args:
-        location: Where the board is reached.
-        images: Directory of the bitstreams.
+        location: The board.
+        images: Directory with the bitstreams of all kinds of boards.
     """
     stages: list[tuple[str, Callable[[], str]]] = [
         ("tools", _check_tools),
@@ -73,7 +73,7 @@ def _examine_locked(location: BoardLocation, images: str) -> Iterator[Stage]:
     try:
         lock = Lock(location)
         board, identity = connect_board(location, find_image(location.kind, images))
-        yield Stage("build", True, f"build {identity.build_id:08x}, the bitstream's")
+        yield Stage("build", True, f"build {identity.build_id:08x}, as in the bitstream")
         for name, check in (
             ("registers", lambda board: _check_registers(board)),
             ("link", lambda board: _check_links(board, location)),
@@ -84,7 +84,7 @@ def _examine_locked(location: BoardLocation, images: str) -> Iterator[Stage]:
             if not stage.is_ok:
                 return
     except BoardError as error:
-        # No board answers, or not the expected one.
+        # The lock is held, no board answers, or the board runs another build.
         yield Stage("build", False, error.what, error.cure)
     finally:
         if board is not None:
@@ -101,7 +101,10 @@ def _run_stage(name: str, check: Callable[[], str]) -> Stage:
 
 
 def _run(*arguments: str) -> tuple[int, str]:
-    """Run a program and return its exit status and the last line of its output."""
+    """Run a program and return its exit status and the last line of its output.
+
+    After a timeout, the status is 1, and the text describes the timeout.
+    """
     try:
         process = subprocess.run(
             arguments,
@@ -112,12 +115,13 @@ def _run(*arguments: str) -> tuple[int, str]:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return 1, f"no end after {_DETECT_TIMEOUT_S:.0f} s"
+        return 1, f"it did not end within {_DETECT_TIMEOUT_S:.0f} s"
     lines = process.stdout.decode(errors="replace").strip().splitlines()
     return process.returncode, " ".join(lines[-1].split()) if lines else ""
 
 
 def _check_tools() -> str:
+    """Return the version of openFPGALoader."""
     program = shutil.which(LOADER)
     if program is None:
         raise BoardError(
@@ -148,6 +152,7 @@ def _check_cable(location: BoardLocation) -> str:
 
 
 def _find_local_address(address: str) -> str:
+    """Return the source address from which this host sends packets to `address`."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         try:
             probe.connect((address, _DISCARD))
@@ -162,6 +167,7 @@ def _find_local_address(address: str) -> str:
 
 
 def _detect_fpga(location: BoardLocation) -> str:
+    """Return openFPGALoader's description of the FPGA, or why it was not asked."""
     kind = KINDS[location.kind]
     if location.cable is None and not kind.has_cable:
         return "no JTAG cable is named (--cable), so the board must be loaded already"
@@ -186,7 +192,7 @@ def _check_registers(board: Board) -> str:
     board.check_registers()
     board.wait_for_memory()
     identity = board.identify()
-    return f"registers keep what is written; {identity.memory_bytes >> 20} MiB per direction"
+    return f"registers keep their values; {identity.memory_bytes >> 20} MiB per direction"
 
 
 def _check_links(board: Board, location: BoardLocation) -> str:
@@ -195,9 +201,9 @@ def _check_links(board: Board, location: BoardLocation) -> str:
 
 
 def _check_loopback(board: Board, location: BoardLocation) -> str:
-    """Send broadcasts into the first port and check that the core passes them to the second."""
+    """Send broadcasts to the board's first port, and check that they leave at the second port."""
     if location.address is None:
-        return "skipped: this host reaches the board over a serial line, not over its first port"
+        return "skipped: this host is connected to the board's UART, not to its first port"
     board.start(0, 0, {"forward": {}, "backward": {}}, time.time_ns())
     try:
         local = _find_local_address(location.address)

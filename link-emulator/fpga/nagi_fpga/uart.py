@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads and writes words of a board's address space over a serial line, by LiteX's UARTBone.
 
-    request   1: write, 2: read; words (8 bits); address / 4 (32 bits, big-endian); written words
-    answer    to a read: the words; to a write: none
+    request   1 (write) or 2 (read); number of words (8 bits); address / 4 (32 bits, big-endian);
+              for a write, the words
+    answer    the words of a read; a write has no answer
 
 The board discards a request that pauses for 0.1 s. There are no checksums, so a writer must read
 the words back.
@@ -23,7 +24,7 @@ BAUD = 1_000_000
 MAX_WORDS = 128  # per request
 TIMEOUT_S = 0.5
 ATTEMPTS = 4
-_RESET_S = 0.15
+_RESET_S = 0.15  # pause after which the board has discarded an incomplete request
 _WRITE, _READ = 1, 2
 
 
@@ -53,7 +54,7 @@ class Uart:
             os.close(self._file)
             raise BoardError(
                 "cable",
-                f"{device} is no serial device",
+                f"{device} is not a serial device",
                 "give the serial cable's device as `serial`",
             ) from error
 
@@ -71,7 +72,7 @@ class Uart:
         os.close(self._file)
 
     def write(self, address: int, words: Sequence[int]) -> None:
-        """Write words from a byte address on."""
+        """Write words to a byte address and the following ones."""
         for start in range(0, len(words), MAX_WORDS):
             part = words[start : start + MAX_WORDS]
             head = struct.pack(">BBI", _WRITE, len(part), (address >> 2) + start)
@@ -81,7 +82,7 @@ class Uart:
             self._exchange_words(head + body + read, 1)
 
     def read(self, address: int, count: int) -> list[int]:
-        """Read `count` words from a byte address on."""
+        """Read `count` words, of which the first is at the byte address."""
         words: list[int] = []
         while len(words) < count:
             part = min(count - len(words), MAX_WORDS)
@@ -90,6 +91,7 @@ class Uart:
         return words
 
     def _exchange_words(self, request: bytes, count: int) -> list[int]:
+        """Send a request and return the `count` words of the answer; repeat it after a timeout."""
         for attempt in range(self._attempts):
             if attempt:
                 time.sleep(_RESET_S)
@@ -105,7 +107,7 @@ class Uart:
         )
 
     def _exchange(self, request: bytes, size: int) -> bytes:
-        """Send a request and return at most `size` bytes that arrive within the timeout."""
+        """Send a request and return the bytes that arrive within the timeout, at most `size`."""
         deadline = time.monotonic() + self._timeout_s
         answer = b""
         while len(answer) < size and (left := deadline - time.monotonic()) > 0:

@@ -8,9 +8,9 @@
 
 /*
  * Counters of one direction, in distributed memory. Small accumulators gather the events. A sweep
- * takes 19 clocks. In its first clock, the sweep sets all accumulators aside. It then adds them to
- * the counters, one counter per clock. If a latch was requested, the sweep also writes each sum to
- * a second memory. All latched counters are therefore of the sweep's first clock.
+ * takes 19 clocks. In its first clock, the sweep copies all accumulators. It then adds the copies
+ * to the counters, one counter per clock. If a latch was requested, the sweep also writes each sum
+ * to a second memory. So all latched counters have their values at the sweep's first clock.
  */
 module nagi_counters #
 (
@@ -21,8 +21,8 @@ module nagi_counters #
     input  wire                        rst,
     // Counters restart at 0 with the next sweep.
     input  wire                        clear,
-    // `latch` requests a latch. `latches` is 1 in the clock of the latch. `latched` is 1 when all
-    // counters have been latched.
+    // `latch` requests that all counters are stored for reading. `latches` is 1 in the clock whose
+    // values are stored. `latched` is 1 when all counters have been stored.
     input  wire                        latch,
     output wire                        latches,
     output wire                        latched,
@@ -54,8 +54,8 @@ module nagi_counters #
 
 localparam COUNTERS = 16;
 localparam [4:0] LAST_STEP = 5'd18;
-// A counted event happens at most once in three clocks. These widths therefore hold the pulses,
-// bytes and times of one sweep (19 clocks).
+// A counted event happens at most once in three clocks. So accumulators of these widths can hold
+// the pulses, bytes and times of one sweep (19 clocks).
 localparam PULSES_WIDTH = 3;
 localparam BYTES_WIDTH = 20;
 localparam TIME_WIDTH = 54;

@@ -5,8 +5,9 @@
 `default_nettype none
 
 /*
- * Descriptors of the admitted packets of one direction, in order of their admission. What is known
- * when a packet is admitted and what is known when its transmission starts are in two memories.
+ * Descriptors of the admitted packets of one direction, in order of their admission. One memory
+ * holds the fields that are known when a packet is admitted. Another memory holds the fields that
+ * are known when its transmission starts.
  */
 module nagi_descriptors #
 (

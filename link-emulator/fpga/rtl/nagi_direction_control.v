@@ -16,7 +16,7 @@ module nagi_direction_control
 
     // The direction's time is before its epoch.
     input  wire  is_before_epoch,
-    // No work is in progress that a reset must not interrupt.
+    // 1: a reset would interrupt no work.
     input  wire  is_quiet,
     // All modules of the direction are idle.
     input  wire  are_modules_idle,
@@ -24,8 +24,8 @@ module nagi_direction_control
     // This reset is held while the direction does not run. The direction then restarts from its
     // initial state.
     output wire  reset,
-    // These resets are one, two and three clocks late, which is early enough for modules that no
-    // data can reach before.
+    // These resets are one, two and three clocks late. That is early enough for modules that data
+    // reaches only later.
     output wire  ingress_reset,
     output wire  model_reset,
     output wire  egress_reset,
@@ -63,7 +63,7 @@ always @(posedge clk) begin
     ingress_reset_reg <= reset_reg;
     model_reset_reg <= ingress_reset_reg;
     egress_reset_reg <= model_reset_reg;
-    // quiet_reg is one clock late. While run is 0, no work begins that a reset must not interrupt.
+    // quiet_reg is one clock late. This is safe because no new work begins while run is 0.
     quiet_reg <= is_quiet && !run;
 
     if (rst) begin

@@ -5,8 +5,8 @@
 `default_nettype none
 
 /*
- * Fetches frames from packet memory before their release, in order. Their words wait in a FIFO. Of
- * a packet that is lost at egress, it passes on only the descriptor.
+ * Fetches frames from packet memory before their release, in order. The words of
+ * frames wait in a FIFO. For a packet that is lost at egress, only the descriptor is passed on.
  */
 module nagi_frame_reader #
 (
@@ -22,8 +22,8 @@ module nagi_frame_reader #
     // 0: the reader begins no further frame.
     input  wire                          run,
 
-    // `started`: the transmission of a packet has been scheduled. `written`: all words of a packet
-    // have been given to the memory.
+    // `started` pulses when the transmission of a packet has been scheduled. `written` pulses when
+    // all words of a packet have been sent to the memory.
     input  wire                          started,
     input  wire                          written,
 
@@ -68,7 +68,7 @@ localparam [2:0]
     STATE_NEXT = 3'd7;
 
 reg [2:0] state_reg = STATE_IDLE;
-reg settled_reg = 1'b0;                     // registered comparisons have followed the last change
+reg settled_reg = 1'b0;                     // registered comparisons are up to date
 reg [QUEUE_DEPTH_WIDTH:0] started_reg = 0;  // packets that have started and were not fetched
 reg [QUEUE_DEPTH_WIDTH:0] written_reg = 0;  // packets that were written and not fetched
 reg [QUEUE_DEPTH_WIDTH-1:0] packet_reg = 0;

@@ -5,8 +5,8 @@
 `default_nettype none
 
 /*
- * Moves frames that the model admits from the ingress buffer to packet memory, and marks those that
- * are to be marked. It removes all other frames from the ingress buffer.
+ * Moves frames that the model admits from the ingress buffer to packet memory, and marks them if
+ * the model requests it. All other frames are removed from the ingress buffer.
  */
 module nagi_frame_writer #
 (
@@ -41,7 +41,7 @@ module nagi_frame_writer #
     output wire                    write_valid,
     input  wire                    write_ready,
 
-    // All words of a frame have been given to the memory.
+    // All words of a frame have been sent to the memory.
     output wire                    written
 );
 
@@ -78,7 +78,7 @@ reg marked_ipv4_reg = 1'b0;
 // Indices of the halfwords that a mark changes, and the halfwords of out_reg that are replaced.
 reg [9:0] ip_at_reg = 0;
 reg [9:0] checksum_at_reg = 0;
-reg [9:0] moved_reg = 0;  // words of the frame that were moved; saturates
+reg [9:0] moved_reg = 0;  // number of words of the frame that were moved; saturates
 reg [HALVES-1:0] patches_ip_reg = 0;
 reg [HALVES-1:0] patches_checksum_reg = 0;
 reg [15:0] word_reg = 0;

@@ -5,9 +5,10 @@
 `default_nettype none
 
 /*
- * Receives frames, buffers each until the model has decided on it, and parses its headers. It drops
- * bad frames, and frames that are too short or too long. For each other frame, it gives out an
- * arrival with the frame's fields. The words of frames are read by `read_addr`.
+ * Receives frames, parses their headers, and buffers each frame until the model has decided on it.
+ * Bad frames, and frames that are too short or too long, are dropped. For each other frame, the
+ * module outputs an arrival with the frame's fields. `read_addr` selects the word of the buffer to
+ * read.
  */
 module nagi_ingress #
 (
@@ -44,12 +45,11 @@ module nagi_ingress #
     output wire                             arrival_valid,
     input  wire                             arrival_ready,
 
-    // Frames have arrived that were not taken yet. If this output is 0, any further frame arrives
-    // now or later.
+    // 1: frames have arrived that the model has not taken yet. If this output is 0, every further
+    // frame arrives at the current instant or later.
     output wire                             is_coming,
 
-    // The words of frames. `read_free` releases `read_free_words` words that are not needed any
-    // more.
+    // The words of frames. `read_free` releases `read_free_words` words that are no longer needed.
     input  wire                             read_en,
     input  wire [STAGE_WIDTH-1:0]           read_addr,
     output wire [MEM_WIDTH-1:0]             read_data,
@@ -126,7 +126,7 @@ wire [15:0] marked_checksum;
 wire give_ready;
 wire parsing = state_reg[PARSE];
 wire parse_half = parsing && left_reg > 1;
-// parser_done is late: during the first word of a frame, it still belongs to the frame before.
+// parser_done is late: during the first word of a frame, it still belongs to the previous frame.
 wire parsed = parser_done && !in_first_reg;
 wire ends_word = left_reg <= 2 || is_parsed_reg || parsed;
 // The next word is taken in the clock that parses the last halfword of the current word.
@@ -208,8 +208,8 @@ nagi_registered_fifo #(.WIDTH(ARRIVAL_WIDTH), .DEPTH_WIDTH(4)) arrivals_inst (
 
 always @(posedge clk) begin
     bad_frame_reg <= drops;
-    // is_long_reg is one clock late. One more word of a too long frame may therefore be stored
-    // before the frame is dropped.
+    // is_long_reg is one clock late. So one more word may be stored before a frame that is too long
+    // is dropped.
     is_short_reg <= bytes_reg < MIN_FRAME[15:0];
     is_long_reg <= !drops && (is_long_reg || bytes_reg > MAX_FRAME[15:0]);
     if (drops) begin

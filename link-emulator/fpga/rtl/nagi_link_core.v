@@ -8,9 +8,9 @@
 
 /*
  * Both directions of a link. Frames of port a leave at port b, as `forward` is configured. Frames
- * of port b leave at port a, as `backward` is configured. Time is an input, in nanoseconds; the
- * core does not derive time from clocks. The core's current instant is `time_ns - epoch_ns`, four
- * clocks late.
+ * of port b leave at port a, as `backward` is configured. Time is an input, in nanoseconds. The
+ * core does not count clocks to measure time. The core's current instant is `time_ns - epoch_ns`,
+ * four clocks late.
  *
  * The hierarchy is kept, so that the core is mapped separately. Slower paths around the core, at
  * slower clocks, then do not affect its mapping.
@@ -28,8 +28,8 @@ module nagi_link_core #
     parameter QUEUE_DEPTH_WIDTH = 10,
     // 1: each frame carries its arrival instant in tuser.
     parameter TIMESTAMPED = 0,
-    // Ticks of time per clock: 1, or 2 for instants finer than a clock. With 2, time_ns is the
-    // instant of the first tick. TIMESTAMPED does not use ticks.
+    // Ticks of time per clock: 1, or 2 for instants finer than a clock. If 2, time_ns is the
+    // instant of the first tick. If TIMESTAMPED is 1, TICKS has no effect.
     parameter TICKS = 1,
     // Longest frame in bytes, without FCS.
     parameter MAX_FRAME = 1536,
@@ -37,9 +37,10 @@ module nagi_link_core #
     parameter DIVIDER_BITS = 1,
     // 0: the core has no Poisson losses, which take a seventh of its area.
     parameter POISSON = 1,
-    // 0: the core has no next_due_ns, which only simulations use.
+    // 0: the output next_due_ns, which only simulations use, is not computed.
     parameter NEXT_DUE = 1,
-    // log2 of the number of records that can wait. 0: a record that is not taken at once is lost.
+    // log2 of the number of records that can wait. If 0, a record that is not taken at once is
+    // lost.
     parameter RECORDS_WIDTH = 4,
     // Identification of the sources, for the registers only.
     parameter BUILD_ID = 0,
@@ -71,8 +72,8 @@ module nagi_link_core #
     input  wire [(TIMESTAMPED ? 64 : TICKS-1):0] s_axis_b_tuser,
 
     /*
-     * Output frames. tuser is valid with the first beat, in the clock in which that beat is taken.
-     * 1: the frame is to leave in the clock's second tick. If TICKS is 1, tuser is 0.
+     * Output frames. tuser is valid with the first beat, in the clock in which this beat is taken.
+     * tuser is 1 if the frame must leave in the clock's second tick. If TICKS is 1, tuser is 0.
      */
     output wire [DATA_WIDTH-1:0]             m_axis_a_tdata,
     output wire [DATA_WIDTH/8-1:0]           m_axis_a_tkeep,
@@ -131,7 +132,7 @@ module nagi_link_core #
     input  wire                              m_axis_record_tready,
 
     /*
-     * `idle`: the core is doing nothing. Further clocks change nothing until time_ns reaches
+     * `idle`: no work is in progress. Further clocks change nothing until time_ns reaches
      * next_due_ns or a beat arrives. next_due_ns is valid with idle, and is all ones if nothing is
      * due.
      */

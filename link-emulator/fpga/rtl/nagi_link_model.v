@@ -7,8 +7,8 @@
 /*
  * The discrete-event model of one direction (link-emulator/model/direction.hpp): loss at ingress,
  * marking, drop-tail queue, rate server, loss at egress. The input is arrivals. For each arrival,
- * the model gives a verdict. When the transmission of a packet starts, the model gives the instant
- * at which the packet leaves. The model compares instants; it does not count clocks.
+ * the model outputs a verdict. When the transmission of a packet starts, the model outputs the
+ * instant at which the packet leaves. The model compares instants; it does not count clocks.
  *
  * Events at the same instant are handled in this order: ends of transmission, starts of
  * transmission, arrivals. An end is handled only when no earlier arrival can come any more.
@@ -36,8 +36,8 @@ module nagi_link_model #
     input  wire [31:0]                   link,
     input  wire                          direction,
 
-    // The next arrival, which stays until its verdict is taken. `is_coming`: there is an arrival
-    // from before now, or one will come.
+    // The next arrival, which stays until its verdict is taken. `is_coming`: an arrival whose
+    // instant is before the current instant waits, or may still come.
     input  wire [63:0]                   now_ns,
     input  wire [63:0]                   arrival_ns,
     input  wire [15:0]                   arrival_frame_bytes,
@@ -46,7 +46,7 @@ module nagi_link_model #
     output wire                          arrival_ready,
     input  wire                          is_coming,
 
-    // The verdict on the arrival. verdict_fate is as in packets.bin; 0: the packet is admitted.
+    // The verdict on the arrival. verdict_fate has the values of packets.bin; 0 admits the packet.
     output wire                          verdict_valid,
     input  wire                          verdict_ready,
     output wire [3:0]                    verdict_fate,
@@ -73,14 +73,14 @@ module nagi_link_model #
     output wire                          count_marked,
     output wire                          count_transmitted,
     output wire [15:0]                   counted_bytes,        // size of the offered packet
-    output wire [16:0]                   counted_framed,       // with overhead
+    output wire [16:0]                   counted_framed,       // this size with overhead
     output wire [50:0]                   counted_transmitting,
     output wire [QUEUE_DEPTH_WIDTH:0]    waiting,
     output wire                          waiting_valid,
 
     // The end of the current transmission, or all ones if there is none.
     output wire [63:0]                   next_end_ns,
-    // Nothing happens until an arrival comes or an end is due.
+    // The state does not change until an arrival comes or the end of a transmission is due.
     output wire                          idle
 );
 
@@ -160,7 +160,7 @@ wire loss_at_ingress = mode[`NAGI_MODE_LOSS_AT_INGRESS_SHIFT];
 wire [3:0] certain = mode[`NAGI_MODE_LOSS_IN_GOOD_CERTAIN_SHIFT +: 4];
 
 reg [15:0] state_reg = STATE_SETTLE_1;
-// The states START to ADD compute how long the packet would take, for the loss at ingress.
+// For losses at ingress, the states START to ADD estimate how long the transmission would take.
 reg is_estimate_reg = 1'b0;
 
 // The packet that arrives.
@@ -197,7 +197,7 @@ reg lost_reg = 1'b0;
 // Comparisons, which are one clock late.
 reg arrival_seen_reg = 1'b0;
 reg end_is_due_reg = 1'b0;          // end of the current transmission
-reg end_before_arrival_reg = 1'b0;  // before the arrival or at the same instant
+reg end_before_arrival_reg = 1'b0;  // the end is not later than the arrival
 reg is_coming_reg = 1'b0;
 
 // The event that is handled next, once state_reg is STATE_IDLE.
@@ -325,8 +325,9 @@ nagi_transmission_time #(.DIVIDER_BITS(DIVIDER_BITS)) time_inst (
     .air_ns(air_ns)
 );
 
-// Bound of all later questions. At egress, a later transmission starts no earlier than the end of
-// the current one; at ingress, no earlier than now.
+// Lower bound of the transmissions in all later questions to nagi_loss. At egress, a later
+// transmission does not start before the end of the current one; at ingress, not before the current
+// instant.
 nagi_loss #(.POISSON(POISSON)) loss_inst (
     .clk(clk),
     .rst(rst),

@@ -19,8 +19,8 @@ module nagi_link_top #
     parameter QUEUE_DEPTH_WIDTH = 10,
     // 1: each frame carries its arrival instant in tuser.
     parameter TIMESTAMPED = 0,
-    // Ticks of time per clock: 1, or 2 for instants finer than a clock. With 2, time_ns is the
-    // instant of the first tick. TIMESTAMPED does not use ticks.
+    // Ticks of time per clock: 1, or 2 for instants finer than a clock. If 2, time_ns is the
+    // instant of the first tick. If TIMESTAMPED is 1, TICKS has no effect.
     parameter TICKS = 1,
     // Longest frame in bytes, without FCS.
     parameter MAX_FRAME = 1536,
@@ -58,8 +58,8 @@ module nagi_link_top #
     input  wire [(TIMESTAMPED ? 64 : TICKS-1):0] s_axis_b_tuser,
 
     /*
-     * Output frames. tuser is valid with the first beat, in the clock in which that beat is taken.
-     * 1: the frame is to leave in the clock's second tick. If TICKS is 1, tuser is 0.
+     * Output frames. tuser is valid with the first beat, in the clock in which this beat is taken.
+     * tuser is 1 if the frame must leave in the clock's second tick. If TICKS is 1, tuser is 0.
      */
     output wire [DATA_WIDTH-1:0]             m_axis_a_tdata,
     output wire [DATA_WIDTH/8-1:0]           m_axis_a_tkeep,
@@ -93,7 +93,7 @@ module nagi_link_top #
     input  wire                              m_axis_record_tready,
 
     /*
-     * `idle`: the core is doing nothing. Further clocks change nothing until time_ns reaches
+     * `idle`: no work is in progress. Further clocks change nothing until time_ns reaches
      * next_due_ns or a beat arrives. next_due_ns is valid with idle, and is all ones if nothing is
      * due.
      */

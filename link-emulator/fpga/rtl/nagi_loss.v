@@ -5,13 +5,13 @@
 `default_nettype none
 
 /*
- * Decides on losses of one direction. The input is the transmission [from, to) of a packet. The
- * output is 1 if the packet is lost. Questions come one after the other.
+ * Decides on losses of one direction. A question gives the transmission [from, to) of a packet. The
+ * answer is 1 if the packet is lost. There is one question at a time.
  *
  * Bernoulli and Gilbert-Elliott losses depend on the index of the packet. With Poisson losses, a
- * packet is lost if an event falls into its transmission. The next value is drawn ahead: an outcome
- * takes about 36 clocks, and an interval between events about 450 clocks. The Poisson process
- * follows `bound` without questions.
+ * packet is lost if an event falls into its transmission. The next value is drawn ahead. The draw
+ * of an outcome takes about 36 clocks, and the draw of an interval between events about 450 clocks.
+ * The Poisson process follows `bound` also without questions.
  */
 module nagi_loss #
 (
@@ -34,7 +34,7 @@ module nagi_loss #
     input  wire [3:0]   certain,
     input  wire [63:0]  poisson_mean_ps,
 
-    // No later question is about a transmission that starts before `bound`.
+    // In all later questions, the transmission starts at `bound` or later.
     input  wire [63:0]  bound,
     input  wire         bound_valid,
 
@@ -45,7 +45,7 @@ module nagi_loss #
     output wire         answered,
     output wire         lost,
 
-    // Nothing happens until the bound moves or a question comes.
+    // The state does not change until `bound` moves or a question comes.
     output wire         idle
 );
 

@@ -34,19 +34,19 @@ module nagi_memory_port #
     input  wire                   wdata_ready,
     output wire [MEM_WIDTH-1:0]   wdata,
 
-    // No command and no data wait for the memory.
+    // 1: no command and no data wait for the memory.
     output wire                   idle
 );
 
 localparam DEPTH_WIDTH = 4;
-// Limit of waiting words of data. Before has_room_reg follows, two more words may come.
+// Limit of waiting words of data. has_room_reg is late, so two more words may come.
 localparam [DEPTH_WIDTH:0] MAX_WAITING = (1 << DEPTH_WIDTH) - 4;
 
 reg cmd_valid_reg = 1'b0;
 reg cmd_we_reg = 1'b0;
 reg [ADDR_WIDTH-1:0] cmd_addr_reg = 0;
-// A second command. A new command can be taken if this register is free, which is known one clock
-// before.
+// Register for a second command. A new command can be taken if this register is free; can_take_reg
+// is 1 in that case.
 reg spare_valid_reg = 1'b0;
 reg can_take_reg = 1'b1;
 reg spare_we_reg = 1'b0;

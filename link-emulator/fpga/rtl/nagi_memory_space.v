@@ -5,8 +5,8 @@
 `default_nettype none
 
 /*
- * Counts the packets and words that packet memory holds, including packets on the way, and tells if
- * there is space for one more packet.
+ * Counts the packets and words that packet memory holds, including packets on the way to the
+ * memory, and reports whether there is space for one more packet.
  */
 module nagi_memory_space #
 (
@@ -19,7 +19,7 @@ module nagi_memory_space #
     input  wire                        clk,
     input  wire                        rst,
 
-    // The packet that arrives. `let_in`: it takes its words.
+    // The packet that arrives. `let_in`: the packet is admitted and takes its words.
     input  wire                        let_in,
     input  wire [15:0]                 words,
 
@@ -29,7 +29,7 @@ module nagi_memory_space #
 
     // Packets that are held.
     output wire [QUEUE_DEPTH_WIDTH:0]  held,
-    // There is space for the packet that arrives. The output is one clock late.
+    // 1: there is space for the packet that arrives. The output is one clock late.
     output wire                        has_space
 );
 
@@ -52,7 +52,7 @@ assign has_space = has_space_reg;
 always @(posedge clk) begin
     held_reg <= held_reg + {{QUEUE_DEPTH_WIDTH{1'b0}}, let_in} -
         {{QUEUE_DEPTH_WIDTH{1'b0}}, free_valid};
-    // free_words_reg is three clocks late. The next packet is never examined so early.
+    // free_words_reg is three clocks late. The next packet is examined later than that.
     taken_words_reg <= let_in ? words : 16'd0;
     freed_words_reg <= free_valid ? free_words : 16'd0;
     free_change_reg <= {{SPACE_WIDTH-16{1'b0}}, freed_words_reg} -

@@ -6,8 +6,8 @@
 
 /*
  * The drop-tail queue of one direction: sizes of the waiting packets, length of the queue, its
- * limit and the threshold of marking. The comparisons follow a change some clocks late;
- * nagi_link_model waits for them.
+ * limit and the threshold of marking. The comparisons are up to date some clocks after a
+ * change; nagi_link_model waits for that.
  */
 module nagi_queue #
 (
@@ -24,7 +24,7 @@ module nagi_queue #
     input  wire [1:0]                  mark_kind,
     input  wire [40:0]                 mark_threshold,
 
-    // The packet that arrives. `let_in`: it enters the queue.
+    // The packet that arrives. `let_in`: the packet enters the queue.
     input  wire                        let_in,
     input  wire [15:0]                 arriving_bytes,
 
@@ -32,7 +32,7 @@ module nagi_queue #
     input  wire                        starts,
     input  wire [15:0]                 starting_bytes,
 
-    // There is a packet in transmission, and it counts as waiting.
+    // 1: a packet is in transmission and counts as waiting.
     input  wire                        counts_served,
     input  wire [15:0]                 served_bytes,
 
@@ -40,7 +40,8 @@ module nagi_queue #
     output wire [QUEUE_DEPTH_WIDTH:0]  waiting,
     output wire [15:0]                 head_bytes,
 
-    // The packet that arrives is within the limit. The queue is longer than the threshold.
+    // First output: the packet that arrives is within the limit. Second output: the queue is longer
+    // than the threshold.
     output wire                        has_room,
     output wire                        over_threshold
 );

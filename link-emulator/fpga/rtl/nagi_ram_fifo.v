@@ -6,8 +6,7 @@
 
 /*
  * FIFO in block RAM. The first word is at the output without a request. The FIFO takes one word per
- * clock and gives one word every second clock. `room` is the minimum number of words that still
- * fit.
+ * clock and outputs one word every second clock. At least `room` more words fit.
  */
 module nagi_ram_fifo #
 (

@@ -39,8 +39,8 @@ module nagi_register_file #
     input  wire                        is_idle,
 
     output wire                        enable,
-    // `latch` requests a latch. `latches` is 1 in the clock of the latch. `latched` is 1 when all
-    // counters have been latched.
+    // `latch` requests that all counters are stored for reading. `latches` is 1 in the clock whose
+    // values are stored. `latched` is 1 when all counters have been stored.
     output wire                        latch,
     input  wire                        latches,
     input  wire                        latched,
@@ -106,7 +106,7 @@ reg [63:0] epoch_reg = 0;
 reg [63:0] time_reg = 0;
 reg [CONFIG_WORDS*32-1:0] forward_reg = 0;
 reg [CONFIG_WORDS*32-1:0] backward_reg = 0;
-// Values of the general registers, in groups. All groups except that of the address are 0.
+// Values of the general registers, in groups. All groups are 0 except the group of the address.
 reg [31:0] general_0_reg = 0;
 reg [31:0] general_1_reg = 0;
 reg [31:0] general_2_reg = 0;
@@ -115,7 +115,7 @@ reg [31:0] general_4_reg = 0;
 reg [31:0] config_value_reg = 0;
 reg [31:0] forward_value_reg = 0;
 reg [31:0] backward_value_reg = 0;
-// Values written to the registers of the directions, for reading.
+// Copies of the registers of the directions, from which these registers are read.
 (* ram_style = "distributed" *)
 reg [31:0] written_memory[63:0];
 integer i;

@@ -5,8 +5,8 @@
 `default_nettype none
 
 /*
- * A nagi_fifo with a register at its output. The output is therefore valid from the beginning of a
- * clock. The FIFO holds one more entry.
+ * A nagi_fifo with a register at its output, so that no logic delays the output. With the register,
+ * the FIFO holds one more entry.
  */
 module nagi_registered_fifo #
 (

@@ -5,9 +5,9 @@
 `default_nettype none
 
 /*
- * Releases each packet in the first tick whose instant is not before the packet is due, and reports
- * the release in a record. A clock has one or two ticks. The current instant is that of the first
- * tick. `soon_ns` is the current instant two clocks later.
+ * Releases each packet in the first tick at which the packet is due, and reports the release in a
+ * record. A clock has one or two ticks. The current instant is the instant of the first tick.
+ * `soon_ns` is the current instant two clocks later.
  */
 module nagi_release #
 (
@@ -20,11 +20,11 @@ module nagi_release #
 (
     input  wire                     clk,
     input  wire                     rst,
-    // 0: no further frame begins.
+    // 0: the module begins no further frame.
     input  wire                     run,
     input  wire [63:0]              soon_ns,
 
-    // A packet. If the packet is not lost, the words of its frame follow.
+    // The next packet. If the packet is not lost, the words of its frame follow.
     input  wire                     packet_lost,
     input  wire [63:0]              packet_left_ns,
     input  wire [15:0]              packet_frame_bytes,
@@ -124,7 +124,7 @@ wire narrow_last;
 wire narrow_ready;
 wire [31:0] saturated = late_reg | {32{late_is_far_reg}};
 wire accepted = m_axis_tvalid && m_axis_tready;
-// The packet is due by the next clock's last tick: it is early by at most a tick.
+// The packet is early by at most a tick, so it is due by the last tick of the next clock.
 wire is_due = !late_soon_reg[63] || (TICKS > 1 && ~late_soon_reg < TICK);
 wire second = TICKS > 1 && !was_due_first_reg;
 // In the second tick, the packet is late by less than a tick.

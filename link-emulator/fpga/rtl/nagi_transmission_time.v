@@ -5,10 +5,10 @@
 `default_nettype none
 
 /*
- * Computes how long the rate server takes for a packet. The state machine of nagi_link_model
- * controls the computation: `begins` for one clock, `multiplies` until `multiplied`, `divides` for
- * one clock, then a wait for `divided`. With an unlimited rate, the time is 0, and the state
- * machine skips the division.
+ * Computes how long the rate server takes to transmit a packet. The state machine of
+ * nagi_link_model controls the computation: `begins` for one clock, `multiplies` until
+ * `multiplied`, `divides` for one clock, then a wait for `divided`. With an unlimited rate, the
+ * time is 0, and the state machine skips the division.
  */
 module nagi_transmission_time #
 (
@@ -23,7 +23,7 @@ module nagi_transmission_time #
     input  wire         unlimited_rate,
     input  wire [15:0]  overhead_bytes,
 
-    // `begins`: the packet has this size. framed_bytes is its size with overhead.
+    // `begins`: a new packet of this size. framed_bytes is the size with overhead.
     input  wire         begins,
     input  wire [15:0]  bytes,
     output wire [16:0]  framed_bytes,
@@ -31,8 +31,8 @@ module nagi_transmission_time #
     input  wire         multiplies,
     output wire         multiplied,
 
-    // `adds_left_over`: the packet follows another one without a gap, so the remainder of the last
-    // division is added. `keeps_remainder`: the remainder is kept when the division is completed.
+    // `adds_left_over`: the packet follows another packet without a gap, so the remainder of the
+    // last division is added. `keeps_remainder`: the remainder of this division is stored.
     input  wire         divides,
     input  wire         adds_left_over,
     input  wire         keeps_remainder,

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# cmake -DMADE=DIRECTORY -P collect.cmake: Verilator decides how many files it makes. Includes those
-# that run all the time in MADE/fast.cpp, and those that run once in MADE/slow.cpp.
+# cmake -DMADE=DIRECTORY -P collect.cmake
+#
+# Verilator decides how many files it writes to MADE. This script writes two files that include
+# them: MADE/fast.cpp has the code that runs in each clock, and MADE/slow.cpp the code that runs
+# once.
 file(GLOB files RELATIVE ${MADE} ${MADE}/V*.cpp)
 foreach(kind fast slow)
   set(mine ${files})

@@ -22,7 +22,7 @@ constexpr std::array<std::uint32_t, 2> bases = {NAGI_FPGA_FORWARD_BASE, NAGI_FPG
                    what + "; remove it, or leave the link to nagi-link");
 }
 
-/// The registers of one direction, as they will be written.
+/// Writes the registers of one direction.
 class DirectionRegisters {
  public:
   DirectionRegisters(Core& core, std::size_t direction)
@@ -59,7 +59,7 @@ class DirectionRegisters {
               !std::holds_alternative<Bitrate>(config.rate),
           "rate_trace", "rate that changes");
     lacks(!std::holds_alternative<model::DropTail>(config.queue), "queue",
-          "queue discipline but drop_tail");
+          "queue discipline except drop_tail");
     lacks(!std::holds_alternative<Duration>(config.delay), "delay_trace", "delay that changes");
     lacks(config.jitter.distribution.index() != 0, "jitter", "jitter");
     lacks(!config.keep_order, "keep_order", "packets out of order");
@@ -95,7 +95,7 @@ class DirectionRegisters {
   void set_mark(const model::MarkConfig& mark) {
     const auto* threshold = std::get_if<model::ThresholdMarking>(&mark);
     if (threshold == nullptr || threshold->weight != 1) {
-      lack(direction_, "mark.weight", "average of the queue, but weight 1");
+      lack(direction_, "mark.weight", "queue average, only weight 1");
     }
     const auto* bytes = std::get_if<Bytes>(&threshold->threshold);
     set_long(NAGI_FPGA_DIRECTION_MARK_THRESHOLD_LO,
@@ -133,7 +133,7 @@ class DirectionRegisters {
     const auto* rate = std::get_if<Bitrate>(&config.rate);
     if (rate == nullptr) lack(direction_, "loss", "Poisson losses without a rate");
     const auto mean_ps = loss.mean_interval(*rate, config.overhead);
-    if (!mean_ps) return;  // no events
+    if (!mean_ps) return;  // losses are so rare that they count as none
     set_mode(NAGI_FPGA_MODE_LOSS_POISSON, NAGI_FPGA_MODE_LOSS_SHIFT);
     set_long(NAGI_FPGA_DIRECTION_POISSON_MEAN_PS_LO, *mean_ps);
   }
@@ -153,7 +153,7 @@ class DirectionRegisters {
 void require_known(Core& core) {
   if (core.read_register(NAGI_FPGA_MAGIC) != NAGI_FPGA_MAGIC_VALUE ||
       core.read_register(NAGI_FPGA_MAP_VERSION) != NAGI_FPGA_MAP_VERSION_VALUE) {
-    throw InputError("the core has other registers; build nagi-fpga again");
+    throw InputError("the core has another register map; build nagi-fpga again");
   }
 }
 
@@ -178,7 +178,7 @@ daemon::fpga::CountsOf count(Core& core, std::size_t direction) {
   if (read(NAGI_FPGA_DIRECTION_LOST_RECORDS_LO) != 0 ||
       read(NAGI_FPGA_DIRECTION_BAD_FRAMES_LO) != 0) {
     throw std::runtime_error(std::string(names.at(direction)) +
-                             ": the core lost records, or took frames for bad");
+                             ": the core lost records, or counted bad frames");
   }
   return {.offered = read(NAGI_FPGA_DIRECTION_OFFERED_LO),
           .offered_bytes = read(NAGI_FPGA_DIRECTION_OFFERED_BYTES_LO),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The configuration of a link's core through its registers (registers.yaml), before it carries
-// packets.
+// Configuration of a core by its registers (registers.yaml), before the core carries packets; and
+// its counters.
 #pragma once
 
 #include <array>
@@ -14,14 +14,14 @@
 
 namespace nagi::fpga {
 
-/// Check that the core has this register map. Throws InputError if it does not.
+/// Check that the core has the register map of nagi_registers.h. Throws InputError if it does not.
 void require_known(Core& core);
 
 /// Configure and enable the core. Throws InputError if the core lacks a required feature.
 void configure(Core& core, const LinkConfiguration& configuration);
 
-/// Return the counters of a direction. Throws std::runtime_error if the core lost records or found
-/// a bad frame, which must not happen in the simulation.
+/// Return the counters of a direction, as stored by latch(). Throws std::runtime_error if the core
+/// lost records or counted bad frames, because neither can happen in a correct simulation.
 daemon::fpga::CountsOf count(Core& core, std::size_t direction);
 /// Store the current counters for count().
 void latch(Core& core);

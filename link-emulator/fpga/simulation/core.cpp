@@ -10,14 +10,14 @@ namespace nagi::fpga {
 
 namespace {
 
-// Idle is a register: it knows of a new time, or of a beat, so many clocks later.
+// The core's output `idle` follows a new time, or a beat, after this number of clocks.
 constexpr int clocks_of_time = 2;
-// Far more than a frame takes.
-constexpr int patience = 1'000'000;
+// Limit of the clocks to wait for an answer. A frame takes far fewer.
+constexpr int max_clocks = 1'000'000;
 constexpr int clocks_of_reset = 16;
 constexpr std::size_t longest_frame = 1536;
 
-/// The bits [from, from + count) of the record.
+/// Return the bits [from, from + count) of a record.
 std::uint64_t bits(const VlWide<8>& record, unsigned from, unsigned count) {
   const std::uint64_t low = record[from / 32];
   const std::uint64_t middle = from / 32 + 1 < 8 ? record[from / 32 + 1] : 0;
@@ -52,7 +52,7 @@ Core::Core()
                      top.s_axis_a_tready, top.s_axis_a_tlast, top.s_axis_a_tuser, false});
   inputs_.push_back({top.s_axis_b_tdata, top.s_axis_b_tkeep, top.s_axis_b_tvalid,
                      top.s_axis_b_tready, top.s_axis_b_tlast, top.s_axis_b_tuser, false});
-  // Forward leaves at b.
+  // Frames of the forward direction leave at port b.
   outputs_.push_back({top.m_axis_b_tdata,
                       top.m_axis_b_tkeep,
                       top.m_axis_b_tvalid,
@@ -119,13 +119,13 @@ void Core::take_record() {
 
 void Core::settle() {
   for (int i = 0; i < clocks_of_time; ++i) clock();
-  for (int i = 0; i < patience; ++i) {
-    const bool has_memory_work =
-        std::ranges::any_of(memories_, [](const PacketMemory& each) { return !each.is_idle(); });
+  for (int i = 0; i < max_clocks; ++i) {
+    const bool has_memory_work = std::ranges::any_of(
+        memories_, [](const PacketMemory& memory) { return !memory.is_idle(); });
     if (top_->idle != 0 && !has_memory_work) return;
     clock();
   }
-  throw std::runtime_error("the core does not come to an end with what it does");
+  throw std::runtime_error("the core does not become idle");
 }
 
 void Core::write_register(std::uint32_t address, std::uint32_t value) {
@@ -133,7 +133,7 @@ void Core::write_register(std::uint32_t address, std::uint32_t value) {
   top.reg_addr = static_cast<SData>(address);
   top.reg_wr_data = value;
   top.reg_wr_en = 1;
-  for (int i = 0; i < patience; ++i) {
+  for (int i = 0; i < max_clocks; ++i) {
     clock();
     if (top.reg_ack != 0) break;
   }
@@ -145,7 +145,7 @@ std::uint32_t Core::read_register(std::uint32_t address) {
   Vnagi_link_core& top = *top_;
   top.reg_addr = static_cast<SData>(address);
   top.reg_rd_en = 1;
-  for (int i = 0; i < patience; ++i) {
+  for (int i = 0; i < max_clocks; ++i) {
     clock();
     if (top.reg_ack != 0) break;
   }
@@ -184,14 +184,14 @@ void Core::offer(std::size_t direction, std::span<const std::byte> frame) {
     std::memcpy(input.data.data(), &frame[at], bytes);
     input.keep = bytes == beat_bytes ? ~QData{0} : (QData{1} << bytes) - 1;
     input.last = is_last ? 1 : 0;
-    // Bit 0: the frame is good; then the instant of its arrival.
+    // Bit 0 is 0, because the frame is valid. The other bits are the instant of its arrival.
     input.user[0] = is_last ? static_cast<EData>(stamp << 1U) : 0;
     input.user[1] = is_last ? static_cast<EData>(stamp >> 31U) : 0;
     input.user[2] = is_last ? static_cast<EData>(stamp >> 63U) : 0;
     input.valid = 1;
     input.is_taken = false;
     for (int i = 0; !input.is_taken; ++i) {
-      if (i == patience) throw std::runtime_error("the core takes no frames");
+      if (i == max_clocks) throw std::runtime_error("the core accepts no frames");
       clock();
     }
     input.valid = 0;

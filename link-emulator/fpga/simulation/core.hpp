@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Simulation of the core of the FPGA link emulator (rtl/nagi_link_core.v). The core's time stops
-// while it works, and jumps to the next event, so that only packets take simulation time.
+// Simulation of the core of the FPGA link emulator (rtl/nagi_link_core.v). The core's time stands
+// still while the core works, and then jumps to the next event. So only packets cost computing
+// time.
 #pragma once
 
 #include <array>
@@ -46,16 +47,17 @@ class Core {
 
   void write_register(std::uint32_t address, std::uint32_t value);
   [[nodiscard]] std::uint32_t read_register(std::uint32_t address);
-  /// Read a register of 64 bits, the low word first.
+  /// Write or read a register of 64 bits, low word first. `address` is that of the low word.
   void write_long(std::uint32_t address, std::uint64_t value);
   [[nodiscard]] std::uint64_t read_long(std::uint32_t address);
 
   /// Set the time to a tick that is not earlier than the current one, and let the core process all
   /// events that are due. Throws std::runtime_error if the core does not become idle.
   void set_time(std::int64_t now_ns);
-  /// Let a frame arrive now.
+  /// Let a frame arrive at the current time. Throws std::runtime_error if the frame is empty or too
+  /// long, or if the core does not accept the frame.
   void offer(std::size_t direction, std::span<const std::byte> frame);
-  /// Return the tick of the next event without further arrivals, or nothing if there is none.
+  /// Return the tick of the next event if no further frame arrives, or nullopt if there is none.
   [[nodiscard]] std::optional<std::int64_t> next_tick() const;
   /// Return the packets that have left since the last call, in order.
   std::vector<Departure> take_departures();
@@ -72,7 +74,7 @@ class Core {
     const CData& ready;
     CData& last;
     VlWide<3>& user;
-    bool is_taken;  // a beat, by the last clock
+    bool is_taken;  // true if the core took a beat at the last clock edge
   };
   struct Output {
     const VlWide<16>& data;
@@ -80,11 +82,12 @@ class Core {
     const CData& valid;
     CData& ready;
     const CData& last;
-    std::vector<std::byte> frame;                // as far as it has left
-    std::vector<std::vector<std::byte>> frames;  // whole ones without a record so far
+    std::vector<std::byte> frame;                // the part of the current frame that has left
+    std::vector<std::vector<std::byte>> frames;  // complete frames whose record has not come
   };
 
   void clock();
+  /// Run the clock until the core and its memories are idle.
   void settle();
   void take_outputs();
   void take_record();
@@ -93,7 +96,7 @@ class Core {
   std::unique_ptr<Vnagi_link_core> top_;
   std::vector<PacketMemory> memories_;
   std::vector<Input> inputs_;    // by direction
-  std::vector<Output> outputs_;  // the same
+  std::vector<Output> outputs_;  // by direction
   std::vector<Departure> records_;
   std::int64_t now_ns_ = 0;
   std::uint64_t clocks_ = 0;

@@ -28,8 +28,9 @@ struct Arguments {
   int socket = -1;
 };
 
-/// Real-time scheduling, as nagi-link has, which waits for it; without, it is merely later.
-void take_priority() {
+/// Request real-time scheduling, because nagi-link, which has it too, waits for this process. If
+/// the request fails, answers merely come later.
+void raise_priority() {
   sched_param lowest{};
   lowest.sched_priority = sched_get_priority_min(SCHED_FIFO);
   sched_setscheduler(0, SCHED_FIFO, &lowest);
@@ -43,12 +44,11 @@ void drop_privileges() {
 }
 
 int run(const Arguments& arguments) {
-  // nagi-link ends it, by closing the socket, when it has what it needs: not whoever closes a
-  // terminal.
+  // The process must not end when a terminal is closed. nagi-link ends it by closing the socket.
   std::signal(SIGHUP, SIG_IGN);
   std::signal(SIGPIPE, SIG_IGN);
   io::die_with_parent();
-  take_priority();
+  raise_priority();
   drop_privileges();
   daemon::fpga::Socket socket(arguments.socket, "link " + arguments.link);
   Session(socket).serve();
@@ -63,7 +63,7 @@ int identify() {
   const auto field = [](std::uint32_t value, std::uint32_t mask, std::uint32_t shift) {
     return (value & mask) >> shift;
   };
-  const nlohmann::json said = {
+  const nlohmann::json identity = {
       {"build_id", core.read_register(NAGI_FPGA_BUILD_ID)},
       {"register_map", core.read_register(NAGI_FPGA_MAP_VERSION)},
       {"clock_period_ps", core.read_register(NAGI_FPGA_CLOCK_PERIOD_PS)},
@@ -77,19 +77,20 @@ int identify() {
                                             NAGI_FPGA_SIZES_QUEUE_DEPTH_WIDTH_SHIFT)},
       {"longest_frame",
        field(sizes, NAGI_FPGA_SIZES_MAX_FRAME_MASK, NAGI_FPGA_SIZES_MAX_FRAME_SHIFT)}};
-  std::cout << said.dump(1) << "\n";
+  std::cout << identity.dump(1) << "\n";
   return 0;
 }
 
 int main(int argc, char** argv) {
   runtime::CommandLine line("nagi-fpga", "simulates the core of the FPGA link emulator");
   Arguments arguments;
-  CLI::App* run_command = line.add("run", "carry a link of nagi-link's, which `nagi run` starts",
+  CLI::App* run_command = line.add("run", "carry a link for nagi-link, which starts this command",
                                    [&arguments] { return run(arguments); });
   run_command->add_option("--link", arguments.link, "the link's name, for messages")->required();
   run_command->add_option("--socket", arguments.socket, "descriptor of the socket to nagi-link")
       ->required();
-  line.add("identify", "print what the simulated core says of itself", [] { return identify(); });
+  line.add("identify", "print build id and dimensions of the simulated core",
+           [] { return identify(); });
   return line.run(argc, argv);
 }
 

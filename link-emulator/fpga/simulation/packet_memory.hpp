@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Packet memory at a memory port of the core. It processes commands in order, one word per command,
-// and returns a word one clock cycle after its command.
+// Model of the packet memory at a memory port of the core. The memory processes commands in order.
+// A command writes or reads one word. A read returns its word one clock cycle after the command.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace nagi::fpga {
 
-/// The signals of the core's memory port.
+/// The signals of a memory port of the core.
 struct MemoryPort {
   using Word = VlWide<16>;
 
@@ -41,8 +41,8 @@ class PacketMemory {
     port_.read_valid = 0;
   }
 
-  /// What goes over the port at the coming edge, by the core's outputs before it. The port's inputs
-  /// change only by drive().
+  /// Accept what the core transfers at the next clock edge, given its outputs before the edge. The
+  /// inputs of the port change only in drive().
   void sample() {
     if (read_valid_ && port_.read_ready != 0) read_valid_ = false;
     if (port_.command_valid != 0) commands_.push_back({port_.command_writes != 0, port_.address});
@@ -80,7 +80,7 @@ class PacketMemory {
   };
 
   MemoryPort port_;
-  std::unique_ptr<MemoryPort::Word[], Free> words_;  // pages are taken as they are used
+  std::unique_ptr<MemoryPort::Word[], Free> words_;  // calloc() maps a page at its first use
   std::deque<Command> commands_;
   std::deque<MemoryPort::Word> written_;
   MemoryPort::Word read_{};

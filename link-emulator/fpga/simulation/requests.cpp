@@ -17,18 +17,18 @@ namespace {
 using nlohmann::json;
 
 constexpr std::int64_t tick_ns = daemon::fpga::tick_ns;
-constexpr std::size_t longest_frame = 65535;  // the core says itself what it takes
+constexpr std::size_t longest_frame = 65535;  // Core::offer() checks the core's own limit
 
-void require_same_version(const json& wanted) {
-  const auto version = wanted.find("version");
-  const auto protocol = wanted.find("protocol");
-  if (version != wanted.end() && *version == runtime::program_version && protocol != wanted.end() &&
-      *protocol == daemon::fpga::protocol_version) {
+void require_same_version(const json& document) {
+  const auto version = document.find("version");
+  const auto protocol = document.find("protocol");
+  if (version != document.end() && *version == runtime::program_version &&
+      protocol != document.end() && *protocol == daemon::fpga::protocol_version) {
     return;
   }
   throw InputError(
       "nagi-link is of version " +
-      (version != wanted.end() && version->is_string() ? version->get<std::string>() : "none") +
+      (version != document.end() && version->is_string() ? version->get<std::string>() : "none") +
       ", nagi-fpga of " + runtime::program_version + "; build both again: `make fpga-simulation`");
 }
 
@@ -36,16 +36,17 @@ void require_same_version(const json& wanted) {
 
 LinkConfiguration read_configuration(std::span<const std::byte> request) {
   const auto* text = reinterpret_cast<const char*>(request.data());
-  const json wanted = json::parse(text, text + request.size(), nullptr, false);
-  if (!wanted.is_object()) throw InputError("no configuration of a link");
-  require_same_version(wanted);
+  const json document = json::parse(text, text + request.size(), nullptr, false);
+  if (!document.is_object()) throw InputError("the configuration of the link is not a JSON object");
+  require_same_version(document);
   LinkConfiguration configuration;
   try {
-    const ObjectReader reader(wanted, json::json_pointer());
+    const ObjectReader reader(document, json::json_pointer());
     configuration.link = static_cast<std::uint32_t>(
         reader.whole("link", 0, std::numeric_limits<std::uint32_t>::max()));
     if (!reader.any("seed").is_number_unsigned()) {
-      throw ConfigError(reader.at("seed"), "no seed", "give a whole number of 64 bits");
+      throw ConfigError(reader.at("seed"), "the seed is missing or not a whole number",
+                        "give a whole number of 64 bits");
     }
     configuration.seed = reader.any("seed").get<std::uint64_t>();
     configuration.directions = {model::read_direction(reader.object("forward")),
@@ -66,10 +67,10 @@ Advance read_advance(std::span<const std::byte> request, std::int64_t now_ns) {
     const auto arrival = reader.part<daemon::fpga::ArrivalHead>();
     const std::span<const std::byte> frame = reader.bytes(arrival.length);
     if (arrival.at_ns < last_ns || arrival.at_ns > head.to_ns || arrival.at_ns % tick_ns != 0) {
-      throw InputError("an arrival that is not at a tick, or out of order");
+      throw InputError("an arrival is not at a tick, or out of order");
     }
     if (arrival.direction > 1 || frame.empty() || frame.size() > longest_frame) {
-      throw InputError("an arrival without a frame, or in no direction that there is");
+      throw InputError("an arrival has no valid frame, or no valid direction");
     }
     last_ns = arrival.at_ns;
     advance.arrivals.push_back({arrival.at_ns, arrival.direction, frame});

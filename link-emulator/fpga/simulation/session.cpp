@@ -36,7 +36,7 @@ void Session::serve() {
       } else if (kind == Kind::count && is_configured_) {
         count();
       } else {
-        throw InputError("no request of nagi-link");
+        throw InputError("unknown request, or a request before the configuration");
       }
     }
   } catch (const std::exception& error) {
@@ -54,8 +54,8 @@ void Session::configure(std::span<const std::byte> request) {
   fpga::configure(core_, read_configuration(request));
   is_configured_ = true;
   const json answer = {{"build_id", core_.read_register(NAGI_FPGA_BUILD_ID)}, {"tick_ns", tick_ns}};
-  const std::string written = answer.dump();
-  socket_.send(MessageWriter(Kind::configure).bytes(bytes_of(written)));
+  const std::string text = answer.dump();
+  socket_.send(MessageWriter(Kind::configure).bytes(bytes_of(text)));
 }
 
 void Session::bring_to(std::int64_t to_ns) {
@@ -67,8 +67,8 @@ void Session::bring_to(std::int64_t to_ns) {
 }
 
 void Session::advance(std::span<const std::byte> request) {
-  const Advance asked = read_advance(request, now_ns_);
-  for (const FrameArrival& arrival : asked.arrivals) {
+  const Advance target = read_advance(request, now_ns_);
+  for (const FrameArrival& arrival : target.arrivals) {
     bring_to(arrival.at_ns);
     if (arrival.at_ns > now_ns_) {
       core_.set_time(arrival.at_ns);
@@ -76,14 +76,14 @@ void Session::advance(std::span<const std::byte> request) {
     }
     core_.offer(arrival.direction, arrival.frame);
   }
-  bring_to(asked.to_ns);
+  bring_to(target.to_ns);
 
   const std::vector<Departure> departures = core_.take_departures();
-  daemon::fpga::AdvancedHead answered;
-  answered.next_ns = core_.next_tick().value_or(daemon::fpga::never);
-  answered.departures = static_cast<std::uint32_t>(departures.size());
+  daemon::fpga::AdvancedHead head;
+  head.next_ns = core_.next_tick().value_or(daemon::fpga::never);
+  head.departures = static_cast<std::uint32_t>(departures.size());
   MessageWriter answer(Kind::advance);
-  answer.part(answered);
+  answer.part(head);
   for (const Departure& departure : departures) {
     answer.part(
         daemon::fpga::DepartureHead{.arrived_ns = departure.arrived_ns,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Answers nagi-link's requests to a core (daemon/fpga_protocol.hpp) one after the other.
+// Answers nagi-link's requests to a core (daemon/fpga_protocol.hpp), one after another.
 #pragma once
 
 #include "daemon/fpga_socket.hpp"
@@ -20,6 +20,7 @@ class Session {
   void configure(std::span<const std::byte> request);
   void advance(std::span<const std::byte> request);
   void count();
+  /// Process the core's events up to `to_ns`, each at its tick.
   void bring_to(std::int64_t to_ns);
 
   daemon::fpga::Socket& socket_;

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Synthesises, places and routes the core alone for an ECP5-25F: `make bench-fpga-core`.
 
-It prints the utilisation and the highest clock frequency. The exit status is 1 if the frequency is
-below a board's 62.5 MHz.
+It prints the utilisation and the maximum clock frequency. The exit status is 1 if the frequency is
+below 62.5 MHz, the core's clock on a board.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CELLS = ("TRELLIS_COMB", "TRELLIS_FF", "TRELLIS_RAMW", "DP16KD", "MULT18X18D")
 
 
 def run_tool(*command: str, directory: Path) -> None:
-    """Run a tool and write its output to a file with its name."""
+    """Run a tool and write its output to NAME.log; exit if the tool fails."""
     name = Path(command[0]).name
     with (directory / f"{name}.log").open("w") as log:
         process = subprocess.run(command, cwd=directory, stdout=log, stderr=subprocess.STDOUT)
@@ -33,7 +33,13 @@ def run_tool(*command: str, directory: Path) -> None:
 def synthesize(directory: Path, parameters: dict[str, int], seed: int) -> dict[str, object]:
     """Synthesise the core and return nextpnr's report.
 
-    Sources are copied to `directory`, the only one that the tools can access.
+    The sources are copied to `directory`, because the tools can access no other directory. Earlier
+    contents of `directory` are deleted.
+
+    Args:
+        directory: Directory for all files.
+        parameters: Values of the Verilog module's parameters that differ from their defaults.
+        seed: Seed of the placement.
     """
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)

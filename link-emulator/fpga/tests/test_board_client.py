@@ -137,7 +137,7 @@ def test_what_the_core_lacks_is_refused_before_the_board_is_touched() -> None:
 @pytest.mark.parametrize(
     ("place", "word", "says"),
     [
-        (0x1000, 0, "no board of nagi"),
+        (0x1000, 0, "does not run nagi's gateware"),
         (0x000, 0xFFFFFFFF, "register map"),
         (0x004, 2, "register map 2 .* nagi has 1"),
     ],
@@ -201,7 +201,7 @@ def test_nonsense_is_told_from_silence() -> None:
 def test_a_second_client_is_refused() -> None:
     first = Etherbone("127.0.0.1", port=9, local_port=0)
     taken = first._socket.getsockname()[1]
-    with pytest.raises(BoardError, match=f"UDP port {taken} of this host is taken"):
+    with pytest.raises(BoardError, match=f"UDP port {taken} of this host cannot be used"):
         Etherbone("127.0.0.1", local_port=taken)
     first.close()
 
@@ -338,5 +338,5 @@ def test_a_serial_device_that_is_none(tmp_path: Path) -> None:
         Uart(str(tmp_path / "ttyUSB0"))
     assert "serial" in raised.value.cure
     (tmp_path / "file").touch()
-    with pytest.raises(BoardError, match="is no serial device"):
+    with pytest.raises(BoardError, match="is not a serial device"):
         Uart(str(tmp_path / "file"))

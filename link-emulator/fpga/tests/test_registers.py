@@ -20,11 +20,11 @@ def test_what_is_generated_is_up_to_date() -> None:
         (
             "name: build_id, address: 0x008",
             "name: build_id, address: 0x004",
-            "map_version is at 0x4",
+            "already the address of map_version",
         ),
-        ("name: build_id, address: 0x008", "name: build_id, address: 0x00a", "no valid address"),
+        ("name: build_id, address: 0x008", "name: build_id, address: 0x00a", "not a valid address"),
         ("backward: 0x200", "backward: 0x120", "give another address"),
-        ("backward: 0x200", "backward: 0xff0", "no valid address"),
+        ("backward: 0x200", "backward: 0xff0", "not a valid address"),
     ],
 )
 def test_registers_do_not_overlap(before: str, after: str, said: str, tmp_path: Path) -> None:

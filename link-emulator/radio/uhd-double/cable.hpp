@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 //
-// Cables within this process, which hold the samples that outputs sent. Inputs request the samples
-// of an instant. Two devices on one cable have different clocks, so the requested samples lie
-// between the sent samples.
+// Cables within this process. A cable stores the samples that outputs send. Inputs request samples
+// from an instant on. Two devices on one cable have different clocks, so the requested samples are
+// interpolated between the sent samples.
 #pragma once
 
 #include <complex>
@@ -53,7 +53,7 @@ class Cable {
   /// Begin an emission and return its number. The caller adds samples by `append`.
   std::uint64_t begin(Emission emission);
   void append(std::uint64_t emission, std::span<const Sample> samples);
-  /// Shorten an emission to its first `count` samples if the others are not sent.
+  /// Shorten an emission to its first `count` samples, because the other samples are not sent.
   void cut(std::uint64_t emission, std::size_t count);
 
   /// Add the samples on the cable at the instants of `reception` to `samples`.

@@ -36,14 +36,16 @@ struct Channel {
 
 /// State that streams share with their device.
 struct Board {
-  explicit Board(const Settings& said)
-      : settings(said), clock(said.offset_ppm, said.drift_ppm_s), tick_hz(said.master_clock_hz) {}
+  explicit Board(const Settings& device_settings)
+      : settings(device_settings),
+        clock(device_settings.offset_ppm, device_settings.drift_ppm_s),
+        tick_hz(device_settings.master_clock_hz) {}
 
   Settings settings;
   DeviceClock clock;
   std::atomic<double> tick_hz;
 
-  /// Return whether random faults may occur by now.
+  /// Return whether random faults may already occur; see Settings::spared_s.
   [[nodiscard]] bool has_faults() const {
     return static_cast<double>(monotonic_ns() - opened_ns) * 1e-9 >= settings.spared_s;
   }

@@ -42,9 +42,9 @@ constexpr double link_bytes_s = 400e6;
 
 /// A lock that allows only one process to use a device. The process holds the device's name, an
 /// abstract Unix socket.
-class Hold {
+class DeviceLock {
  public:
-  explicit Hold(const std::string& serial)
+  explicit DeviceLock(const std::string& serial)
       : socket_(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
@@ -59,9 +59,9 @@ class Hold {
                                " is in use by another process");
     }
   }
-  ~Hold() { close(socket_); }
-  Hold(const Hold&) = delete;
-  Hold& operator=(const Hold&) = delete;
+  ~DeviceLock() { close(socket_); }
+  DeviceLock(const DeviceLock&) = delete;
+  DeviceLock& operator=(const DeviceLock&) = delete;
 
  private:
   int socket_;
@@ -70,7 +70,7 @@ class Hold {
 class Device : public uhd::device {
  public:
   explicit Device(const Settings& settings)
-      : hold_(settings.serial), board_(std::make_shared<Board>(settings)) {
+      : lock_(settings.serial), board_(std::make_shared<Board>(settings)) {
     _type = uhd::device::USRP;
     _tree = uhd::property_tree::make();
     for (std::size_t i = 0; i < settings.channels; ++i) {
@@ -85,10 +85,11 @@ class Device : public uhd::device {
   }
 
   uhd::rx_streamer::sptr get_rx_stream(const uhd::stream_args_t& arguments) override {
-    return std::make_shared<RxStream>(board_, chosen(inputs_, arguments), arguments);
+    return std::make_shared<RxStream>(board_, select_channels(inputs_, arguments), arguments);
   }
   uhd::tx_streamer::sptr get_tx_stream(const uhd::stream_args_t& arguments) override {
-    auto stream = std::make_shared<TxStream>(board_, chosen(outputs_, arguments), arguments);
+    auto stream =
+        std::make_shared<TxStream>(board_, select_channels(outputs_, arguments), arguments);
     last_output_ = stream;
     return stream;
   }
@@ -100,27 +101,27 @@ class Device : public uhd::device {
  private:
   using Channels = std::vector<std::shared_ptr<Channel>>;
 
-  static std::vector<Channel*> chosen(const Channels& channels,
-                                      const uhd::stream_args_t& arguments) {
+  static std::vector<Channel*> select_channels(const Channels& channels,
+                                               const uhd::stream_args_t& arguments) {
     if (arguments.cpu_format != "fc32" && arguments.cpu_format != "sc16") {
       throw uhd::value_error(std::string(device_type) + ": cpu_format " + arguments.cpu_format +
-                             ": it has fc32 and sc16");
+                             ": the formats are fc32 and sc16");
     }
     if (!arguments.otw_format.empty() && arguments.otw_format != "sc16") {
       throw uhd::value_error(std::string(device_type) + ": otw_format " + arguments.otw_format +
-                             ": it has sc16");
+                             ": the format is sc16");
     }
-    std::vector<Channel*> found;
-    for (const std::size_t index : arguments.channels) found.push_back(channels.at(index).get());
-    if (found.empty()) found.push_back(channels.front().get());
-    return found;
+    std::vector<Channel*> selected;
+    for (const std::size_t index : arguments.channels) selected.push_back(channels.at(index).get());
+    if (selected.empty()) selected.push_back(channels.front().get());
+    return selected;
   }
 
   void make_tree();
   void make_front_end(const uhd::fs_path& dboard, Channel& channel, bool is_output);
   void make_dsp(const uhd::fs_path& dsp, Channel& channel);
 
-  Hold hold_;
+  DeviceLock lock_;
   std::shared_ptr<Board> board_;
   Channels inputs_;
   Channels outputs_;
@@ -156,12 +157,12 @@ void Device::make_tree() {
   for (const char* kind : {"time_source", "clock_source"}) {
     _tree->create<std::vector<std::string>>(mb / kind / "options").set(sources);
     _tree->create<std::string>(mb / kind / "value")
-        .set_coercer([kind](const std::string& asked) {
-          if (asked != "internal" && asked != "external") {
-            throw uhd::value_error(std::string(kind) + " " + asked +
-                                   ": it has internal and external");
+        .set_coercer([kind](const std::string& requested) {
+          if (requested != "internal" && requested != "external") {
+            throw uhd::value_error(std::string(kind) + " " + requested +
+                                   ": the sources are internal and external");
           }
-          return asked;
+          return requested;
         })
         .set("internal");
   }
@@ -170,28 +171,29 @@ void Device::make_tree() {
         board_->clock.follow_reference(source == "external" && board_->settings.has_reference);
       });
   _tree->create<uhd::sensor_value_t>(mb / "sensors/ref_locked").set_publisher([this, mb] {
-    const bool is_own = _tree->access<std::string>(mb / "clock_source/value").get() == "internal";
-    return uhd::sensor_value_t("Ref", is_own || board_->settings.has_reference, "locked",
+    const bool is_internal =
+        _tree->access<std::string>(mb / "clock_source/value").get() == "internal";
+    return uhd::sensor_value_t("Ref", is_internal || board_->settings.has_reference, "locked",
                                "unlocked");
   });
 
   uhd::usrp::subdev_spec_t all;
   const uhd::fs_path dboard = mb / "dboards/A";
   for (const bool is_output : {false, true}) {
-    const std::string way = is_output ? "tx" : "rx";
+    const std::string direction = is_output ? "tx" : "rx";
     uhd::usrp::dboard_eeprom_t card;
-    _tree->create<uhd::usrp::dboard_eeprom_t>(dboard / (way + "_eeprom")).set(card);
-    const uhd::fs_path codec = mb / (way + "_codecs/A");
+    _tree->create<uhd::usrp::dboard_eeprom_t>(dboard / (direction + "_eeprom")).set(card);
+    const uhd::fs_path codec = mb / (direction + "_codecs/A");
     _tree->create<std::string>(codec / "name").set("converter");
     _tree->create<int>(codec / "gains");  // the converter has no gains of its own
     uhd::usrp::subdev_spec_t spec;
     for (const auto& channel : is_output ? outputs_ : inputs_) {
       const std::string name = std::to_string(channel->number);
-      make_front_end(dboard / (way + "_frontends") / name, *channel, is_output);
-      make_dsp(mb / (way + "_dsps") / name, *channel);
+      make_front_end(dboard / (direction + "_frontends") / name, *channel, is_output);
+      make_dsp(mb / (direction + "_dsps") / name, *channel);
       spec.push_back(uhd::usrp::subdev_spec_pair_t("A", name));
     }
-    _tree->create<uhd::usrp::subdev_spec_t>(mb / (way + "_subdev_spec")).set(spec);
+    _tree->create<uhd::usrp::subdev_spec_t>(mb / (direction + "_subdev_spec")).set(spec);
   }
 }
 
@@ -219,11 +221,11 @@ void Device::make_front_end(const uhd::fs_path& fe, Channel& channel, bool is_ou
       is_output ? std::vector<std::string>{"TX/RX"} : std::vector<std::string>{"TX/RX", "RX2"};
   _tree->create<std::vector<std::string>>(fe / "antenna/options").set(antennas);
   _tree->create<std::string>(fe / "antenna/value")
-      .set_coercer([antennas](const std::string& asked) {
-        if (std::ranges::find(antennas, asked) == antennas.end()) {
-          throw uhd::value_error("antenna " + asked + ": there is none of that name");
+      .set_coercer([antennas](const std::string& requested) {
+        if (std::ranges::find(antennas, requested) == antennas.end()) {
+          throw uhd::value_error("antenna " + requested + ": the device has no such antenna");
         }
-        return asked;
+        return requested;
       })
       .set(antennas.back());
   _tree->create<uhd::sensor_value_t>(fe / "sensors/lo_locked")
@@ -255,9 +257,9 @@ void Device::make_dsp(const uhd::fs_path& dsp, Channel& channel) {
 /// Return the addresses of the devices that the hint names: `serial=a`, or several by
 /// `serials=a|b`. The list is empty if the hint does not name the type nagi_double.
 uhd::device_addrs_t find(const uhd::device_addr_t& hint) {
-  uhd::device_addrs_t found;
+  uhd::device_addrs_t addresses;
   if (hint.get("type", "") != device_type || hint.get("devices", "present") == "missing") {
-    return found;
+    return addresses;
   }
   std::istringstream serials(hint.get("serials", hint.get("serial", Settings().serial)));
   for (std::string serial; std::getline(serials, serial, '|');) {
@@ -266,9 +268,9 @@ uhd::device_addrs_t find(const uhd::device_addr_t& hint) {
     address["type"] = device_type;
     address["product"] = "double";
     address["serial"] = serial;
-    found.push_back(address);
+    addresses.push_back(address);
   }
-  return found;
+  return addresses;
 }
 
 uhd::device::sptr make(const uhd::device_addr_t& arguments) {

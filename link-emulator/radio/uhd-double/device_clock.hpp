@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 //
-// The time of a device by its own oscillator, compared with CLOCK_MONOTONIC, which stands for true
-// time. In a guest with virtual time, the device's time is virtual as well.
+// The time of a device by its own oscillator. CLOCK_MONOTONIC represents true time. In a guest with
+// virtual time, the device's time is virtual as well.
 #pragma once
 
 #include <cmath>

@@ -94,9 +94,10 @@ void add_noise(std::span<Sample> samples, model::ChannelKey key, std::uint64_t f
   }
 }
 
-bool befalls(model::ChannelKey key, std::uint32_t what, std::uint64_t which, double probability) {
+bool fault_occurs(model::ChannelKey key, std::uint32_t fault, std::uint64_t unit,
+                  double probability) {
   if (probability <= 0) return false;
-  const auto words = channel_draw(key, ChannelPurpose::noise, faults | what, which);
+  const auto words = channel_draw(key, ChannelPurpose::noise, faults | fault, unit);
   return model::unit_interval(words[0]) < probability;
 }
 

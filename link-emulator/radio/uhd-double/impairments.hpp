@@ -56,7 +56,8 @@ class PhaseNoise {
 /// Add noise of power `power` to each sample. `first` is the number of the first sample.
 void add_noise(std::span<Sample> samples, model::ChannelKey key, std::uint64_t first, double power);
 
-/// Return whether the fault `what` with this probability occurs in the burst or packet `which`.
-bool befalls(model::ChannelKey key, std::uint32_t what, std::uint64_t which, double probability);
+/// Return whether the random fault number `fault` occurs in burst or packet number `unit`.
+bool fault_occurs(model::ChannelKey key, std::uint32_t fault, std::uint64_t unit,
+                  double probability);
 
 }  // namespace nagi::uhd_double

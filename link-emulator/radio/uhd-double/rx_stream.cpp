@@ -41,9 +41,9 @@ void RxStream::issue_stream_cmd(const uhd::stream_cmd_t& command) {
     } else {
       const uhd::time_spec_t now = board_->clock.now();
       const double tick_hz = board_->tick_hz;
-      const uhd::time_spec_t wanted = command.stream_now ? now : command.time_spec;
+      const uhd::time_spec_t requested = command.stream_now ? now : command.time_spec;
       Task task;
-      task.begin = uhd::time_spec_t::from_ticks(wanted.to_ticks(tick_hz), tick_hz);
+      task.begin = uhd::time_spec_t::from_ticks(requested.to_ticks(tick_hz), tick_hz);
       task.is_endless = command.stream_mode == uhd::stream_cmd_t::STREAM_MODE_START_CONTINUOUS;
       task.samples = task.is_endless ? 0 : command.num_samps;
       task.is_late = !command.stream_now && command.time_spec < now;
@@ -104,18 +104,18 @@ size_t RxStream::recv(const buffs_type& buffers, size_t count, uhd::rx_metadata_
       if (!task_->is_endless) {
         part = std::min<std::size_t>(part, task_->samples - taken_);
       }
-      const Instant there = board_->clock.instant(time_of(taken_ + part));
-      if (there.ns >= monotonic_ns()) {
-        if (there.ns >= deadline_ns) {
+      const Instant packet_end = board_->clock.instant(time_of(taken_ + part));
+      if (packet_end.ns >= monotonic_ns()) {
+        if (packet_end.ns >= deadline_ns) {
           changed_.wait_until(lock, steady(deadline_ns));
           if (monotonic_ns() < deadline_ns) continue;  // a command has arrived
           if (done == 0) metadata.error_code = Error::ERROR_CODE_TIMEOUT;
           return done;
         }
-        changed_.wait_until(lock, steady(there.ns + 1));
+        changed_.wait_until(lock, steady(packet_end.ns + 1));
         continue;
       }
-      pending_ = befallen(part);
+      pending_ = find_failure(part);
     }
     if (pending_) {
       if (done > 0) return done;
@@ -141,8 +141,9 @@ size_t RxStream::recv(const buffs_type& buffers, size_t count, uhd::rx_metadata_
   return done;
 }
 
-/// Return the failure at the start of a packet, or nullopt. Lost samples are skipped.
-std::optional<RxStream::Failure> RxStream::befallen(std::size_t count) {
+/// Return the failure of the packet that begins at the current sample, or nullopt. The position
+/// moves past lost samples.
+std::optional<RxStream::Failure> RxStream::find_failure(std::size_t count) {
   if (taken_ % packet_ != 0) return std::nullopt;
   const Settings& settings = board_->settings;
   const std::uint64_t packet = channels_.front()->packets++;
@@ -155,11 +156,11 @@ std::optional<RxStream::Failure> RxStream::befallen(std::size_t count) {
     return Failure{Error::ERROR_CODE_OVERFLOW, false, begin};
   }
   if (!board_->has_faults()) return std::nullopt;
-  if (befalls(key, Fault::overflow, packet, settings.overflow)) {
+  if (fault_occurs(key, Fault::overflow, packet, settings.overflow)) {
     taken_ += lost_packets * packet_;
     return Failure{Error::ERROR_CODE_OVERFLOW, false, begin};
   }
-  if (befalls(key, Fault::sequence, packet, settings.rx_sequence)) {
+  if (fault_occurs(key, Fault::sequence, packet, settings.rx_sequence)) {
     taken_ += std::max(packet_, count);
     return Failure{Error::ERROR_CODE_OVERFLOW, true, begin};
   }

@@ -43,7 +43,7 @@ class RxStream : public uhd::rx_streamer {
   };
 
   bool start_next(std::unique_lock<std::mutex>& lock, std::int64_t deadline_ns);
-  std::optional<Failure> befallen(std::size_t count);
+  std::optional<Failure> find_failure(std::size_t count);
   void render(const buffs_type& buffers, std::size_t offset, std::size_t count);
   [[nodiscard]] uhd::time_spec_t time_of(std::uint64_t sample) const;
 
@@ -55,7 +55,7 @@ class RxStream : public uhd::rx_streamer {
   Converter converter_;
   std::vector<PhaseNoise> phase_noise_;
   std::vector<Sample> scratch_;
-  std::uint64_t drawn_ = 0;  // samples since the stream was created
+  std::uint64_t drawn_ = 0;  // samples since the stream was created, which number random draws
 
   std::mutex mutex_;
   std::condition_variable changed_;

@@ -39,14 +39,14 @@ size_t TxStream::send(const buffs_type& buffers, size_t count, const uhd::tx_met
     const std::size_t part = std::min(count - done, get_max_num_samps());
     if (!dropped_ && !wait_for_room(part, timeout)) return done;
     if (!dropped_ && next() < board_->clock.now()) {
-      tell(Event::EVENT_CODE_UNDERFLOW, next());
+      report(Event::EVENT_CODE_UNDERFLOW, next());
       dropped_ = true;
     }
     if (!dropped_) transmit(buffers, done, part);
     done += part;
   }
   if (metadata.end_of_burst && in_burst_) {
-    if (!dropped_) tell(Event::EVENT_CODE_BURST_ACK, next());
+    if (!dropped_) report(Event::EVENT_CODE_BURST_ACK, next());
     in_burst_ = false;
   }
   return count;
@@ -56,25 +56,25 @@ size_t TxStream::send(const buffs_type& buffers, size_t count, const uhd::tx_met
 void TxStream::begin_burst(const uhd::tx_metadata_t& metadata) {
   const uhd::time_spec_t now = board_->clock.now();
   const double tick_hz = board_->tick_hz;
-  const uhd::time_spec_t wanted = metadata.has_time_spec ? metadata.time_spec : now + soonest_s;
-  begin_ = uhd::time_spec_t::from_ticks(wanted.to_ticks(tick_hz), tick_hz);
+  const uhd::time_spec_t requested = metadata.has_time_spec ? metadata.time_spec : now + soonest_s;
+  begin_ = uhd::time_spec_t::from_ticks(requested.to_ticks(tick_hz), tick_hz);
   sent_ = 0;
   in_burst_ = true;
   rate_hz_ = channels_.front()->rate_hz;
   const std::uint64_t number = channels_.front()->bursts++;
   const model::ChannelKey key = board_->key(*channels_.front(), true);
   const Settings& settings = board_->settings;
-  const auto strikes = [&](Fault fault, double probability) {
-    return board_->has_faults() && befalls(key, fault, number, probability);
+  const auto occurs = [&](Fault fault, double probability) {
+    return board_->has_faults() && fault_occurs(key, fault, number, probability);
   };
-  const bool is_late = begin_ < now || strikes(Fault::late, settings.late);
-  const bool is_torn = strikes(Fault::sequence, settings.tx_sequence);
-  runs_dry_ = strikes(Fault::underflow, settings.underflow);
-  dropped_ = is_late || is_torn;
+  const bool is_late = begin_ < now || occurs(Fault::late, settings.late);
+  const bool loses_packet = occurs(Fault::sequence, settings.tx_sequence);
+  will_underflow_ = occurs(Fault::underflow, settings.underflow);
+  dropped_ = is_late || loses_packet;
   if (is_late) {
-    tell(Event::EVENT_CODE_TIME_ERROR, begin_);
-  } else if (is_torn) {
-    tell(Event::EVENT_CODE_SEQ_ERROR, begin_);
+    report(Event::EVENT_CODE_TIME_ERROR, begin_);
+  } else if (loses_packet) {
+    report(Event::EVENT_CODE_SEQ_ERROR, begin_);
   }
   if (dropped_) return;
   emissions_.clear();
@@ -93,13 +93,13 @@ void TxStream::begin_burst(const uhd::tx_metadata_t& metadata) {
 }
 
 void TxStream::transmit(const buffs_type& buffers, std::size_t offset, std::size_t count) {
-  if (runs_dry_) count = (count + 1) / 2;
+  if (will_underflow_) count = (count + 1) / 2;
   for (std::size_t i = 0; i < channels_.size(); ++i) {
     channels_[i]->cable->append(emissions_[i], output(buffers[i], offset, count));
   }
   sent_ += count;
-  if (runs_dry_) {
-    tell(Event::EVENT_CODE_UNDERFLOW, next());
+  if (will_underflow_) {
+    report(Event::EVENT_CODE_UNDERFLOW, next());
     dropped_ = true;
   }
 }
@@ -112,8 +112,9 @@ std::vector<Sample> TxStream::output(const void* buffer, std::size_t offset,
     std::copy(from, from + count, samples.begin());
   } else {
     const auto* from = static_cast<const std::complex<std::int16_t>*>(buffer) + offset;
-    std::transform(from, from + count, samples.begin(), [](std::complex<std::int16_t> each) {
-      return Sample(static_cast<float>(each.real()), static_cast<float>(each.imag())) / 32768.0F;
+    std::transform(from, from + count, samples.begin(), [](std::complex<std::int16_t> sample) {
+      return Sample(static_cast<float>(sample.real()), static_cast<float>(sample.imag())) /
+             32768.0F;
     });
   }
   converter_.apply(samples);
@@ -139,7 +140,7 @@ bool TxStream::wait_for_room(std::size_t count, double timeout) const {
 
 uhd::time_spec_t TxStream::next() const { return begin_ + static_cast<double>(sent_) / rate_hz_; }
 
-void TxStream::tell(Event event, const uhd::time_spec_t& at) {
+void TxStream::report(Event event, const uhd::time_spec_t& at) {
   uhd::async_metadata_t message;
   message.channel = 0;
   message.has_time_spec = true;

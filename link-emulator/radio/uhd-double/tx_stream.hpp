@@ -35,7 +35,7 @@ class TxStream : public uhd::tx_streamer {
   std::vector<Sample> output(const void* buffer, std::size_t offset, std::size_t count) const;
   bool wait_for_room(std::size_t count, double timeout) const;
   [[nodiscard]] uhd::time_spec_t next() const;
-  void tell(Event event, const uhd::time_spec_t& at);
+  void report(Event event, const uhd::time_spec_t& at);
 
   std::shared_ptr<Board> board_;
   std::vector<Channel*> channels_;
@@ -44,10 +44,10 @@ class TxStream : public uhd::tx_streamer {
   Converter converter_;
 
   bool in_burst_ = false;
-  bool dropped_ = false;    // true if the rest of this burst is discarded
-  bool runs_dry_ = false;   // true if this burst underflows by a random draw
-  uhd::time_spec_t begin_;  // of the burst
-  std::size_t sent_ = 0;    // samples of the burst that were sent
+  bool dropped_ = false;         // true if the rest of this burst is discarded
+  bool will_underflow_ = false;  // true if this burst underflows by a random draw
+  uhd::time_spec_t begin_;       // of the burst
+  std::size_t sent_ = 0;         // samples of the burst that were sent
   double rate_hz_ = 1;
   std::vector<std::uint64_t> emissions_;  // one per channel
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The gateware of a board (boards/simulated.py), run by Verilator, with real interfaces at its
-// pins:
+// Simulates the gateware of a board (boards/simulated.py) by Verilator, with network interfaces of
+// this host at the board's ports:
 //
 //   nagi-board-simulation TAP_A TAP_B
 //
-// makes the TAP interfaces of both ports in the network namespace it is started in, and a pseudo
-// terminal for the UART, whose path it prints. Whatever the kernel or a program sends to a TAP goes
-// through GMII into the MAC, with preamble and FCS, and the other way round. It runs as fast as it
-// can, so the board's time is much slower than the clock on the wall. SIGTERM ends it: it prints
-// how many clocks it has run, and how many frames had a wrong FCS.
+// The program creates a TAP interface for each port in its network namespace, and a pseudo terminal
+// for the UART, whose path it prints. A frame that the kernel sends to a TAP interface enters the
+// MAC over GMII, with preamble and FCS. A frame that the MAC sends leaves at the TAP interface. The
+// board's time passes much more slowly than real time. After SIGTERM, the program prints the number
+// of clocks and the number of frames that were not valid, and ends.
 #include <fcntl.h>
 #include <linux/if.h>
 #include <linux/if_tun.h>
@@ -38,11 +38,12 @@ constexpr int gap_clocks = 12;
 constexpr int preamble_bytes = 7;
 constexpr std::uint8_t preamble = 0x55;
 constexpr std::uint8_t start_of_frame = 0xD5;
-constexpr int clocks_a_bit = 125;   // of the UART: 125 MHz / 1 Mbaud
-constexpr int clocks_a_look = 256;  // between two looks at interfaces without traffic
+constexpr int clocks_per_bit = 125;   // of the UART: 125 MHz / 1 Mbaud
+constexpr int clocks_per_poll = 256;  // between two reads of an interface without traffic
 
 volatile std::sig_atomic_t is_over = 0;
 
+/// Return the Ethernet FCS (CRC-32) of the first `count` bytes.
 std::uint32_t fcs_of(const std::vector<std::uint8_t>& bytes, std::size_t count) {
   std::uint32_t remainder = ~0U;
   for (std::size_t i = 0; i < count; ++i) {
@@ -57,7 +58,7 @@ std::uint32_t fcs_of(const std::vector<std::uint8_t>& bytes, std::size_t count) 
   throw std::runtime_error(what + ": " + std::strerror(errno));
 }
 
-/// A TAP interface, as a PHY with a cable.
+/// A TAP interface that behaves like a PHY with a cable.
 class Port {
  public:
   explicit Port(const char* name) : file_(open("/dev/net/tun", O_RDWR | O_NONBLOCK)) {
@@ -71,11 +72,11 @@ class Port {
   Port& operator=(const Port&) = delete;
   ~Port() { close(file_); }
 
-  /// What the PHY gives the board in this clock: valid, data.
+  /// Return the signals rx_dv and rx_data that the PHY sends to the board in this clock.
   std::pair<bool, std::uint8_t> received(std::uint64_t clock) {
     if (at_ == frame_.size()) {
       if (gap_ > 0 && --gap_ > 0) return {false, 0};
-      if (clock % clocks_a_look != 0 && !was_busy_) return {false, 0};
+      if (clock % clocks_per_poll != 0 && !was_busy_) return {false, 0};
       was_busy_ = take();
       if (!was_busy_) return {false, 0};
     }
@@ -84,7 +85,7 @@ class Port {
     return {true, byte};
   }
 
-  /// What the board gives the PHY in this clock.
+  /// Accept the signals tx_en and tx_data that the board sends to the PHY in this clock.
   void sent(bool is_valid, std::uint8_t byte) {
     if (is_valid) {
       out_.push_back(byte);
@@ -94,10 +95,11 @@ class Port {
     }
   }
 
+  /// Return the number of invalid frames of the board.
   [[nodiscard]] std::uint64_t bad() const { return bad_; }
 
  private:
-  /// The next frame of the kernel, as it is on the wire. False: there is none.
+  /// Read the next frame from the kernel and add preamble and FCS. Return false if there is none.
   bool take() {
     std::array<std::uint8_t, 2048> buffer{};
     const ssize_t size = read(file_, buffer.data(), buffer.size());
@@ -114,7 +116,7 @@ class Port {
     return true;
   }
 
-  /// A frame of the board to the kernel, if it is whole.
+  /// Pass a frame of the board to the kernel, or count it as bad if it is not valid.
   void give() {
     std::size_t start = 0;
     while (start < out_.size() && out_[start] == preamble) ++start;
@@ -132,7 +134,7 @@ class Port {
       ++bad_;
       return;
     }
-    // An interface that is down takes nothing, as a cable that is not plugged in.
+    // An interface that is down accepts no frame. The frame is lost, as without a cable.
     if (write(file_, body.data(), size) < 0 && errno != EIO && errno != EAGAIN) fail("TAP");
   }
 
@@ -145,12 +147,12 @@ class Port {
   std::uint64_t bad_ = 0;
 };
 
-/// The UART's pins as a pseudo terminal: eight bits, no parity, one stop bit.
+/// A pseudo terminal at the UART's pins: eight bits, no parity, one stop bit.
 class Uart {
  public:
   Uart() : file_(posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK)) {
     if (file_ < 0 || grantpt(file_) != 0 || unlockpt(file_) != 0) fail("pseudo terminal");
-    // Held open, so that it does not end when a client does; raw, so that nothing is echoed.
+    // other_ keeps the terminal open when a client closes it. Raw mode prevents an echo.
     other_ = open(ptsname(file_), O_RDWR | O_NOCTTY);
     termios settings{};
     tcgetattr(other_, &settings);
@@ -166,27 +168,27 @@ class Uart {
 
   [[nodiscard]] const char* path() const { return ptsname(file_); }
 
-  /// The level of the board's receiving pin in this clock.
+  /// Return the level of the board's receiving pin in this clock.
   bool level(std::uint64_t clock) {
     if (left_ == 0) {
       std::uint8_t byte = 0;
-      if (clock % clocks_a_look != 0 || read(file_, &byte, 1) != 1) return true;
+      if (clock % clocks_per_poll != 0 || read(file_, &byte, 1) != 1) return true;
       bits_ = (1U << 9U) | (std::uint32_t{byte} << 1U);  // start bit, data, stop bit
-      left_ = 10 * clocks_a_bit;
+      left_ = 10 * clocks_per_bit;
     }
-    const int bit = (10 * clocks_a_bit - left_--) / clocks_a_bit;
+    const int bit = (10 * clocks_per_bit - left_--) / clocks_per_bit;
     return ((bits_ >> static_cast<unsigned>(bit)) & 1U) != 0;
   }
 
-  /// The level of its sending pin.
+  /// Accept the level of the board's sending pin in this clock.
   void sent(bool level) {
     if (phase_ == 0) {
-      if (!level) phase_ = 10 * clocks_a_bit;
+      if (!level) phase_ = 10 * clocks_per_bit;
       return;
     }
-    const int at = 10 * clocks_a_bit - --phase_;
-    if (at % clocks_a_bit != clocks_a_bit / 2) return;
-    const int bit = at / clocks_a_bit;
+    const int at = 10 * clocks_per_bit - --phase_;
+    if (at % clocks_per_bit != clocks_per_bit / 2) return;
+    const int bit = at / clocks_per_bit;
     if (bit >= 1 && bit <= 8)
       byte_ = static_cast<std::uint8_t>((byte_ >> 1U) | (level ? 0x80U : 0U));
     if (bit == 9) {
@@ -215,7 +217,7 @@ void run(const char* tap_a, const char* tap_b) {
   top.serial_rx = 1;
   top.clocks_rst = 1;
   std::uint64_t clock = 0;
-  // Each round is a clock of 125 MHz; core rises with every second one, sys with every fourth.
+  // Each round is a clock of 125 MHz. `core` rises in every second round, `sys` in every fourth.
   for (; is_over == 0; ++clock) {
     if (clock == 16) top.clocks_rst = 0;
     const auto [a_valid, a_data] = a.received(clock);

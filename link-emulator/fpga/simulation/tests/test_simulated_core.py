@@ -196,8 +196,8 @@ def test_it_makes_no_difference_how_often_the_core_is_asked():
     ("key", "value", "message"),
     [
         ("burst_bytes", 32_000, "forward.burst_bytes: the FPGA's core has no token bucket"),
-        ("queue", {"packets": 9, "discipline": "codel"}, "no queue discipline but drop_tail"),
-        ("mark", {"threshold_packets": 3, "weight": 0.5}, "no average of the queue, but weight 1"),
+        ("queue", {"packets": 9, "discipline": "codel"}, "no queue discipline except drop_tail"),
+        ("mark", {"threshold_packets": 3, "weight": 0.5}, "no queue average, only weight 1"),
         ("jitter", {"distribution": "uniform", "half_width_ns": 1000}, "has no jitter"),
         ("arq", {"retries": 1, "feedback_ns": 10}, "has no ARQ"),
         ("reordering", {"probability": 0.1, "delay_ns": 9}, "duplication or reordering"),
@@ -228,7 +228,7 @@ def test_it_gives_up_what_it_does_not_need():
 
 
 def test_requests_out_of_order_are_refused():
-    with FpgaSession() as session, pytest.raises(Refused, match="no request of nagi-link"):
+    with FpgaSession() as session, pytest.raises(Refused, match="unknown request"):
         session.advance(0, [])
     with FpgaSession() as session:
         session.configure({}, {})

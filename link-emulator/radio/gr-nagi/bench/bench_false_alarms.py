@@ -4,9 +4,10 @@
 
     python3 bench_false_alarms.py [--trials 1000000]
 
-The rates are measured with seeded noise, at thresholds below the one in use, and are compared with
-the bound that gives the threshold in use. A trial is the window in which the receiver searches for
-one burst: with a common clock, 17 positions and those of the fine search.
+The rates are measured with seeded noise, at thresholds below the threshold in use. They are
+compared with the bound from which the threshold in use is computed. In a trial, the receiver
+searches one window for a burst: with a common clock, at 17 positions and at the positions of the
+fine search.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ BATCH = 2000
 
 
 def measure(modem: str, trials: int, seed: int) -> dict[str, object]:
-    """Measure the false alarms of a modem's detector."""
+    """Measure the false alarms of a modem's detector, and return them as JSON."""
     module = usrp.load_bindings()
-    shape = usrp.make_preamble(modem)
-    search = module.BurstSearch(shape, 1, 1.0)  # accepts all candidates of the detector
-    positions = module.common_clock_positions(shape)
-    size = GUARD + module.preamble_length(shape) + 2 * MARGIN
+    preamble = usrp.make_preamble(modem)
+    search = module.BurstSearch(preamble, 1, 1.0)  # accepts all candidates of the detector
+    positions = module.common_clock_positions(preamble)
+    size = GUARD + module.preamble_length(preamble) + 2 * MARGIN
     rng = np.random.default_rng(seed)
     shares = []
     for _ in range(0, trials, BATCH):
@@ -40,11 +41,11 @@ def measure(modem: str, trials: int, seed: int) -> dict[str, object]:
             "threshold": threshold,
             "false_alarms": int((values > threshold).sum()),
             "measured": float((values > threshold).mean()),
-            "bound": module.BurstSearch.false_alarms(shape, positions, threshold),
+            "bound": module.BurstSearch.false_alarms(preamble, positions, threshold),
         }
         for threshold in THRESHOLDS
     ]
-    in_use = module.BurstSearch(shape, positions, usrp.MAX_FALSE_ALARMS).threshold
+    in_use = module.BurstSearch(preamble, positions, usrp.MAX_FALSE_ALARMS).threshold
     return {
         "modem": modem,
         "trials": len(values),

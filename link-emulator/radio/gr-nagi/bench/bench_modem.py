@@ -7,14 +7,15 @@
 
 All measurements are seeded and use the simulated channel:
 - bit error rates with known timing over AWGN and over flat Rayleigh fading, compared with theory;
-- packet error rates of the whole receiver, 1,000 bytes. Without FEC they are compared with those of
-  an ideal receiver, which knows channel and timing. With each code rate, in QPSK with soft
-  decisions, the whole receiver and the decoder alone are compared with the union bound of an ideal
-  decoder. The *implementation loss* is the additional SNR for a packet error rate of 10 %;
+- packet error rates of the whole receiver, for packets of 1,000 bytes. Without FEC, the rates are
+  compared with those of an ideal receiver, which knows the channel and the timing. With each code
+  rate, in QPSK with soft decisions, the whole receiver and the decoder alone are compared with the
+  union bound of an ideal decoder. The *implementation loss* is the additional SNR for a packet
+  error rate of 10 %;
 - shares of bursts that are not detected, and of wrong headers.
 
-SNRs are Eb/N0 of payload bits. The energy of prefix, pilots, preamble and header is no loss of the
-receiver and is printed separately.
+SNRs are Eb/N0 of payload bits. The energy of prefix, pilots, preamble and header does not count as
+a loss of the receiver; it is printed separately.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from modem_theory import (  # noqa: E402
 
 PACKET = 1000
 TARGET = 0.1
-"""Packet error rate at which losses are compared."""
+"""Packet error rate at which implementation losses are determined."""
 OFFSETS_DB = (-0.6, -0.2, 0.2, 0.6, 1.0)
 CODED_OFFSETS_DB = (0.0, 0.4, 0.8, 1.2, 1.6, 2.0)
 DECODER_OFFSETS_DB = (-0.4, 0.0, 0.4, 0.8)
@@ -61,14 +62,14 @@ def ideal_packet_error_rate(modulation: str, code_rate: str, eb_n0_db: float) ->
 
 
 def ideal_threshold_db(modulation: str, code_rate: str) -> float:
-    """Return the Eb/N0 in dB at which an ideal receiver has the target's packet error rate."""
+    """Return the Eb/N0 in dB at which an ideal receiver has the packet error rate TARGET."""
     return packet_error_threshold_db(TARGET, modulation, code_rate, PACKET)
 
 
 def find_crossing_db(points: list[dict[str, Any]]) -> float:
-    """Return the Eb/N0 in dB at which measured packet error rates cross the target.
+    """Return the Eb/N0 in dB at which measured packet error rates cross TARGET.
 
-    The rates are interpolated linearly in log(-log(1 - PER)). This function is nearly linear over
+    The rates are interpolated linearly in log(-log(1 - PER)). This transform is nearly linear over
     dB, because a packet is lost if one of many independent bits is wrong.
     """
 
@@ -179,7 +180,7 @@ def measure_detection(modem: str, count: int) -> list[dict[str, Any]]:
 
 
 def list_awgn_eb_n0_db(modulation: str) -> list[float]:
-    """List the Eb/N0 at which bit error rates are measured: rates of 0.1 to about 10^-4."""
+    """List the Eb/N0 in dB at which bit error rates are measured; the rates are 0.1 to 10^-4."""
     first = {"bpsk": 0, "qpsk": 0, "8psk": 2, "16qam": 2, "64qam": 5}[modulation]
     return [first + 2.0 * index for index in range(5)]
 
@@ -214,7 +215,7 @@ def measure_known_timing(modem: str, modulation: str) -> dict[str, list[dict[str
                 "theory": awgn_bit_error_rate(eb_n0_db, modulation),
             }
         )
-    if BITS[modulation] > 2:  # there is no formula for the others over fading
+    if BITS[modulation] > 2:  # modem_theory has no formula for other modulations over fading
         return {"awgn": awgn, "rayleigh": []}
     fading = nagi.channel_model(7, 1, 1e6, fading="rayleigh", doppler_hz=100.0)
     gains = np.array([fading.gain(0, 0.1234567 * i) for i in range(len(symbols))])
@@ -414,9 +415,9 @@ def main() -> None:
     try:
         results = json.loads(arguments.results.read_text())
         if results["schema_version"] != SCHEMA_VERSION:
-            parser.error(f"{arguments.results}: not of this version; measure again")
+            parser.error(f"{arguments.results}: another schema version; measure again")
     except (OSError, ValueError, KeyError, TypeError) as error:
-        parser.error(f"{arguments.results}: no results of bench_modem.py measure: {error}")
+        parser.error(f"{arguments.results}: not written by bench_modem.py measure: {error}")
     print_report(results)
     if arguments.figure:
         draw(results, arguments.figure)

@@ -15,7 +15,7 @@ std::int64_t whole(const Pdu& pdu, const pmt::pmt_t& name, const char* who) {
   const pmt::pmt_t value = pmt::dict_ref(pdu.meta, name, pmt::PMT_NIL);
   if (pmt::is_integer(value)) return pmt::to_long(value);
   if (pmt::is_uint64(value)) return static_cast<std::int64_t>(pmt::to_uint64(value));
-  refuse(who, "a PDU whose dictionary has no whole number \"" + pmt::symbol_to_string(name) + '"');
+  refuse(who, "the dictionary of a PDU has no whole number \"" + pmt::symbol_to_string(name) + '"');
 }
 
 }  // namespace
@@ -23,20 +23,20 @@ std::int64_t whole(const Pdu& pdu, const pmt::pmt_t& name, const char* who) {
 Pdu open_pdu(const pmt::pmt_t& message, const char* who) {
   if (!pmt::is_pair(message) || !pmt::is_dict(pmt::car(message)) ||
       !pmt::is_uniform_vector(pmt::cdr(message))) {
-    refuse(who, "a message that is no PDU (dictionary, vector)");
+    refuse(who, "a message is not a PDU (dictionary, vector)");
   }
   return {pmt::car(message), pmt::cdr(message)};
 }
 
 std::span<const std::uint8_t> bytes_of(const Pdu& pdu, const char* who) {
-  if (!pmt::is_u8vector(pdu.data)) refuse(who, "a PDU of something else than bytes");
+  if (!pmt::is_u8vector(pdu.data)) refuse(who, "a PDU does not contain bytes");
   std::size_t length = 0;
   const std::uint8_t* first = pmt::u8vector_elements(pdu.data, length);
   return {first, length};
 }
 
 std::span<const gr_complex> samples_of(const Pdu& pdu, const char* who) {
-  if (!pmt::is_c32vector(pdu.data)) refuse(who, "a PDU of something else than complex samples");
+  if (!pmt::is_c32vector(pdu.data)) refuse(who, "a PDU does not contain complex samples");
   std::size_t length = 0;
   const gr_complex* first = pmt::c32vector_elements(pdu.data, length);
   return {first, length};

@@ -3,10 +3,15 @@
 
     docstrings.py OUT HEADER...
 
-OUT is a C++ header of string constants. `doc::CLASS` has the comments of a class and of its `make`
-or constructor, and its parameters, which may be fields of a struct CLASS_config. A method's comment
-is `doc::CLASS_METHOD`, that of a function outside of classes `doc::FUNCTION`. Exceptions have the
-names that pybind11 gives them.
+OUT is a C++ header of string constants:
+
+- doc::CLASS: the comment of a class, the comment of its function `make` or its constructor, and the
+  parameters of this function. If the parameter is a struct CLASS_config, the struct's fields count
+  as parameters.
+- doc::CLASS_METHOD: the comment of a method.
+- doc::FUNCTION: the comment of a function outside of classes.
+
+Names of C++ exceptions are replaced by the Python exceptions to which pybind11 converts them.
 """
 
 from __future__ import annotations
@@ -56,6 +61,7 @@ def _conjugate_raise(match: re.Match[str]) -> str:
 
 
 def _parse_comment(comment: str) -> Comment:
+    """Parse the text of a Doxygen comment, without its delimiters."""
     lines = [re.sub(r"^\s*\* ?", "", line) for line in comment.strip().splitlines()]
     paragraphs: list[str] = [""]
     for line in lines:
@@ -108,18 +114,26 @@ def make_docstrings(headers: list[str]) -> Iterator[tuple[str, str]]:
     """Yield name and text of each docstring, given the texts of the headers."""
     structs = {name: _list_fields(body) for text in headers for name, body in _STRUCT.findall(text)}
     for text in headers:
-        rest = _STRUCT.sub("", text)
+        outside_classes = _STRUCT.sub("", text)
         for match in _CLASS.finditer(text):
             comment, name, body = match.groups()
-            rest = rest.replace(match[0], "")
+            outside_classes = outside_classes.replace(match[0], "")
             yield from _make_class_docstrings(name, _parse_comment(comment), body, structs)
-        for comment, name in _FUNCTION.findall(rest):
+        for comment, name in _FUNCTION.findall(outside_classes):
             yield name, _join_comments([_parse_comment(comment)])
 
 
 def _make_class_docstrings(
     name: str, comment: Comment, body: str, structs: dict[str, list[tuple[str, str]]]
 ) -> Iterator[tuple[str, str]]:
+    """Yield name and text of the docstrings of a class and its methods.
+
+    Args:
+        name: Name of the class.
+        comment: Comment of the class.
+        body: C++ text of the class.
+        structs: Names and comments of fields, by name of the struct.
+    """
     comments = [comment]
     for method_comment, method in _FUNCTION.findall(body.split("private:")[0]):
         parsed = _parse_comment(method_comment)

@@ -21,7 +21,7 @@ def find_packages_dir(prefix: str, searched: Sequence[str]) -> str:
     """Return the directory of packages relative to the prefix.
 
     Args:
-        prefix: Where gr-nagi is installed.
+        prefix: The directory below which gr-nagi is installed, such as /usr/local.
         searched: Directories that Python searches, whether they exist or not.
     """
     for directory in searched:

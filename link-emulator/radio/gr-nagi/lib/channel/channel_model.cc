@@ -34,7 +34,7 @@ constexpr double longest_gain_interval = 1024.0;
 constexpr double whole_to = 1e-6;  // samples; a delay this close to a whole number is rounded
 constexpr std::size_t filter_reach = 16;  // samples on either side
 constexpr double kaiser_beta = 8.0;
-constexpr std::size_t places = 256;  // interpolators per sample interval
+constexpr std::size_t positions = 256;  // interpolators per sample interval
 constexpr double max_clock_offset_ppm = 200.0;
 constexpr std::int64_t longest_period_ns = 3'600'000'000'000;
 
@@ -53,8 +53,8 @@ std::vector<float> fractional_delay(double rest) {
   double sum = 0.0;
   for (std::size_t k = 0; k <= 2 * filter_reach; ++k) {
     const double x = static_cast<double>(k) - reach - rest;
-    const double place = x / (reach + 1.0);
-    const double window = kaiser_window(place, kaiser_beta);
+    const double position = x / (reach + 1.0);
+    const double window = kaiser_window(position, kaiser_beta);
     const double sinc =
         x == 0.0 ? 1.0 : ::nagi::model::phasor(x / 2.0).imag() / (std::numbers::pi * x);
     taps.push_back(sinc * window);
@@ -110,13 +110,13 @@ void check(const channel_config& config) {
   std::int64_t before = -1;
   for (const auto& [at_ns, snr_db] : config.snr_steps) {
     require(before < 0 ? at_ns == 0 : at_ns > before,
-            "snr_steps must begin at 0, and each be after the one before");
+            "snr_steps must begin at 0, and their starts must increase");
     require(std::isfinite(snr_db) && snr_db > -200.0, "snr_steps must have SNRs above -200 dB");
     before = at_ns;
   }
   require(config.snr_steps.empty() ||
               (config.snr_period_ns > before && config.snr_period_ns <= longest_period_ns),
-          "snr_period_ns must be after the last of snr_steps, and at most an hour");
+          "snr_period_ns must exceed the start of the last of snr_steps, and be at most an hour");
   for (const auto& [delay_ns, power_db] : config.taps) {
     require(finite_from_0(delay_ns) && delay_ns <= 1e9, "a tap's delay must be from 0 to 10^9 ns");
     require(std::isfinite(power_db), "a tap's power must be a number");
@@ -172,9 +172,9 @@ channel_model::channel_model(const channel_config& config) : config_(config) {
     paths_.push_back(make_path(index, delay_ns, power_of_db(power_db) / sum));
   }
   if (config_.sample_clock_offset_ppm != 0.0 || config_.sample_clock_drift_ppm_s != 0.0) {
-    for (std::size_t place = 0; place <= places; ++place) {
+    for (std::size_t position = 0; position <= positions; ++position) {
       interpolators_.push_back(
-          fractional_delay(1.0 - static_cast<double>(place) / static_cast<double>(places)));
+          fractional_delay(1.0 - static_cast<double>(position) / static_cast<double>(positions)));
     }
   }
 }
@@ -188,15 +188,15 @@ channel_model::path channel_model::make_path(std::uint32_t index, double delay_n
                                            config_.doppler_hz, config_.k_factor_db};
   const double samples = delay_ns * 1e-9 * config_.sample_rate;
   const double nearest = std::nearbyint(samples);
-  path made;
+  path result;
   if (std::abs(samples - nearest) < whole_to) {
-    made.delay = static_cast<std::size_t>(nearest);
+    result.delay = static_cast<std::size_t>(nearest);
   } else {
-    made.delay = static_cast<std::size_t>(samples);
-    made.filter = fractional_delay(samples - static_cast<double>(made.delay));
+    result.delay = static_cast<std::size_t>(samples);
+    result.filter = fractional_delay(samples - static_cast<double>(result.delay));
   }
-  made.sinusoids = fading_sinusoids(fading, {config_.seed, config_.direction}, index, power);
-  return made;
+  result.sinusoids = fading_sinusoids(fading, {config_.seed, config_.direction}, index, power);
+  return result;
 }
 
 std::size_t channel_model::longest_delay() const {
@@ -247,13 +247,14 @@ void channel_model::add_path(const path& via, double begin_s, std::span<const gr
   std::vector<gr_complexd> step;
   const double first_s = begin_s + static_cast<double>(via.delay) / config_.sample_rate;
   const double step_s = static_cast<double>(gain_interval_) / config_.sample_rate;
-  for (const Sinusoid& one : via.sinusoids) {
-    now.push_back(one.amplitude * phasor(one.frequency_hz * first_s + one.phase_cycles));
-    step.push_back(phasor(one.frequency_hz * step_s));
+  for (const Sinusoid& sinusoid : via.sinusoids) {
+    now.push_back(sinusoid.amplitude *
+                  phasor(sinusoid.frequency_hz * first_s + sinusoid.phase_cycles));
+    step.push_back(phasor(sinusoid.frequency_hz * step_s));
   }
   const auto sum = [&now] {
     gr_complexd total = 0.0;
-    for (const gr_complexd& one : now) total += one;
+    for (const gr_complexd& term : now) total += term;
     return gr_complex(total);
   };
   gr_complex gain = sum();
@@ -305,9 +306,9 @@ std::vector<gr_complex> channel_model::resampled(std::int64_t begin_ns,
   for (std::size_t n = 0; n < out.size(); ++n) {
     const double at = (static_cast<double>(n) - fraction) / (1.0 + offset);
     const double whole = std::floor(at);
-    const double place = (at - whole) * static_cast<double>(places);
-    const auto lower = std::min(static_cast<std::size_t>(place), places - 1);
-    const auto share = static_cast<float>(place - static_cast<double>(lower));
+    const double position = (at - whole) * static_cast<double>(positions);
+    const auto lower = std::min(static_cast<std::size_t>(position), positions - 1);
+    const auto share = static_cast<float>(position - static_cast<double>(lower));
     const auto& before = interpolators_[lower];
     const auto& after = interpolators_[lower + 1];
     const std::ptrdiff_t last = static_cast<std::ptrdiff_t>(whole) + 1 + reach;

@@ -51,13 +51,14 @@ interference_impl::interference_impl(const interference_config& config)
       interfering_(config_.levels_db.size()),
       thread_([this](std::int64_t now_ns) { return advance(now_ns); }) {
   message_port_register_in(pmt::mp("bursts"));
-  set_msg_handler(pmt::mp("bursts"), [this](const pmt::pmt_t& message) { take(message); });
+  set_msg_handler(pmt::mp("bursts"), [this](const pmt::pmt_t& message) { hold(message); });
   for (std::size_t i = 0; i < interfering_.size(); ++i) {
     amplitudes_.push_back(
         static_cast<float>(std::sqrt(::nagi::model::power_of_db(config_.levels_db[i]))));
     const pmt::pmt_t port = pmt::mp(i == 0 ? "interferer" : "interferer" + std::to_string(i));
     message_port_register_in(port);
-    set_msg_handler(port, [this, i](const pmt::pmt_t& message) { disturb(i, message); });
+    set_msg_handler(port,
+                    [this, i](const pmt::pmt_t& message) { receive_interfering(i, message); });
   }
   message_port_register_out(pmt::mp("bursts"));
 }
@@ -83,7 +84,7 @@ interference_impl::Burst interference_impl::read(const pmt::pmt_t& message) {
   return {pdu, number_of(pdu, me), begin_ns, begin_ns + length_ns};
 }
 
-void interference_impl::take(const pmt::pmt_t& message) {
+void interference_impl::hold(const pmt::pmt_t& message) {
   {
     const std::lock_guard lock(mutex_);
     held_.push_back(read(message));
@@ -91,15 +92,15 @@ void interference_impl::take(const pmt::pmt_t& message) {
   thread_.wake();
 }
 
-void interference_impl::disturb(std::size_t interferer, const pmt::pmt_t& message) {
+void interference_impl::receive_interfering(std::size_t interferer, const pmt::pmt_t& message) {
   const std::lock_guard lock(mutex_);
   Burst burst = read(message);
   if (burst.begin_ns < left_until_ns_) {
     throw std::runtime_error("interference: burst " + std::to_string(burst.number) +
                              " of interferer " + std::to_string(interferer) +
-                             " came in when one that it overlaps had left: more than " +
-                             std::to_string(config_.margin_ns / 1000) +
-                             " us late, this machine is too slow or too busy");
+                             " arrived more than " + std::to_string(config_.margin_ns / 1000) +
+                             " us late, after a burst that it overlaps had left: this machine is "
+                             "too slow or too busy");
   }
   interfering_[interferer].push_back(std::move(burst));
 }
@@ -112,7 +113,7 @@ std::optional<std::int64_t> interference_impl::advance(std::int64_t now_ns) {
     publish(held_.front());
     left_until_ns_ = std::max(left_until_ns_, held_.front().end_ns);
     held_.pop_front();
-    forget(now_ns - epoch_ns_);
+    discard_old(now_ns - epoch_ns_);
   }
   return std::nullopt;
 }
@@ -138,14 +139,14 @@ void interference_impl::add(std::size_t interferer, const Burst& other, const Bu
   const gr_complex gain =
       amplitudes_[interferer] *
       gr_complex(::nagi::model::phasor(::nagi::model::unit_interval(random[0])));
-  const std::ptrdiff_t later = std::lround(static_cast<double>(other.begin_ns - burst.begin_ns) *
-                                           1e-9 * config_.sample_rate);
+  const std::ptrdiff_t offset = std::lround(static_cast<double>(other.begin_ns - burst.begin_ns) *
+                                            1e-9 * config_.sample_rate);
   const auto sent = samples_of(other.pdu, me);
-  const std::ptrdiff_t from = std::max<std::ptrdiff_t>(0, -later);
-  const std::ptrdiff_t to = std::min(std::ssize(sent), std::ssize(samples) - later);
+  const std::ptrdiff_t from = std::max<std::ptrdiff_t>(0, -offset);
+  const std::ptrdiff_t to = std::min(std::ssize(sent), std::ssize(samples) - offset);
   for (std::ptrdiff_t i = from; i < to; ++i) {
     const gr_complex& value = sent[static_cast<std::size_t>(i)];
-    samples[static_cast<std::size_t>(later + i)] +=
+    samples[static_cast<std::size_t>(offset + i)] +=
         gr_complex(value.real() * gain.real() - value.imag() * gain.imag(),
                    value.real() * gain.imag() + value.imag() * gain.real());
   }
@@ -154,7 +155,7 @@ void interference_impl::add(std::size_t interferer, const Burst& other, const Bu
 /// Discard the interfering bursts that ended before any burst that is held or may still arrive.
 /// Held bursts are in the order of their begin, and later bursts follow them. If no burst is held,
 /// the function assumes that a burst arrives at most 1 s after its begin.
-void interference_impl::forget(std::int64_t event_now_ns) {
+void interference_impl::discard_old(std::int64_t event_now_ns) {
   constexpr std::int64_t latest_ns = 1'000'000'000;
   const std::int64_t next_ns = held_.empty() ? event_now_ns - latest_ns : held_.front().begin_ns;
   for (auto& bursts : interfering_) {

@@ -31,13 +31,13 @@ class interference_impl : public interference {
   };
 
   Burst read(const pmt::pmt_t& message);
-  void take(const pmt::pmt_t& message);
-  void disturb(std::size_t interferer, const pmt::pmt_t& message);
+  void hold(const pmt::pmt_t& message);
+  void receive_interfering(std::size_t interferer, const pmt::pmt_t& message);
   std::optional<std::int64_t> advance(std::int64_t now_ns);
   void publish(const Burst& burst);
   void add(std::size_t interferer, const Burst& other, const Burst& burst,
            std::span<gr_complex> samples) const;
-  void forget(std::int64_t event_now_ns);
+  void discard_old(std::int64_t event_now_ns);
 
   const interference_config config_;
   std::vector<float> amplitudes_;
@@ -46,7 +46,7 @@ class interference_impl : public interference {
   std::mutex mutex_;
   std::deque<Burst> held_;
   std::vector<std::deque<Burst>> interfering_;  // by interferer, in the order of begin_ns
-  // Epoch of event time on CLOCK_MONOTONIC: an upper bound, which read() lowers.
+  // CLOCK_MONOTONIC at event time 0: an upper bound, which read() lowers.
   std::int64_t epoch_ns_ = std::numeric_limits<std::int64_t>::max();
   // Latest end of a burst that was published.
   std::int64_t left_until_ns_ = std::numeric_limits<std::int64_t>::min();

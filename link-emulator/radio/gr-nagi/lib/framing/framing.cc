@@ -64,15 +64,15 @@ namespace {
 /// 802.11-2020, 17.3.5.6). The bits are in the order of the output. The pattern repeats.
 struct Puncturing {
   const char* name;
-  std::size_t period;  // in bits of the output
-  std::uint8_t kept;   // bit i is 1 if bit i of a period is sent
-  std::size_t kept_bits;
+  std::size_t period;      // in bits of the output
+  std::uint8_t sent_bits;  // bit i is 1 if bit i of a period is sent
+  std::size_t sent_per_period;
 
-  bool keeps(std::size_t bit) const { return (kept >> bit % period & 1) != 0; }
+  bool is_sent(std::size_t bit) const { return (sent_bits >> bit % period & 1) != 0; }
   /// Return the number of bits that are sent of the first `bits` bits.
-  std::size_t sent(std::size_t bits) const {
-    std::size_t count = bits / period * kept_bits;
-    for (std::size_t bit = 0; bit < bits % period; ++bit) count += keeps(bit) ? 1 : 0;
+  std::size_t count_sent(std::size_t bits) const {
+    std::size_t count = bits / period * sent_per_period;
+    for (std::size_t bit = 0; bit < bits % period; ++bit) count += is_sent(bit) ? 1 : 0;
     return count;
   }
 };
@@ -89,7 +89,7 @@ std::size_t coded_bits(std::size_t plain_bytes) { return 2 * (8 * plain_bytes + 
 
 std::size_t coded_bytes(std::size_t plain_bytes, code_rate rate) {
   if (rate == code_rate::none) return plain_bytes;
-  return (puncturing_of(rate).sent(coded_bits(plain_bytes)) + 7) / 8;
+  return (puncturing_of(rate).count_sent(coded_bits(plain_bytes)) + 7) / 8;
 }
 
 /// Return the number of bytes before encoding, given the bytes of the frame, or nullopt if no frame
@@ -147,7 +147,7 @@ code_rate code_rate_from_name(const std::string& name) {
 }
 
 std::vector<code_rate> code_rates_from_names(const std::vector<std::string>& names) {
-  if (names.empty()) throw std::invalid_argument("code_rates: none is given");
+  if (names.empty()) throw std::invalid_argument("code_rates: the list is empty");
   std::vector<code_rate> rates;
   for (const std::string& name : names) rates.push_back(code_rate_from_name(name));
   return rates;
@@ -175,13 +175,13 @@ class framing::code {
 
     std::vector<std::uint8_t> framed(coded_bytes(plain.size(), rate_));
     std::vector<std::uint8_t> punctured(8 * framed.size());  // the last bits are padding
-    std::size_t kept = 0;
+    std::size_t next = 0;
     for (std::size_t i = 0; i < coded_bits(plain.size()); ++i) {
-      if (puncturing_of(rate_).keeps(i)) punctured[kept++] = coded_[i];
+      if (puncturing_of(rate_).is_sent(i)) punctured[next++] = coded_[i];
     }
     std::size_t sent = 0;
-    Interleaver(punctured.size()).for_each([&](std::size_t place) {
-      framed[sent / 8] = static_cast<std::uint8_t>(framed[sent / 8] << 1 | punctured[place]);
+    Interleaver(punctured.size()).for_each([&](std::size_t position) {
+      framed[sent / 8] = static_cast<std::uint8_t>(framed[sent / 8] << 1 | punctured[position]);
       ++sent;
     });
     return framed;
@@ -195,9 +195,9 @@ class framing::code {
     if (!bytes || *bytes == 0) return {};
     const auto received = quantized(soft);
     std::vector<std::int8_t> coded(coded_bits(*bytes));  // 0 for a bit that was not sent
-    std::size_t kept = 0;
+    std::size_t next = 0;
     for (std::size_t i = 0; i < coded.size(); ++i) {
-      if (puncturing_of(rate_).keeps(i)) coded[i] = received[kept++];
+      if (puncturing_of(rate_).is_sent(i)) coded[i] = received[next++];
     }
     const auto bits = decoder_.decode(coded);
     std::vector<std::uint8_t> plain(*bytes);
@@ -220,9 +220,9 @@ class framing::code {
     const double scale = sum > 0 ? mean_value * static_cast<double>(soft.size()) / sum : 0;
     std::vector<std::int8_t> values(soft.size());
     std::size_t next = 0;
-    Interleaver(soft.size()).for_each([&](std::size_t place) {
+    Interleaver(soft.size()).for_each([&](std::size_t position) {
       const double value = std::clamp(static_cast<double>(soft[next++]) * scale, -127.0, 127.0);
-      values[place] = static_cast<std::int8_t>(std::lround(value));
+      values[position] = static_cast<std::int8_t>(std::lround(value));
     });
     return values;
   }
@@ -286,7 +286,7 @@ std::optional<framing::content> framing::deframe(std::span<const std::uint8_t> f
 }
 
 std::optional<framing::content> framing::deframe_soft(std::span<const float> soft_bits) {
-  if (!code_) throw std::logic_error("framing: soft bits, but no code");
+  if (!code_) throw std::logic_error("framing: soft bits can only be decoded with a code");
   if (soft_bits.size() > 8 * framed_bytes(max_payload_, rate_)) return std::nullopt;
   std::vector<float> plain(soft_bits.begin(), soft_bits.end());
   if (!whitening_.empty()) {

@@ -109,14 +109,14 @@ ofdm_equalizer_tracking::ofdm_equalizer_tracking(const ofdm_equalizer_tracking_c
       d_alpha(config.alpha),
       d_timing_gain(config.timing_gain) {
   if (!(d_alpha > 0 && d_alpha < 1)) {
-    throw std::invalid_argument("ofdm_equalizer_tracking: alpha is not between 0 and 1");
+    throw std::invalid_argument("ofdm_equalizer_tracking: alpha must be between 0 and 1");
   }
   if (!(d_timing_gain >= 0 && d_timing_gain < 1)) {
-    throw std::invalid_argument("ofdm_equalizer_tracking: timing_gain is not 0 to below 1");
+    throw std::invalid_argument("ofdm_equalizer_tracking: timing_gain must be from 0 to below 1");
   }
   if (config.pilot_carriers.size() != config.pilot_symbols.size()) {
     throw std::invalid_argument(
-        "ofdm_equalizer_tracking: pilot_carriers and pilot_symbols are of different sizes");
+        "ofdm_equalizer_tracking: pilot_carriers and pilot_symbols have different lengths");
   }
   const auto length = static_cast<std::size_t>(config.fft_len);
   for (std::size_t carrier = 0; carrier < length; ++carrier) {
@@ -127,7 +127,8 @@ ofdm_equalizer_tracking::ofdm_equalizer_tracking(const ofdm_equalizer_tracking_c
       in_range("ofdm_equalizer_tracking: delay_spread", config.delay_spread, 0, config.fft_len);
   if (spread == 0) return;
   if (spread >= d_active.size()) {
-    throw std::invalid_argument("ofdm_equalizer_tracking: delay_spread: more than carriers");
+    throw std::invalid_argument(
+        "ofdm_equalizer_tracking: delay_spread exceeds the number of carriers in use");
   }
   d_delay_spread = spread;
   d_smoothing = projection(d_active, length, spread, noise_expected(d_points));
@@ -221,14 +222,14 @@ double ofdm_equalizer_tracking::slope_error(const std::vector<gr_complex>& seen,
   double phases = 0;
   double products = 0;
   for (std::size_t i = 0; i < d_active.size(); ++i) {
-    const double place = static_cast<double>(d_active[i]) - d_fft_len / 2.0;
+    const double offset = static_cast<double>(d_active[i]) - d_fft_len / 2.0;
     const Complex turned = Complex(seen[i]) * back;
     const double weight = std::max(turned.real(), 0.0);
     weights += weight;
-    first += weight * place;
-    second += weight * place * place;
+    first += weight * offset;
+    second += weight * offset * offset;
     phases += turned.imag();
-    products += turned.imag() * place;
+    products += turned.imag() * offset;
   }
   const double spread = weights * second - first * first;
   return spread > 0 ? (weights * products - first * phases) / spread : 0;

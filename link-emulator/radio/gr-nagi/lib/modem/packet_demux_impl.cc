@@ -58,7 +58,7 @@ packet_demux::sptr packet_demux::make(const packet_demux_config& config) {
     quality.weights.push_back(in_range("packet_demux: weights", index, 0, config.item_samples - 1));
   }
   if (!config.weights.empty() && config.weights.size() != items.symbols) {
-    throw std::invalid_argument("packet_demux: weights: not one for each symbol of an item");
+    throw std::invalid_argument("packet_demux: weights must have one index per symbol of an item");
   }
   std::vector<std::size_t> demodulators;
   for (const int index : config.demodulators) {
@@ -66,7 +66,7 @@ packet_demux::sptr packet_demux::make(const packet_demux_config& config) {
                                     static_cast<long>(config.constellations.size()) - 1));
   }
   if (demodulators.size() != config.constellations.size()) {
-    throw std::invalid_argument("packet_demux: demodulators: not one for each constellation");
+    throw std::invalid_argument("packet_demux: demodulators must have one index per constellation");
   }
   return gnuradio::make_block_sptr<packet_demux_impl>(
       PacketSymbols(config.constellations, config.header_symbols),
@@ -105,7 +105,7 @@ packet_demux_impl::packet_demux_impl(PacketSymbols symbols, PreambleDetector det
 void packet_demux_impl::take(const pmt::pmt_t& message) {
   const Pdu pdu = open_pdu(message, who);
   if (!pmt::is_c32vector(pdu.data)) {
-    throw std::invalid_argument("packet_demux: a burst of something else than complex samples");
+    throw std::invalid_argument("packet_demux: a burst does not contain complex samples");
   }
   Burst burst;
   burst.meta = pdu.meta;
@@ -125,7 +125,7 @@ void packet_demux_impl::take_header(const pmt::pmt_t& message) {
   const Pdu pdu = open_pdu(message, who);
   const auto symbols = samples_of(pdu.data);
   if (symbols.size() != symbols_.header_size()) {
-    throw std::logic_error("packet_demux: the demodulator gave a header of another size");
+    throw std::logic_error("packet_demux: the demodulator returned a header of another size");
   }
   burst.channel = pmt::dict_ref(pdu.meta, quality_.key, pmt::PMT_NIL);
   const auto weights = power_gains(burst.channel);
@@ -148,22 +148,23 @@ void packet_demux_impl::take_payload(const pmt::pmt_t& message, std::size_t demo
   const std::size_t count = symbols_.payload_size(burst.header);
   const auto symbols = samples_of(pdu.data);
   if (symbols.size() < count) {
-    throw std::logic_error("packet_demux: the demodulator gave too few symbols");
+    throw std::logic_error("packet_demux: the demodulator returned too few symbols");
   }
-  const auto wanted = symbols.first(count);
+  const auto payload_symbols = symbols.first(count);
   const auto weights = power_gains(
-      burst.channel, pmt::dict_ref(pdu.meta, quality_.key, pmt::PMT_NIL), wanted.size());
+      burst.channel, pmt::dict_ref(pdu.meta, quality_.key, pmt::PMT_NIL), payload_symbols.size());
   pmt::pmt_t meta = burst.meta;
   meta = pmt::dict_add(meta, key::mode(), pmt::from_long(static_cast<long>(burst.header.mode)));
-  meta = pmt::dict_add(meta, key::snr_db(), pmt::from_double(snr_db(burst, wanted, weights)));
+  meta =
+      pmt::dict_add(meta, key::snr_db(), pmt::from_double(snr_db(burst, payload_symbols, weights)));
   if (!pmt::is_null(message_subscribers(symbols_port()))) {
-    message_port_pub(symbols_port(), make_burst(meta, wanted));
+    message_port_pub(symbols_port(), make_burst(meta, payload_symbols));
   }
   if (quality_.soft_bits) {
-    const auto soft = symbols_.soft_bits(wanted, weights, burst.header);
+    const auto soft = symbols_.soft_bits(payload_symbols, weights, burst.header);
     meta = pmt::dict_add(meta, key::soft_bits(), pmt::init_f32vector(soft.size(), soft.data()));
   }
-  burst.result = make_pdu(meta, symbols_.decide(wanted, burst.header));
+  burst.result = make_pdu(meta, symbols_.decide(payload_symbols, burst.header));
   burst.stage = Stage::done;
   advance();
 }
@@ -173,7 +174,7 @@ packet_demux_impl::Burst& packet_demux_impl::awaiting_header() {
   for (Burst& burst : bursts_) {
     if (burst.stage == Stage::header && burst.handed_on) return burst;
   }
-  throw std::logic_error("packet_demux: symbols that no burst waits for");
+  throw std::logic_error("packet_demux: symbols arrived for which no burst waits");
 }
 
 /// Return the first burst that waits for the symbols of its payload from this demodulator.
@@ -184,7 +185,7 @@ packet_demux_impl::Burst& packet_demux_impl::awaiting_payload(std::size_t demodu
       return burst;
     }
   }
-  throw std::logic_error("packet_demux: symbols that no burst waits for");
+  throw std::logic_error("packet_demux: symbols arrived for which no burst waits");
 }
 
 /// Publish completed bursts in order and hand the next bursts on to the demodulators.
@@ -227,14 +228,14 @@ void packet_demux_impl::hand_on(Burst& burst) {
 pmt::pmt_t packet_demux_impl::cut(const Burst& burst, std::size_t first, std::size_t count,
                                   double frequency) const {
   const auto samples = samples_of(burst.samples);
-  const std::size_t kept = items_.samples - items_.prefix;
+  const std::size_t item_length = items_.samples - items_.prefix;
   // The two estimates of the frequency, from the preamble and from the payload, agree on the phase
   // in the middle of the last header item.
   const auto pivot = static_cast<double>(items_.header * items_.samples) -
                      0.5 * static_cast<double>(items_.samples);
   const double phase = burst.detection.frequency * pivot;
   const std::complex<double> step = std::polar(1.0, -frequency);
-  pmt::pmt_t result = pmt::make_c32vector((count + items_.overlap) * kept, gr_complex());
+  pmt::pmt_t result = pmt::make_c32vector((count + items_.overlap) * item_length, gr_complex());
   std::size_t length = 0;
   gr_complex* out = pmt::c32vector_writable_elements(result, length);
   for (std::size_t item = 0; item < count + items_.overlap; ++item) {
@@ -242,7 +243,7 @@ pmt::pmt_t packet_demux_impl::cut(const Burst& burst, std::size_t first, std::si
     std::complex<double> turn =
         std::polar(1.0, -(phase + frequency * (static_cast<double>(offset) - pivot)));
     std::ptrdiff_t index = burst.detection.begin + static_cast<std::ptrdiff_t>(offset);
-    for (std::size_t i = 0; i < kept; ++i, ++index, ++out) {
+    for (std::size_t i = 0; i < item_length; ++i, ++index, ++out) {
       if (index >= 0 && index < std::ssize(samples)) {
         const gr_complex value = samples[static_cast<std::size_t>(index)];
         const auto real = static_cast<float>(turn.real());
@@ -263,8 +264,8 @@ pmt::pmt_t packet_demux_impl::cut(const Burst& burst, std::size_t first, std::si
 /// systems", IEEE Trans. Signal Process. 45(7), 1997). Each estimate is weighted by the inverse of
 /// its variance.
 double packet_demux_impl::payload_frequency(const Burst& burst, std::size_t count) const {
-  const double known = burst.detection.frequency;
-  if (items_.prefix == 0) return known;
+  const double preamble_estimate = burst.detection.frequency;
+  if (items_.prefix == 0) return preamble_estimate;
   const auto samples = samples_of(burst.samples);
   const std::size_t lag = items_.samples - items_.prefix;
   // Delayed paths of the previous item may reach into the first quarter of the prefix.
@@ -284,9 +285,9 @@ double packet_demux_impl::payload_frequency(const Burst& burst, std::size_t coun
     }
   }
   const auto span = static_cast<double>(lag);
-  const double difference = std::arg(sum * std::polar(1.0, -known * span)) / span;
+  const double difference = std::arg(sum * std::polar(1.0, -preamble_estimate * span)) / span;
   const double weight = static_cast<double>(count * used) * span * span;
-  return known + difference * weight / (weight + burst.detection.frequency_weight);
+  return preamble_estimate + difference * weight / (weight + burst.detection.frequency_weight);
 }
 
 /// Return the power gain of the channel for each symbol of an item, or {1} if no weights are
@@ -307,9 +308,9 @@ std::vector<float> packet_demux_impl::power_gains(const pmt::pmt_t& before, cons
   const auto last = power_gains(after);
   std::vector<float> powers(count);
   for (std::size_t i = 0; i < count; ++i) {
-    const float passed = static_cast<float>(i) / static_cast<float>(count);
-    const std::size_t place = i % first.size();
-    powers[i] = first[place] + passed * (last[place] - first[place]);
+    const float progress = static_cast<float>(i) / static_cast<float>(count);
+    const std::size_t index = i % first.size();
+    powers[i] = first[index] + progress * (last[index] - first[index]);
   }
   return powers;
 }

@@ -38,7 +38,7 @@ class packet_demux_impl : public packet_demux {
     pmt::pmt_t samples;
     Detection detection{};
     Stage stage = Stage::header;
-    bool handed_on = false;  // true if the demodulator of `stage` has the burst
+    bool handed_on = false;  // true if the burst was sent to the demodulator of `stage`
     pmt::pmt_t channel;      // state of the channel after the header
     PacketSymbols::Header header{};
     double header_noise = 0;  // relative to the power of the signal
@@ -66,7 +66,7 @@ class packet_demux_impl : public packet_demux {
   Quality quality_;
   std::vector<std::size_t> demodulators_;  // index of the demodulator, by mode
   std::size_t longest_;
-  std::deque<Burst> bursts_;  // in order of arrival; published when all before them are done
+  std::deque<Burst> bursts_;  // in order of arrival; a burst waits until all earlier ones are done
 };
 
 }  // namespace nagi

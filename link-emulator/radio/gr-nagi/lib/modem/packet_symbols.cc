@@ -34,11 +34,12 @@ PacketSymbols::PacketSymbols(const std::vector<gr::digital::constellation_sptr>&
       header_(gr::digital::packet_header_default::make(header_bits, "length", "number", 1)),
       whitening_(whitening_bytes()) {
   if (header_symbols < header_bits) {
-    throw std::invalid_argument("a PHY header of " + std::to_string(header_symbols) +
-                                " symbols, not of 32 or more");
+    throw std::invalid_argument("the PHY header has " + std::to_string(header_symbols) +
+                                " symbols; it needs 32 or more");
   }
   if (constellations.empty() || constellations.size() > max_modes) {
-    throw std::invalid_argument(std::to_string(constellations.size()) + " modes, not 1 to 16");
+    throw std::invalid_argument(std::to_string(constellations.size()) +
+                                " modes are given; a modem has 1 to 16");
   }
   for (const auto& constellation : constellations) modes_.push_back(mode_of(constellation));
 }
@@ -46,8 +47,8 @@ PacketSymbols::PacketSymbols(const std::vector<gr::digital::constellation_sptr>&
 PacketSymbols::Mode PacketSymbols::mode_of(const gr::digital::constellation_sptr& constellation) {
   std::vector<gr_complex> points = constellation->points();
   if (points.size() > 64 || points.size() < 2 || !std::has_single_bit(points.size())) {
-    throw std::invalid_argument("a constellation of " + std::to_string(points.size()) +
-                                " points, not of 2, 4, 8, 16, 32 or 64");
+    throw std::invalid_argument("a constellation has " + std::to_string(points.size()) +
+                                " points; it must have 2, 4, 8, 16, 32 or 64");
   }
   float distance = std::numeric_limits<float>::infinity();
   for (std::size_t i = 0; i < points.size(); ++i) {
@@ -165,7 +166,7 @@ std::vector<float> PacketSymbols::soft_bits(std::span<const gr_complex> symbols,
   for (std::size_t i = 0, first = 0; i < symbols.size(); ++i, first += mode.bits) {
     // The smallest squared distance, by bit and by the value of the bit.
     std::array<std::array<float, 2>, most_bits> nearest;
-    for (auto& each : nearest) each = {far, far};
+    for (auto& distances : nearest) distances = {far, far};
     for (std::size_t value = 0; value < mode.points.size(); ++value) {
       const float distance = std::norm(symbols[i] - mode.points[value]);
       for (unsigned bit = 0; bit < mode.bits; ++bit) {
@@ -175,9 +176,9 @@ std::vector<float> PacketSymbols::soft_bits(std::span<const gr_complex> symbols,
     }
     const float weight = weights[i % weights.size()];
     for (unsigned bit = 0; bit < mode.bits && first + bit < soft.size(); ++bit) {
-      const std::size_t place = first + bit;
+      const std::size_t position = first + bit;
       const float ratio = weight * (nearest[bit][0] - nearest[bit][1]);
-      soft[place] = whitening_[place / 8] >> (7 - place % 8) & 1 ? -ratio : ratio;
+      soft[position] = whitening_[position / 8] >> (7 - position % 8) & 1 ? -ratio : ratio;
     }
   }
   return soft;

@@ -65,9 +65,9 @@ class PacketSymbols {
   /// Return the payload's bytes by hard decisions: each symbol is mapped to its nearest point.
   /// `symbols` has payload_size(header) items.
   std::vector<std::uint8_t> decide(std::span<const gr_complex> symbols, const Header& header) const;
-  /// Return the payload's bits as max-log-likelihood ratios: positive for 1, in units of the noise
-  /// of a symbol of weight 1. `weights` are the power gains of the channel for the first symbols;
-  /// they repeat for the symbols after these.
+  /// Return the payload's bits as max-log-likelihood ratios. A ratio is positive for 1. The unit is
+  /// the noise of a symbol of weight 1. `weights` are the power gains of the channel for the first
+  /// symbols; they repeat for the symbols after these.
   std::vector<float> soft_bits(std::span<const gr_complex> symbols, std::span<const float> weights,
                                const Header& header) const;
 

@@ -98,7 +98,7 @@ std::optional<PreambleDetector::Coarse> PreambleDetector::coarse(
   for (std::size_t i = 0; i < length; ++i) add(i, 1);
   std::size_t end = positions;  // end of the search for the peak, once the threshold is crossed
   double highest = -1;
-  Coarse found{};
+  Coarse best{};
   for (std::size_t i = 0; i < end; ++i) {
     const double power = std::norm(correlation);
     if (highest < 0 && power > shape_.threshold * energy * energy) {
@@ -107,8 +107,8 @@ std::optional<PreambleDetector::Coarse> PreambleDetector::coarse(
     }
     if (highest >= 0 && power > highest) {
       highest = power;
-      found = {static_cast<std::ptrdiff_t>(i) - static_cast<std::ptrdiff_t>(shape_.repeat_begin),
-               std::arg(sign_ * correlation) / static_cast<double>(lag)};
+      best = {static_cast<std::ptrdiff_t>(i) - static_cast<std::ptrdiff_t>(shape_.repeat_begin),
+              std::arg(sign_ * correlation) / static_cast<double>(lag)};
     }
     if (i + 1 < positions) {
       add(i, -1);
@@ -116,7 +116,7 @@ std::optional<PreambleDetector::Coarse> PreambleDetector::coarse(
     }
   }
   if (highest < 0) return std::nullopt;
-  return found;
+  return best;
 }
 
 Detection PreambleDetector::fine(std::span<const gr_complex> burst, const Coarse& first) const {
@@ -209,18 +209,18 @@ std::vector<double> PreambleDetector::path_energies(std::vector<Complex> respons
   const std::size_t length = response.size();
   const std::size_t reach = 2 * shape_.spread;
   std::vector<double> energies(reach);
-  double strongest = 0;
+  double max_energy = 0;
   for (int path = 0; path < max_paths; ++path) {
-    std::size_t place = 1;
+    std::size_t position = 1;
     for (std::size_t i = 1; i < reach; ++i) {
-      if (std::norm(response[i]) > std::norm(response[place])) place = i;
+      if (std::norm(response[i]) > std::norm(response[position])) position = i;
     }
-    const Complex gain = response[place] / kernel_[0];
-    strongest = std::max(strongest, std::norm(gain));
-    if (std::norm(gain) <= weakest * strongest) break;
-    energies[place] += std::norm(gain);
+    const Complex gain = response[position] / kernel_[0];
+    max_energy = std::max(max_energy, std::norm(gain));
+    if (std::norm(gain) <= weakest * max_energy) break;
+    energies[position] += std::norm(gain);
     for (std::size_t i = 0; i < length; ++i) {
-      response[i] -= gain * kernel_[(i + length - place) % length];
+      response[i] -= gain * kernel_[(i + length - position) % length];
     }
   }
   return energies;

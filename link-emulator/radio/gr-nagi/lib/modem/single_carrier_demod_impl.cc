@@ -53,11 +53,10 @@ single_carrier_demod_impl::single_carrier_demod_impl(const single_carrier_demod_
       timing_gain_(config.timing_gain),
       detector_slope_(detector_slope(config.rolloff, samples_per_symbol_)) {
   if (!(bandwidth_ > 0 && bandwidth_ < 1)) {
-    throw std::invalid_argument(
-        "single_carrier_demod: the loop's bandwidth is not between 0 and 1");
+    throw std::invalid_argument("single_carrier_demod: bandwidth must be between 0 and 1");
   }
   if (!(timing_gain_ >= 0 && timing_gain_ < 1)) {
-    throw std::invalid_argument("single_carrier_demod: timing_gain is not 0 to below 1");
+    throw std::invalid_argument("single_carrier_demod: timing_gain must be from 0 to below 1");
   }
   message_port_register_in(pmt::mp("samples"));
   set_msg_handler(pmt::mp("samples"), [this](const pmt::pmt_t& message) { demodulate(message); });
@@ -73,12 +72,13 @@ void single_carrier_demod_impl::demodulate(const pmt::pmt_t& message) {
       pmt::to_long(pmt::dict_ref(pdu.meta, pmt::mp("item_count"), pmt::PMT_NIL)));
   if (count < preamble_.size() ||
       length < (count - 1) * samples_per_symbol_ + pulse_.taps(0).size()) {
-    throw std::invalid_argument("single_carrier_demod: fewer samples than its symbols need");
+    throw std::invalid_argument(
+        "single_carrier_demod: a packet has fewer samples than its symbols need");
   }
   State state{};
   if (preamble_.empty()) {
-    const auto given = pmt::f64vector_elements(pmt::dict_ref(pdu.meta, state_key(), pmt::PMT_NIL));
-    state = {{given.at(0), given.at(1)}, given.at(2), given.at(3), given.at(4)};
+    const auto values = pmt::f64vector_elements(pmt::dict_ref(pdu.meta, state_key(), pmt::PMT_NIL));
+    state = {{values.at(0), values.at(1)}, values.at(2), values.at(3), values.at(4)};
   } else {
     const pmt::pmt_t timing = pmt::dict_ref(pdu.meta, pmt::mp("timing"), pmt::PMT_NIL);
     state = start(samples, pmt::to_double(timing));

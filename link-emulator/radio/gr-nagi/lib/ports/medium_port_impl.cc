@@ -18,7 +18,8 @@
 namespace gr {
 namespace nagi {
 
-static_assert(std::endian::native == std::endian::little, "messages are written as they lie");
+static_assert(std::endian::native == std::endian::little,
+              "messages are copied without a change of byte order");
 
 namespace {
 
@@ -56,7 +57,7 @@ void check(int fd) {
   socklen_t length = sizeof type;
   if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) != 0 || type != SOCK_SEQPACKET) {
     throw std::invalid_argument(std::string(me) + ": descriptor " + std::to_string(fd) +
-                                " is no socket of type SOCK_SEQPACKET");
+                                " is not a socket of type SOCK_SEQPACKET");
   }
 }
 
@@ -96,14 +97,14 @@ std::string medium_port_impl::error() const {
 void medium_port_impl::read_transmissions() {
   std::vector<std::uint8_t> buffer(sizeof(TransmissionHead) + longest_packet);
   while (wait_readable()) {
-    const ssize_t got = recv(socket_.get(), buffer.data(), buffer.size(), MSG_TRUNC);
-    if (got < 0 && (errno == EINTR || errno == EAGAIN)) continue;
-    if (got < 0 && errno != ECONNRESET) return end_of_transmissions(std::strerror(errno));
-    if (got <= 0) return end_of_transmissions("");
-    const auto length = static_cast<std::size_t>(got);
+    const ssize_t received = recv(socket_.get(), buffer.data(), buffer.size(), MSG_TRUNC);
+    if (received < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (received < 0 && errno != ECONNRESET) return end_of_transmissions(std::strerror(errno));
+    if (received <= 0) return end_of_transmissions("");
+    const auto length = static_cast<std::size_t>(received);
     if (length <= sizeof(TransmissionHead) || length > buffer.size()) {
-      return end_of_transmissions("a transmission of " + std::to_string(length) +
-                                  " bytes; it has a head of 24 and a packet of 1 to 65535");
+      return end_of_transmissions("a transmission has " + std::to_string(length) +
+                                  " bytes; it must have a head of 24 and a packet of 1 to 65535");
     }
     take_in({buffer.data(), length});
   }
@@ -136,12 +137,13 @@ void medium_port_impl::answer(const pmt::pmt_t& message) {
   const Pdu pdu = open_pdu(message, me);
   // outcome_of() returns the fate of a burst that no receiver has seen.
   const auto outcome = outcome_of(pdu, me);
-  if (!outcome) throw std::invalid_argument(std::string(me) + ": a PDU without \"outcome\"");
+  if (!outcome)
+    throw std::invalid_argument(std::string(me) + ": a PDU has neither \"outcome\" nor \"fate\"");
   AnswerHead head{static_cast<std::uint32_t>(number_of(pdu, me)),
                   static_cast<std::uint8_t>(*outcome), 0, snr_of(pdu)};
   std::span<const std::uint8_t> packet;
   if (*outcome == Outcome::received) packet = bytes_of(pdu, me);
-  note_answered(head.number);
+  record_answer(head.number);
 
   iovec parts[] = {{&head, sizeof head}, {const_cast<std::uint8_t*>(packet.data()), packet.size()}};
   msghdr out{};
@@ -162,7 +164,7 @@ void medium_port_impl::answer(const pmt::pmt_t& message) {
   if (last) close("");
 }
 
-void medium_port_impl::note_answered(std::uint32_t number) {
+void medium_port_impl::record_answer(std::uint32_t number) {
   const std::lock_guard lock(mutex_);
   if (unanswered_.empty() || unanswered_.front() != number) {
     throw std::logic_error(std::string(me) + ": transmission " + std::to_string(number) +
@@ -188,7 +190,7 @@ void medium_port_impl::close(const std::string& error) {
     error_ = error;
     closed_ = true;
   }
-  if (!error.empty()) GR_LOG_ERROR(d_logger, "the carrier failed: " + error);
+  if (!error.empty()) GR_LOG_ERROR(d_logger, "the radio socket failed: " + error);
   closed_event_.set();
   // This message ends a block that has only message ports. The block then notifies the blocks after
   // it.

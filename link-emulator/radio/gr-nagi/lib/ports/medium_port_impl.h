@@ -34,7 +34,7 @@ class medium_port_impl : public medium_port {
   bool wait_readable() const;
   void take_in(std::span<const std::uint8_t> message);
   void answer(const pmt::pmt_t& message);
-  void note_answered(std::uint32_t number);
+  void record_answer(std::uint32_t number);
   void end_of_transmissions(const std::string& error);
   void close(const std::string& error);
 

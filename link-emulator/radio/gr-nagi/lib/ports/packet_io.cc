@@ -94,24 +94,26 @@ class Tun final : public PacketIo {
     }
     std::memcpy(request.ifr_name, name.c_str(), name.size());
     request.ifr_flags = IFF_TUN | IFF_NO_PI;
-    if (ioctl(descriptor_.get(), TUNSETIFF, &request) != 0) io::throw_errno("cannot make it");
+    if (ioctl(descriptor_.get(), TUNSETIFF, &request) != 0)
+      io::throw_errno("cannot create the interface");
   }
 
   [[nodiscard]] int descriptor() const override { return descriptor_.get(); }
 
   void receive(const Receive& receive) override {
     for (int i = 0; i < batch; ++i) {
-      const ssize_t got = read(descriptor_.get(), buffer_.data(), buffer_.size());
-      if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-      if (got < 0) io::throw_errno("receiving");
+      const ssize_t received = read(descriptor_.get(), buffer_.data(), buffer_.size());
+      if (received < 0 && (errno == EAGAIN || errno == EINTR)) return;
+      if (received < 0) io::throw_errno("receiving");
       ++received_;
-      receive({buffer_.data(), static_cast<std::size_t>(got)}, io::read_clock(CLOCK_MONOTONIC));
+      receive({buffer_.data(), static_cast<std::size_t>(received)},
+              io::read_clock(CLOCK_MONOTONIC));
     }
   }
 
   void send(std::span<const std::uint8_t> packet) override {
-    const bool taken = write(descriptor_.get(), packet.data(), packet.size()) >= 0;
-    ++(taken ? sent_ : send_failures_);
+    const bool is_sent = write(descriptor_.get(), packet.data(), packet.size()) >= 0;
+    ++(is_sent ? sent_ : send_failures_);
   }
 
   [[nodiscard]] io::PortCounters counters() override {
@@ -141,7 +143,7 @@ std::unique_ptr<PacketIo> open_as(const std::string& name, const std::string& ca
     if (error.code().value() == EPERM || error.code().value() == EACCES) {
       cure = "; run as root, or give the process " + capability;
     } else if (error.code().value() == ENODEV) {
-      cure = "; \"ip link\" shows those there are";
+      cure = "; \"ip link\" lists the interfaces";
     } else if (error.code().value() == EBUSY) {
       cure = "; another program has it";
     }

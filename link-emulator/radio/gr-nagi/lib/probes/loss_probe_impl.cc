@@ -23,7 +23,7 @@ void loss_probe_impl::count(const pmt::pmt_t& message) {
   const Pdu pdu = open_pdu(message, "loss_probe");
   const auto outcome = outcome_of(pdu, "loss_probe");
   if (!outcome && pmt::length(pdu.data) == 0) {
-    throw std::invalid_argument("loss_probe: an empty PDU without \"outcome\"");
+    throw std::invalid_argument("loss_probe: an empty PDU has no \"outcome\"");
   }
   ++counts_[static_cast<std::size_t>(outcome.value_or(Outcome::received))];
 }

@@ -24,7 +24,7 @@ snr_evm_probe_impl::snr_evm_probe_impl(const std::vector<gr_complex>& points)
     : gr::block(me, gr::io_signature::make(0, 0, 0), gr::io_signature::make(0, 0, 0)),
       points_(points) {
   if (std::ranges::all_of(points, [](gr_complex point) { return std::norm(point) == 0.0F; })) {
-    throw std::invalid_argument(std::string(me) + ": points: a constellation without power");
+    throw std::invalid_argument(std::string(me) + ": points: there are no points except 0");
   }
   message_port_register_in(pmt::mp("symbols"));
   set_msg_handler(pmt::mp("symbols"), [this](const pmt::pmt_t& message) { measure(message); });

@@ -33,8 +33,8 @@ std::optional<std::int64_t> whole(const pmt::pmt_t& value) {
   return std::nullopt;
 }
 
-[[noreturn]] void refuse(std::uint64_t place, const std::string& what) {
-  throw std::runtime_error("stream_to_packets: byte " + std::to_string(place) + what);
+[[noreturn]] void refuse(std::uint64_t position, const std::string& what) {
+  throw std::runtime_error("stream_to_packets: byte " + std::to_string(position) + what);
 }
 
 }  // namespace
@@ -49,7 +49,7 @@ PacketOutlet::PacketOutlet(std::size_t window)
                   [this](const pmt::pmt_t& message) { message_port_pub(packets_port(), message); });
   set_msg_handler(outcomes_port(), [this](const pmt::pmt_t&) {
     const gr::thread::scoped_lock lock(mutex_);
-    if (under_way_ > 0) --under_way_;
+    if (in_flight_ > 0) --in_flight_;
     changed_.notify_one();
   });
 }
@@ -58,8 +58,8 @@ void PacketOutlet::send(const pmt::pmt_t& packet) {
   {
     gr::thread::scoped_lock lock(mutex_);
     // GNU Radio interrupts this wait when the flowgraph ends.
-    while (window_ > 0 && under_way_ >= window_) changed_.wait(lock);
-    ++under_way_;
+    while (window_ > 0 && in_flight_ >= window_) changed_.wait(lock);
+    ++in_flight_;
   }
   _post(packets_port(), packet);
 }
@@ -83,10 +83,10 @@ packet_cutter_impl::packet_cutter_impl(const std::string& length_tag, std::size_
 
 bool packet_cutter_impl::stop() {
   if (length_ > 0 || !prefix_.empty()) {
-    const std::size_t there = length_ > 0 ? packet_.size() : prefix_.size();
-    const std::string wanted = length_ > 0 ? std::to_string(length_) : "its length";
-    d_logger->warn("the stream ended within a packet, which is left out: " + std::to_string(there) +
-                   " bytes of " + wanted);
+    const std::size_t received = length_ > 0 ? packet_.size() : prefix_.size();
+    const std::string expected = length_ > 0 ? std::to_string(length_) : "its length";
+    d_logger->warn("the stream ended within a packet, which is dropped: " +
+                   std::to_string(received) + " bytes of " + expected);
   }
   return gr::sync_block::stop();
 }
@@ -125,25 +125,26 @@ void packet_cutter_impl::take_tagged(std::span<const std::uint8_t> bytes) {
   auto tag = tags.begin();
   std::size_t at = 0;
   while (at < bytes.size()) {
-    const std::uint64_t place = nitems_read(0) + at;
+    const std::uint64_t position = nitems_read(0) + at;
     if (length_ > 0) {
       const std::size_t taken = take_body(bytes.subspan(at));
       at += taken;
       // A packet's own tag is at its first byte. A tag within a packet contradicts the length.
-      if (tag != tags.end() && tag->offset < place + taken) {
+      if (tag != tags.end() && tag->offset < position + taken) {
         refuse(tag->offset, " begins a packet within another one");
       }
       continue;
     }
-    if (tag == tags.end() || tag->offset != place) {
-      refuse(place, " belongs to no packet: it has no tag " + pmt::symbol_to_string(length_tag_));
+    if (tag == tags.end() || tag->offset != position) {
+      refuse(position,
+             " belongs to no packet: it has no tag " + pmt::symbol_to_string(length_tag_));
     }
     const auto length = whole(tag->value);
     if (!length) {
-      refuse(place, ": its tag " + pmt::symbol_to_string(length_tag_) + " is " +
-                        pmt::write_string(tag->value) + ", not a number of bytes");
+      refuse(position, ": its tag " + pmt::symbol_to_string(length_tag_) + " is " +
+                           pmt::write_string(tag->value) + ", not a number of bytes");
     }
-    begin_packet(*length, place);
+    begin_packet(*length, position);
     ++tag;
   }
 }
@@ -164,10 +165,10 @@ std::size_t packet_cutter_impl::take_body(std::span<const std::uint8_t> bytes) {
   return count;
 }
 
-void packet_cutter_impl::begin_packet(std::int64_t length, std::uint64_t place) {
+void packet_cutter_impl::begin_packet(std::int64_t length, std::uint64_t position) {
   if (length < 1 || length > static_cast<std::int64_t>(max_packet_)) {
-    refuse(place, ": a packet of " + std::to_string(length) + " bytes, not 1 to " +
-                      std::to_string(max_packet_));
+    refuse(position, ": a packet of " + std::to_string(length) + " bytes, not 1 to " +
+                         std::to_string(max_packet_));
   }
   length_ = static_cast<std::size_t>(length);
 }

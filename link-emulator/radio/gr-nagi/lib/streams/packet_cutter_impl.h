@@ -12,7 +12,7 @@
 namespace gr {
 namespace nagi {
 
-/// The block through which packets leave and outcomes return.
+/// The block with the message ports: packets leave, and outcomes return.
 class PacketOutlet : public gr::block {
  public:
   /// `window` is the maximum number of packets in flight; 0 means no limit.
@@ -25,7 +25,7 @@ class PacketOutlet : public gr::block {
   std::size_t window_;
   gr::thread::mutex mutex_;
   gr::thread::condition_variable changed_;
-  std::size_t under_way_ = 0;
+  std::size_t in_flight_ = 0;
 };
 
 class packet_cutter_impl : public packet_cutter {
@@ -42,7 +42,7 @@ class packet_cutter_impl : public packet_cutter {
   void take_prefixed(std::span<const std::uint8_t> bytes);
   void take_tagged(std::span<const std::uint8_t> bytes);
   std::size_t take_body(std::span<const std::uint8_t> bytes);
-  void begin_packet(std::int64_t length, std::uint64_t place);
+  void begin_packet(std::int64_t length, std::uint64_t position);
 
   std::shared_ptr<PacketOutlet> outlet_;
   pmt::pmt_t length_tag_;  // PMT_NIL if the lengths are in the stream

@@ -29,12 +29,14 @@ double BurstSearch::false_alarms(const PreambleShape& shape, std::size_t positio
 BurstSearch::BurstSearch(const PreambleShape& shape, std::size_t positions, double max_false_alarms)
     : shape_(shape), detector_(shape), energy_(0) {
   if (!(max_false_alarms > 0 && max_false_alarms <= 1) || positions == 0) {
-    throw std::invalid_argument("BurstSearch: positions from 1, false alarms above 0 up to 1");
+    throw std::invalid_argument(
+        "BurstSearch: positions must be at least 1, and max_false_alarms above 0 and at most 1");
   }
   for (const gr_complex& sample : shape.samples) energy_ += std::norm(sample);
   const auto length = static_cast<double>(shape.samples.size());
-  const double one = max_false_alarms / (static_cast<double>(positions) * frequencies(shape));
-  threshold_ = one >= 1 ? 0 : 1 - std::pow(one, 1 / (length - 1));
+  const double max_per_position =
+      max_false_alarms / (static_cast<double>(positions) * frequencies(shape));
+  threshold_ = max_per_position >= 1 ? 0 : 1 - std::pow(max_per_position, 1 / (length - 1));
 }
 
 std::optional<FoundBurst> BurstSearch::find(std::span<const gr_complex> samples) const {

@@ -64,27 +64,28 @@ void BurstSender::send(std::uint64_t number, std::int64_t begin,
   metadata.has_time_spec = true;
   metadata.time_spec = uhd::time_spec_t::from_ticks(begin, rate_hz_);
   metadata.start_of_burst = true;
-  std::size_t done = 0;
-  while (done < scaled_.size()) {
-    const std::size_t part = std::min(scaled_.size() - done, stream_->get_max_num_samps());
-    metadata.end_of_burst = done + part == scaled_.size();
-    const std::size_t taken = stream_->send(scaled_.data() + done, part, metadata, send_timeout_s);
-    if (taken < part) {  // the device accepts no more samples
+  std::size_t offset = 0;
+  while (offset < scaled_.size()) {
+    const std::size_t part = std::min(scaled_.size() - offset, stream_->get_max_num_samps());
+    metadata.end_of_burst = offset + part == scaled_.size();
+    const std::size_t accepted =
+        stream_->send(scaled_.data() + offset, part, metadata, send_timeout_s);
+    if (accepted < part) {  // the device accepts no more samples
       const std::lock_guard lock(mutex_);
       failed_.insert(number);
       ++counts_.underflows;
       return;
     }
-    done += part;
+    offset += part;
     metadata.start_of_burst = false;
     metadata.has_time_spec = false;
   }
 }
 
-bool BurstSender::take_failure(std::uint64_t number, std::chrono::nanoseconds patience) {
+bool BurstSender::take_failure(std::uint64_t number, std::chrono::nanoseconds timeout) {
   std::unique_lock lock(mutex_);
   if (acknowledges_) {
-    told_.wait_for(lock, patience, [this, number] {
+    resolved_.wait_for(lock, timeout, [this, number] {
       return failed_.contains(number) ||
              std::ranges::find(sent_, number, &Sent::number) == sent_.end();
     });
@@ -105,13 +106,13 @@ double BurstSender::sample_at(std::int64_t monotonic_ns) const {
 }
 
 void BurstSender::listen() {
-  std::int64_t read_at = now_ns();
+  std::int64_t clocks_read_ns = now_ns();
   while (!stopping_) {
     uhd::async_metadata_t message;
     if (stream_->recv_async_msg(message, listen_timeout_s)) take(message);
-    if (now_ns() - read_at < 1'000'000'000) continue;
+    if (now_ns() - clocks_read_ns < 1'000'000'000) continue;
     read_clocks();  // the device's oscillator differs from this machine's
-    read_at = now_ns();
+    clocks_read_ns = now_ns();
   }
 }
 
@@ -127,7 +128,7 @@ void BurstSender::take(const uhd::async_metadata_t& message) {
     case Event::EVENT_CODE_BURST_ACK:
       acknowledges_ = true;
       while (!sent_.empty() && sent_.front().end <= at) sent_.pop_front();
-      told_.notify_all();
+      resolved_.notify_all();
       return;
     case Event::EVENT_CODE_TIME_ERROR:
       ++counts_.late;
@@ -146,7 +147,7 @@ void BurstSender::take(const uhd::async_metadata_t& message) {
   if (sent_.empty() || sent_.front().begin > at) return;
   failed_.insert(sent_.front().number);
   sent_.pop_front();
-  told_.notify_all();
+  resolved_.notify_all();
 }
 
 void BurstSender::read_clocks() {
@@ -176,8 +177,9 @@ std::int64_t BurstSender::measure_margin() {
     busy_until_ = 0;
     if (!was_late) return margin_ns;
   }
-  throw UsrpError("device", "bursts come too late at the device even 50 ms ahead",
-                  "see `nagi doctor` for what holds this machine up, and its cable to the device");
+  throw UsrpError(
+      "device", "bursts reach the device too late, even if they are sent 50 ms ahead",
+      "run `nagi doctor` to find what delays this machine, and check the cable to the device");
 }
 
 }  // namespace gr::nagi

@@ -45,8 +45,8 @@ class BurstSender {
   /// previous burst has ended. The caller chooses `number`, which must be unique.
   void send(std::uint64_t number, std::int64_t begin, std::span<const gr_complex> samples);
   /// Return whether burst `number` was not sent completely, and forget this failure. If the
-  /// device acknowledges bursts, wait up to `patience` for its report on this burst.
-  bool take_failure(std::uint64_t number, std::chrono::nanoseconds patience = {});
+  /// device acknowledges bursts, wait up to `timeout` for its report on this burst.
+  bool take_failure(std::uint64_t number, std::chrono::nanoseconds timeout = {});
   [[nodiscard]] SendCounts counts() const;
   /// Set the backoff, in dB, of all bursts that are sent from now on.
   void set_backoff(double backoff_db);
@@ -80,7 +80,7 @@ class BurstSender {
   std::int64_t busy_until_ = 0;
   std::set<std::uint64_t> failed_;
   bool acknowledges_ = false;  // true after the device's first acknowledgement
-  std::condition_variable told_;
+  std::condition_variable resolved_;
   SendCounts counts_;
   std::int64_t monotonic_ns_ = 0;  // instant of CLOCK_MONOTONIC at the device's time `time_`
   uhd::time_spec_t time_{0.0};

@@ -44,7 +44,7 @@ class DelayTracking {
   [[nodiscard]] double delay(std::int64_t begin) const {
     return delay_ + drift_ * static_cast<double>(begin - at_);
   }
-  /// Return the margin, in samples, within which the delay is certain to lie.
+  /// Return the margin around delay(), in samples, within which the true delay lies.
   [[nodiscard]] std::size_t margin(std::int64_t begin) const {
     if (common_clock_) return common_margin;
     const double idle =

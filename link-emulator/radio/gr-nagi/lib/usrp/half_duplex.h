@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 //
-// Two stations on one frequency. A station cannot receive while it transmits. Bursts of both
-// directions that overlap are therefore lost.
+// Two stations on one frequency. A station cannot receive while it transmits. If bursts of both
+// directions overlap, both bursts are therefore lost.
 #pragma once
 
 #include <array>
@@ -17,9 +17,9 @@ class HalfDuplex {
   /// time.
   void transmit(std::size_t direction, std::int64_t begin_ns, std::int64_t end_ns) {
     const std::lock_guard lock(mutex_);
-    auto& mine = bursts_.at(direction);
-    mine.push_back({begin_ns, end_ns});
-    while (mine.front().second < begin_ns - kept_ns) mine.pop_front();
+    auto& bursts = bursts_.at(direction);
+    bursts.push_back({begin_ns, end_ns});
+    while (bursts.front().second < begin_ns - history_ns) bursts.pop_front();
   }
   /// Return whether the other direction is on the air between `begin_ns` and `end_ns`.
   [[nodiscard]] bool overlaps(std::size_t direction, std::int64_t begin_ns,
@@ -32,7 +32,7 @@ class HalfDuplex {
   }
 
  private:
-  static constexpr std::int64_t kept_ns = 5'000'000'000;
+  static constexpr std::int64_t history_ns = 5'000'000'000;
 
   mutable std::mutex mutex_;
   std::array<std::deque<std::pair<std::int64_t, std::int64_t>>, 2> bursts_;

@@ -13,13 +13,13 @@ namespace gr::nagi {
 
 namespace {
 
-constexpr double kept_s = 0.5;
+constexpr double buffer_s = 0.5;     // length of the buffer
 constexpr double packet_s = 0.5e-3;  // a window may wait this long for the rest of a packet
-constexpr double begin_in_s = 0.05;
+constexpr double begin_in_s = 0.05;  // time until a stream or a measurement begins
 constexpr double recv_timeout_s = 0.2;
-constexpr double give_up_s = 2;
-constexpr int max_silent = 10;   // consecutive timeouts
-constexpr int max_broken = 100;  // consecutive errors of other kinds
+constexpr double give_up_s = 2;   // time after its end at which a measurement is given up
+constexpr int max_timeouts = 10;  // consecutive timeouts
+constexpr int max_errors = 100;   // consecutive errors of other kinds
 
 }  // namespace
 
@@ -27,7 +27,7 @@ SampleStream::SampleStream(std::shared_ptr<Usrp> usrp, std::size_t channel)
     : usrp_(std::move(usrp)), rate_hz_(usrp_->rate_hz()) {
   const auto packet = static_cast<std::size_t>(std::clamp(rate_hz_ * packet_s, 64.0, 2000.0));
   stream_ = usrp_->input_stream(channel, packet);
-  ring_.resize(std::bit_ceil(static_cast<std::size_t>(rate_hz_ * kept_s)));
+  ring_.resize(std::bit_ceil(static_cast<std::size_t>(rate_hz_ * buffer_s)));
   const auto [monotonic_ns, time] = usrp_->now();
   monotonic_ns_ = monotonic_ns;
   time_ = time;
@@ -90,33 +90,33 @@ std::string SampleStream::error() const {
 void SampleStream::receive() {
   using Metadata = uhd::rx_metadata_t;
   std::vector<gr_complex> packet(stream_->get_max_num_samps());
-  int silent = 0;
-  int broken = 0;
+  int timeouts = 0;
+  int errors = 0;
   while (!stopping_) {
     Metadata metadata;
-    const std::size_t got =
+    const std::size_t received =
         stream_->recv(packet.data(), packet.size(), metadata, recv_timeout_s, true);
-    if (got > 0) {
-      silent = broken = 0;
+    if (received > 0) {
+      timeouts = errors = 0;
       const auto begin = metadata.has_time_spec ? metadata.time_spec.to_ticks(rate_hz_) : next_;
-      append(begin, {packet.data(), got});
-      serve();
+      append(begin, {packet.data(), received});
+      serve_windows();
       continue;
     }
-    const bool is_silent = metadata.error_code == Metadata::ERROR_CODE_TIMEOUT;
-    if (!is_silent) note(metadata);
-    silent += is_silent ? 1 : 0;
-    broken += is_silent ? 0 : 1;
-    if (silent < max_silent && broken < max_broken) continue;
+    const bool is_timeout = metadata.error_code == Metadata::ERROR_CODE_TIMEOUT;
+    if (!is_timeout) count_error(metadata);
+    timeouts += is_timeout ? 1 : 0;
+    errors += is_timeout ? 0 : 1;
+    if (timeouts < max_timeouts && errors < max_errors) continue;
     const std::lock_guard lock(mutex_);
-    error_ = "the device sends no samples any more: " + metadata.strerror();
+    error_ = "the device has stopped sending samples: " + metadata.strerror();
     break;
   }
   const uhd::stream_cmd_t stop(uhd::stream_cmd_t::STREAM_MODE_STOP_CONTINUOUS);
   stream_->issue_stream_cmd(stop);
 }
 
-void SampleStream::note(const uhd::rx_metadata_t& metadata) {
+void SampleStream::count_error(const uhd::rx_metadata_t& metadata) {
   const std::lock_guard lock(mutex_);
   if (metadata.out_of_sequence) {
     ++counts_.sequence_errors;
@@ -141,7 +141,7 @@ void SampleStream::append(std::int64_t begin, std::span<const gr_complex> sample
   while (!missing_.empty() && missing_.front().second <= first_) missing_.pop_front();
 }
 
-bool SampleStream::has(std::int64_t begin, std::size_t length) const {
+bool SampleStream::has_samples(std::int64_t begin, std::size_t length) const {
   const std::int64_t end = begin + static_cast<std::int64_t>(length);
   if (begin < first_ || end > next_) return false;
   return std::none_of(missing_.begin(), missing_.end(), [begin, end](const auto& gap) {
@@ -149,7 +149,7 @@ bool SampleStream::has(std::int64_t begin, std::size_t length) const {
   });
 }
 
-void SampleStream::serve() {
+void SampleStream::serve_windows() {
   while (true) {
     std::unique_lock lock(mutex_);
     if (windows_.empty() || windows_.begin()->first > next_) return;
@@ -157,7 +157,7 @@ void SampleStream::serve() {
     lock.unlock();
     const Window& window = node.mapped();
     const std::int64_t begin = node.key() - static_cast<std::int64_t>(window.length);
-    if (!has(begin, window.length)) {
+    if (!has_samples(begin, window.length)) {
       window.taker(std::nullopt);
       continue;
     }

@@ -50,8 +50,8 @@ class SampleStream {
   double mean_power(double seconds);
   [[nodiscard]] ReceiveCounts counts() const;
   [[nodiscard]] double rate_hz() const { return rate_hz_; }
-  /// Return the number of the sample at an instant of CLOCK_MONOTONIC, with a fraction, by the
-  /// clocks as they were at the start of the stream.
+  /// Return the number of the sample at an instant of CLOCK_MONOTONIC, with a fraction. The
+  /// function uses the relation of both clocks at the start of the stream.
   [[nodiscard]] double sample_at(std::int64_t monotonic_ns) const;
   /// Return the error that ended the stream, or an empty string.
   [[nodiscard]] std::string error() const;
@@ -64,9 +64,9 @@ class SampleStream {
 
   void receive();
   void append(std::int64_t begin, std::span<const gr_complex> samples);
-  void note(const uhd::rx_metadata_t& metadata);
-  void serve();
-  [[nodiscard]] bool has(std::int64_t begin, std::size_t length) const;
+  void count_error(const uhd::rx_metadata_t& metadata);
+  void serve_windows();
+  [[nodiscard]] bool has_samples(std::int64_t begin, std::size_t length) const;
 
   std::shared_ptr<Usrp> usrp_;
   uhd::rx_streamer::sptr stream_;
@@ -77,7 +77,7 @@ class SampleStream {
   // Only the stream's thread uses the members from here to `cut_`.
   std::vector<gr_complex> ring_;                               // sample n is at n modulo the size
   std::int64_t first_ = 0;                                     // the oldest buffered sample
-  std::int64_t next_ = 0;                                      // the next sample
+  std::int64_t next_ = 0;                                      // the next sample to receive
   std::deque<std::pair<std::int64_t, std::int64_t>> missing_;  // lost samples as [from, to)
   std::vector<gr_complex> cut_;
 

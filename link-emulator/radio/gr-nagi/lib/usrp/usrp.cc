@@ -33,16 +33,18 @@ std::string list(const std::vector<std::string>& names) {
 }
 
 /// Return the error, with its stage and cure, for UHD's message on a device that it cannot open.
-UsrpError why_not_open(const std::string& device, const std::string& what) {
-  const auto says = [&what](const char* words) { return what.find(words) != std::string::npos; };
-  if (says("images") || says("image:")) {
+UsrpError make_open_error(const std::string& device, const std::string& what) {
+  const auto contains = [&what](const char* words) {
+    return what.find(words) != std::string::npos;
+  };
+  if (contains("images") || contains("image:")) {
     return {"images", "UHD does not find the images of " + device + ": " + what,
             "run `sudo uhd_images_downloader`, or name their directory in UHD_IMAGES_DIR"};
   }
-  if (says("in use") || says("claimed") || says("busy")) {
+  if (contains("in use") || contains("claimed") || contains("busy")) {
     return {"device", device + " is in use: " + what, "end the program that has it open"};
   }
-  if (says("No devices found")) {
+  if (contains("No devices found")) {
     return {"device", "UHD finds no device with \"" + device + "\"",
             "see what `uhd_find_devices` prints: power, cable, network, udev rules"};
   }
@@ -59,28 +61,30 @@ void check_channel(std::size_t channel, std::size_t count, const char* what) {
       "give `channel` from 0 to " + std::to_string(count - 1) + ", or another `subdev`");
 }
 
-void check_frequency(const uhd::freq_range_t& range, double wanted_hz, double got_hz) {
-  if (wanted_hz >= range.start() && wanted_hz <= range.stop() &&
-      std::abs(got_hz - wanted_hz) <= frequency_error_hz) {
+void check_frequency(const uhd::freq_range_t& range, double requested_hz, double actual_hz) {
+  if (requested_hz >= range.start() && requested_hz <= range.stop() &&
+      std::abs(actual_hz - requested_hz) <= frequency_error_hz) {
     return;
   }
   throw UsrpError(
-      "rate", "the device does not tune to " + megahertz(wanted_hz) + " but " + megahertz(got_hz),
+      "rate",
+      "the device does not tune to " + megahertz(requested_hz) + " but " + megahertz(actual_hz),
       "give a frequency from " + megahertz(range.start()) + " to " + megahertz(range.stop()));
 }
 
-void check_gain(const uhd::gain_range_t& range, double wanted_db, double got_db) {
-  if (std::abs(got_db - wanted_db) <= gain_error_db) return;
-  std::ostringstream said;
-  said << "a gain of " << wanted_db << " dB is not in the device's range";
+void check_gain(const uhd::gain_range_t& range, double requested_db, double actual_db) {
+  if (std::abs(actual_db - requested_db) <= gain_error_db) return;
+  std::ostringstream message;
+  message << "a gain of " << requested_db << " dB is not in the device's range";
   std::ostringstream cure;
   cure << "give a gain from " << range.start() << " to " << range.stop() << " dB";
-  throw UsrpError("rate", said.str(), cure.str());
+  throw UsrpError("rate", message.str(), cure.str());
 }
 
-void check_antenna(const std::vector<std::string>& known, const std::string& wanted) {
-  if (std::find(known.begin(), known.end(), wanted) != known.end()) return;
-  throw UsrpError("device", "the device has no antenna " + wanted, "there are: " + list(known));
+void check_antenna(const std::vector<std::string>& available, const std::string& requested) {
+  if (std::find(available.begin(), available.end(), requested) != available.end()) return;
+  throw UsrpError("device", "the device has no antenna " + requested,
+                  "there are: " + list(available));
 }
 
 uhd::tune_request_t request(const FrontEnd& end) {
@@ -94,7 +98,7 @@ Usrp::Usrp(const UsrpSettings& settings) {
   try {
     device_ = uhd::usrp::multi_usrp::make(uhd::device_addr_t(settings.device));
   } catch (const std::exception& error) {
-    throw why_not_open(settings.device, error.what());
+    throw make_open_error(settings.device, error.what());
   }
   try {
     if (!settings.subdev.empty()) {
@@ -112,14 +116,14 @@ Usrp::Usrp(const UsrpSettings& settings) {
 }
 
 void Usrp::choose_source(const UsrpSettings& settings) {
-  const auto choose = [](const char* key, const std::string& wanted,
-                         const std::vector<std::string>& known, const auto& set) {
-    if (wanted.empty()) return;
-    if (std::find(known.begin(), known.end(), wanted) == known.end()) {
-      throw UsrpError("device", std::string("the device has no ") + key + " \"" + wanted + "\"",
-                      "there are: " + list(known));
+  const auto choose = [](const char* key, const std::string& requested,
+                         const std::vector<std::string>& available, const auto& set) {
+    if (requested.empty()) return;
+    if (std::find(available.begin(), available.end(), requested) == available.end()) {
+      throw UsrpError("device", std::string("the device has no ") + key + " \"" + requested + "\"",
+                      "there are: " + list(available));
     }
-    set(wanted);
+    set(requested);
   };
   choose("clock_source", settings.clock_source, device_->get_clock_sources(0),
          [this](const std::string& source) { device_->set_clock_source(source, 0); });
@@ -127,10 +131,10 @@ void Usrp::choose_source(const UsrpSettings& settings) {
          [this](const std::string& source) { device_->set_time_source(source, 0); });
   clock_source_ = settings.clock_source;
   if (!clock_source_.empty() && clock_source_ != "internal" && !has_reference()) {
-    throw UsrpError("device",
-                    "the reference of clock_source \"" + clock_source_ +
-                        "\" is not there: the device does not lock to it",
-                    "connect 10 MHz to it, or write `clock_source: internal`");
+    throw UsrpError(
+        "device",
+        "the device does not lock to the reference of clock_source \"" + clock_source_ + "\"",
+        "connect a reference of 10 MHz, or write `clock_source: internal`");
   }
 }
 
@@ -159,13 +163,13 @@ std::string Usrp::description() const {
 void Usrp::set_rate(double rate_hz) {
   device_->set_tx_rate(rate_hz);
   device_->set_rx_rate(rate_hz);
-  for (const double got : {device_->get_tx_rate(0), device_->get_rx_rate(0)}) {
-    if (std::abs(got - rate_hz) <= rate_error * rate_hz) continue;
+  for (const double actual : {device_->get_tx_rate(0), device_->get_rx_rate(0)}) {
+    if (std::abs(actual - rate_hz) <= rate_error * rate_hz) continue;
     const auto range = device_->get_rx_rates(0);
     const double nearest = range.clip(rate_hz, true);
     throw UsrpError("rate",
                     "the device does not sample at " + megahertz(rate_hz) + " but at " +
-                        megahertz(got) + ": its master clock has " +
+                        megahertz(actual) + ": its master clock has " +
                         megahertz(device_->get_master_clock_rate(0)),
                     "give `sample_rate: " + megahertz(nearest) +
                         "`, another whole fraction of that clock, or another master_clock_rate in "
@@ -184,9 +188,9 @@ double Usrp::tune_output(const FrontEnd& end) {
   check_frequency(device_->get_tx_freq_range(end.channel), end.frequency_hz,
                   device_->get_tx_freq(end.channel));
   device_->set_tx_gain(end.gain_db, end.channel);
-  const double got_db = device_->get_tx_gain(end.channel);
-  check_gain(device_->get_tx_gain_range(end.channel), end.gain_db, got_db);
-  return got_db;
+  const double actual_db = device_->get_tx_gain(end.channel);
+  check_gain(device_->get_tx_gain_range(end.channel), end.gain_db, actual_db);
+  return actual_db;
 }
 
 double Usrp::tune_input(const FrontEnd& end) {
@@ -199,9 +203,9 @@ double Usrp::tune_input(const FrontEnd& end) {
   check_frequency(device_->get_rx_freq_range(end.channel), end.frequency_hz,
                   device_->get_rx_freq(end.channel));
   device_->set_rx_gain(end.gain_db, end.channel);
-  const double got_db = device_->get_rx_gain(end.channel);
-  check_gain(device_->get_rx_gain_range(end.channel), end.gain_db, got_db);
-  return got_db;
+  const double actual_db = device_->get_rx_gain(end.channel);
+  check_gain(device_->get_rx_gain_range(end.channel), end.gain_db, actual_db);
+  return actual_db;
 }
 
 void Usrp::set_time_at_pulse() { device_->set_time_next_pps(uhd::time_spec_t(0.0)); }

@@ -44,8 +44,8 @@ class Usrp {
   /// Set the sampling rate of all selected transmit and receive channels. Throws UsrpError if the
   /// device rounds the rate to another value.
   void set_rate(double rate_hz);
-  /// Tune an output or an input. Return the gain, in dB, that the device applies: a step of the
-  /// device near the requested gain. Both functions throw UsrpError if the device cannot apply a
+  /// Tune an output or an input. Return the gain, in dB, that the device applies. The device rounds
+  /// the requested gain to a step. Both functions throw UsrpError if the device cannot apply a
   /// setting.
   double tune_output(const FrontEnd& end);
   double tune_input(const FrontEnd& end);

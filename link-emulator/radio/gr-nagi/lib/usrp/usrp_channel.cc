@@ -17,8 +17,8 @@ namespace {
 
 constexpr const char* me = "usrp_channel";
 constexpr std::int64_t probe_gap_ns = 20'000'000;
-/// The samples of a burst may arrive before the device's report on the burst.
-constexpr std::chrono::milliseconds word_patience(20);
+/// Time to wait for the device's report on a burst, which may come after the samples of the burst.
+constexpr std::chrono::milliseconds report_timeout(20);
 /// Return the mean power of `samples`, or 0 if there are none.
 double mean_power(std::span<const gr_complex> samples) {
   double sum = 0;
@@ -43,7 +43,7 @@ UsrpChannel::UsrpChannel(std::shared_ptr<BurstSender> sender, std::shared_ptr<Sa
       shared_(std::make_shared<Shared>(settings.common_clock)) {
   const std::size_t positions =
       settings.common_clock ? common_clock_positions(preamble) : max_positions;
-  gate_ = std::make_unique<BurstSearch>(preamble_, positions, settings.max_false_alarms);
+  search_ = std::make_unique<BurstSearch>(preamble_, positions, settings.max_false_alarms);
   message_port_register_out(pmt::mp("bursts"));
   message_port_register_in(pmt::mp("bursts"));
   set_msg_handler(pmt::mp("bursts"), [this](const pmt::pmt_t& message) { transmit(message); });
@@ -84,9 +84,9 @@ void UsrpChannel::transmit(const pmt::pmt_t& message) {
   Burst burst{id, pdu.meta, begin_of_burst(begin_ns), samples.size(), 0, 0};
   earliest_ = burst.begin + std::ssize(samples);
   if (half_duplex_) {
-    const auto lasts_ns =
+    const auto duration_ns =
         static_cast<std::int64_t>(static_cast<double>(samples.size()) / stream_->rate_hz() * 1e9);
-    half_duplex_->transmit(settings_.direction, begin_ns, begin_ns + lasts_ns);
+    half_duplex_->transmit(settings_.direction, begin_ns, begin_ns + duration_ns);
   }
   {
     const std::lock_guard lock(shared_->mutex);
@@ -104,20 +104,21 @@ void UsrpChannel::transmit(const pmt::pmt_t& message) {
                [this, burst, shared = shared_](std::optional<std::span<const gr_complex>> cut) {
                  const std::lock_guard lock(shared->taking);
                  if (shared->closed) return;
-                 take(burst, cut);
+                 process_window(burst, cut);
                });
 }
 
 /// Check the window of a burst and publish the burst, in the stream's thread. `samples` is nullopt
 /// if samples of the window are missing.
-void UsrpChannel::take(const Burst& burst, std::optional<std::span<const gr_complex>> samples) {
-  const bool has_failed = sender_->take_failure(burst.id, word_patience);
+void UsrpChannel::process_window(const Burst& burst,
+                                 std::optional<std::span<const gr_complex>> samples) {
+  const bool has_failed = sender_->take_failure(burst.id, report_timeout);
   if (half_duplex_) {
     const Pdu pdu{burst.meta, pmt::PMT_NIL};
     const std::int64_t begin_ns = begin_of(pdu, me);
-    const auto lasts_ns =
+    const auto duration_ns =
         static_cast<std::int64_t>(static_cast<double>(burst.length) / stream_->rate_hz() * 1e9);
-    if (half_duplex_->overlaps(settings_.direction, begin_ns, begin_ns + lasts_ns)) {
+    if (half_duplex_->overlaps(settings_.direction, begin_ns, begin_ns + duration_ns)) {
       publish_lost(burst, Outcome::receiver_busy);
       return;
     }
@@ -130,8 +131,8 @@ void UsrpChannel::take(const Burst& burst, std::optional<std::span<const gr_comp
     publish_lost(burst, Outcome::not_received);
     return;
   }
-  const std::size_t searched = settings_.guard + gate_->length() + 2 * burst.margin;
-  const auto found = gate_->find(samples->first(std::min(searched, samples->size())));
+  const std::size_t searched = settings_.guard + search_->length() + 2 * burst.margin;
+  const auto found = search_->find(samples->first(std::min(searched, samples->size())));
   {
     const std::lock_guard lock(shared_->mutex);
     if (found) {
@@ -231,22 +232,22 @@ Synchronisation UsrpChannel::synchronise(std::size_t probes, double within_s) {
   const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(5);
   std::unique_lock lock(results->mutex);
   results->changed.wait_until(lock, give_up, [&results] { return results->awaited == 0; });
-  Synchronisation done{probes, results->delays.size(), 0, 0, 0};
+  Synchronisation result{probes, results->delays.size(), 0, 0, 0};
   for (std::size_t i = 0; i < probes; ++i) sender_->take_failure(i);
-  if (2 * done.found < probes) {
-    throw UsrpError(
-        "loopback",
-        "of " + std::to_string(probes) + " probes the receiver found " + std::to_string(done.found),
-        "check cables, antennas and frequencies of both ends, then raise the gains");
+  if (2 * result.found < probes) {
+    throw UsrpError("loopback",
+                    "the receiver found " + std::to_string(result.found) + " of " +
+                        std::to_string(probes) + " probes",
+                    "check cables, antennas and frequencies of both ends, then raise the gains");
   }
   const std::lock_guard tracking_lock(shared_->mutex);
   shared_->tracking.begin(results->delays);
-  done.delay_samples = shared_->tracking.delay(results->delays.back().first);
-  done.drift_ppm = shared_->tracking.drift() * 1e6;
+  result.delay_samples = shared_->tracking.delay(results->delays.back().first);
+  result.drift_ppm = shared_->tracking.drift() * 1e6;
   constexpr double least = 1e-12;
   const double ratio = results->signal / std::max(results->noise, least) - 1;
-  done.snr_db = 10 * std::log10(std::max(ratio, least));
-  return done;
+  result.snr_db = 10 * std::log10(std::max(ratio, least));
+  return result;
 }
 
 }  // namespace gr::nagi

@@ -89,7 +89,7 @@ class UsrpChannel : public gr::block {
   };
 
   void transmit(const pmt::pmt_t& message);
-  void take(const Burst& burst, std::optional<std::span<const gr_complex>> samples);
+  void process_window(const Burst& burst, std::optional<std::span<const gr_complex>> samples);
   void publish_lost(const Burst& burst, Outcome why);
   [[nodiscard]] std::int64_t begin_of_burst(std::int64_t begin_ns);
 
@@ -98,7 +98,7 @@ class UsrpChannel : public gr::block {
   std::shared_ptr<HalfDuplex> half_duplex_;
   PreambleShape preamble_;
   UsrpChannelSettings settings_;
-  std::unique_ptr<BurstSearch> gate_;
+  std::unique_ptr<BurstSearch> search_;
   std::int64_t earliest_ = 0;  // end of the previous burst
   std::int64_t latest_ = 0;    // end of the previous burst's window
 

@@ -6,8 +6,8 @@
 
 namespace gr::nagi {
 
-/// An error of a device that cannot do or does not have what is requested. `stage` is the stage of
-/// `nagi-sdr doctor` that shows the error, what() describes it, and `cure` corrects it.
+/// A device fails, or does not support what is requested. `stage` is the stage of `nagi-sdr doctor`
+/// that detects the problem. what() describes the problem, and `cure` says what the user can do.
 class UsrpError : public std::runtime_error {
  public:
   UsrpError(std::string at, const std::string& what, std::string how)

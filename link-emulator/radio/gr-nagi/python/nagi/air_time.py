@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Computes how long a packet is on the air: pure functions, without GNU Radio.
+"""Computes the air time of packets. The functions are pure and need no GNU Radio.
 
-The modems are built from these constants, so the results hold for the bursts that they send.
+The modems are built from these constants, so the results hold for the bursts that modems send.
 
 A *packet* is the payload (an IP packet). The framer puts it into a *frame* (header, CRC-32, code).
 The modem sends the frame in a *burst*: guard, preamble, PHY header, frame, tail.
@@ -24,7 +24,7 @@ CODE_RATES = {
     "2/3": Fraction(2, 3),
     "3/4": Fraction(3, 4),
 }
-"""Code rate: bits into the encoder over bits out of it."""
+"""Code rates by name: bits into the encoder, divided by bits out of the encoder."""
 
 MAX_SAMPLE_RATE_HZ = 500_000_000
 """The sample rate of the fastest software-defined radios."""
@@ -33,7 +33,7 @@ LONGEST_PACKET = 1530
 """Bytes of the longest packet that the modems take."""
 
 FRAMING_BYTES = 7 + 4
-"""Length, sequence and flags; CRC-32."""
+"""Bytes of a frame without its packet: length, sequence number and flags; CRC-32."""
 
 CODE_TAIL = 6
 """Bits that return an encoder of constraint length 7 to its zero state."""
@@ -47,10 +47,11 @@ class Waveform:
     preamble: int
     header: int
     item: int
-    """Samples of an item, which carries `item_symbols` symbols."""
+    """Samples of an item: an OFDM symbol, or one symbol of the single carrier."""
     item_symbols: int
+    """Payload symbols that an item carries."""
     ramp: int
-    """Samples by which the last symbol's pulse is longer than the symbol."""
+    """Number of samples by which the last symbol's pulse is longer than the symbol."""
     tail: int
     symbol_gain: Fraction
     """Ratio of a symbol's SNR to the mean SNR of the samples."""
@@ -63,9 +64,9 @@ ACTIVE_CARRIERS = 52
 SAMPLES_PER_SYMBOL = 2
 PREAMBLE_SYMBOLS = 64
 PULSE_SPAN = 8
-"""Symbols before and after its own over which a single-carrier pulse extends."""
+"""Number of symbols by which a single-carrier pulse extends before and after its own symbol."""
 HEADER_SYMBOLS = 96
-"""Symbols of the PHY header: its 32 bits three times, in BPSK."""
+"""Number of BPSK symbols of the PHY header, which sends its 32 bits three times."""
 
 WAVEFORMS = {
     "ofdm": Waveform(
@@ -107,12 +108,12 @@ def count_frame_bytes(packet_bytes: int, code_rate: str) -> int:
     Raises:
         ValueError: The code rate is unknown.
     """
-    plain = packet_bytes + FRAMING_BYTES
+    uncoded_bytes = packet_bytes + FRAMING_BYTES
     if code_rate not in CODE_RATES:
         raise ValueError(f'code_rate is "{code_rate}", not one of {", ".join(CODE_RATES)}')
     if code_rate == "none":
-        return plain
-    return math.ceil(math.ceil((8 * plain + CODE_TAIL) / CODE_RATES[code_rate]) / 8)
+        return uncoded_bytes
+    return math.ceil(math.ceil((8 * uncoded_bytes + CODE_TAIL) / CODE_RATES[code_rate]) / 8)
 
 
 def count_longest_frame_bytes(code_rate: str = "1/2") -> int:
@@ -136,7 +137,11 @@ def count_frame_samples(modem: str, modulation: str, frame_bytes: int) -> int:
 
 
 def count_burst_samples(modem: str, modulation: str, code_rate: str, payload_bytes: int) -> int:
-    """Return the number of samples in the burst that carries a packet."""
+    """Return the number of samples in the burst that carries a packet.
+
+    Raises:
+        ValueError: A name is unknown.
+    """
     _check_names(modem, modulation, code_rate)
     return count_frame_samples(modem, modulation, count_frame_bytes(payload_bytes, code_rate))
 
@@ -161,11 +166,12 @@ def compute_rate_bps(modem: str, modulation: str, sample_rate_hz: int, code_rate
 def compute_overhead_bytes(modem: str, modulation: str, sample_rate_hz: int, code_rate: str) -> int:
     """Return the overhead of a burst, converted to bytes at the modem's packet bit rate.
 
-    The overhead is the smallest integer with which no burst of 1 to LONGEST_PACKET bytes takes
-    longer than (packet bytes + overhead) x 8 / rate.
+    The overhead is the smallest integer with which no packet of 1 to LONGEST_PACKET
+    bytes takes longer than (packet bytes + overhead) x 8 / rate.
 
     Raises:
-        ValueError: The modem cannot have these settings, or its rate is below 1 bit/s.
+        ValueError: A name is unknown, the sample rate is out of range, or the modem's rate is below
+            1 bit/s.
     """
     rate = compute_rate_bps(modem, modulation, sample_rate_hz, code_rate)
     if rate == 0:
@@ -180,9 +186,12 @@ def compute_overhead_bytes(modem: str, modulation: str, sample_rate_hz: int, cod
 def compute_air_time_ns(
     modem: str, modulation: str, sample_rate_hz: int, code_rate: str, payload_bytes: int
 ) -> int:
-    """Return the time in ns that a link of the modem's rate and overhead needs for a packet.
+    """Return the transmission time of a packet in ns on a link with the modem's rate and overhead.
 
     The time is rounded up.
+
+    Raises:
+        ValueError: See compute_overhead_bytes.
     """
     size = payload_bytes + compute_overhead_bytes(modem, modulation, sample_rate_hz, code_rate)
     return -(-size * 8 * 10**9 // compute_rate_bps(modem, modulation, sample_rate_hz, code_rate))
@@ -194,7 +203,7 @@ def compute_symbol_snr_db(modem: str, snr_db: float) -> float:
 
 
 TRANSCEIVER_VERSION = 4
-"""Version of transmitter and receiver, incremented with each change of packet error rates.
+"""Version of transmitter and receiver; every change that affects packet error rates increments it.
 
 A table of `nagi-sdr calibrate` is valid for one version."""
 

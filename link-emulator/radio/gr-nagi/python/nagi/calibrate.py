@@ -33,10 +33,11 @@ from .device_calibration import DeviceChannel
 from .radio import SimulatedRadio, parse_radio
 from .version import VERSION
 
-SAVE_S = 2.0
+SAVE_S = 2.0  # interval at which the table is saved
 _INTERVAL_NS = 10_000_000  # between packets over the simulated channel
 Channel = Callable[[Mode, float, int], AbstractContextManager[Carry]]
-"""Opens a channel for a mode at an SNR in dB, with a seed for its noise."""
+"""A function that opens the channel for a mode, at an SNR in dB, with a seed of the noise. The
+context manager that it returns yields a function that carries packets."""
 
 _CHOICES = {"modem": air_time.MODEMS, "modulation": tuple(air_time.BITS_PER_SYMBOL)}
 
@@ -65,7 +66,7 @@ def open_simulated_channel(mode: Mode, snr_db: float, seed: int) -> Iterator[Car
 
 
 def _measure_outcomes(carry: Carry, seed: int, size: int, first: int, count: int) -> list[int]:
-    """Carry `count` packets from number `first` on and return their outcomes.
+    """Carry `count` packets, numbered from `first`, and return their outcomes.
 
     The packets' contents depend on the seed. A packet that was received with other contents counts
     as a payload error even if its checksum is right.
@@ -88,10 +89,10 @@ def calibrate(
     """Send packets until every curve of a table is finished.
 
     Args:
-        table: Curves to measure; cells are added to it.
-        save: Writes the table; called every SAVE_S and at the end.
-        say: Prints a line of progress.
-        channel: Opens the channel of a cell.
+        table: The curves to measure. The function adds cells to them.
+        save: A function that writes the table. It is called every SAVE_S seconds and at the end.
+        say: A function that prints a line of progress.
+        channel: A function that opens the channel for the packets of a cell.
     """
     saved_s = time.monotonic()
     for index, ((mode, size), curve) in enumerate(table.curves.items(), 1):
@@ -117,7 +118,7 @@ def _parse_list(text: str, choices: tuple[str, ...], name: str) -> list[str]:
     values = [value.strip() for value in text.split(",")]
     for value in values:
         if value not in choices:
-            raise TableError(f"--{name} {value!r}: give some of {', '.join(choices)}")
+            raise TableError(f"--{name} {value!r}: give one or more of {', '.join(choices)}")
     return list(dict.fromkeys(values))
 
 
@@ -128,12 +129,14 @@ def _parse_lengths(text: str) -> list[int]:
         lengths = []
     if not lengths or lengths[0] < 1 or lengths[-1] > air_time.LONGEST_PACKET:
         raise TableError(
-            f"--lengths {text!r}: give bytes from 1 to {air_time.LONGEST_PACKET}, like 40,576,1500"
+            f"--lengths {text!r}: give lengths of 1 to {air_time.LONGEST_PACKET} bytes, such as"
+            " 40,576,1500"
         )
     return lengths
 
 
 def _parse_modes(arguments: argparse.Namespace) -> list[Mode]:
+    """Return the modes of the configuration's radios, or all combinations of the options."""
     if arguments.config is not None:
         return list(
             dict.fromkeys(
@@ -149,11 +152,15 @@ def _parse_modes(arguments: argparse.Namespace) -> list[Mode]:
     )
     rates = _parse_list(arguments.code_rate, tuple(air_time.CODE_RATES), "code-rate")
     return [
-        Mode(modem, points, rate) for modem in modems for points in modulations for rate in rates
+        Mode(modem, modulation, rate)
+        for modem in modems
+        for modulation in modulations
+        for rate in rates
     ]
 
 
 def _parse_settings(arguments: argparse.Namespace) -> CalibrationSettings:
+    """Return the settings; raise TableError if an option is out of range."""
     for name, is_wrong in (
         ("precision", not 0.001 <= arguments.precision <= 1),
         ("step", not 0.05 <= arguments.step <= 2),
@@ -177,28 +184,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "table", type=Path, help="file to write; a calibration in an existing file is resumed"
     )
-    parser.add_argument("--config", help="calibrate the radios of this configuration")
+    parser.add_argument("--config", help="calibrate the modems of the radios in this file")
     parser.add_argument("--modem", default="ofdm", help="one or more: ofdm,single_carrier")
     parser.add_argument("--modulation", default="qpsk", help="one or more: bpsk,qpsk,16qam")
     parser.add_argument("--code-rate", default="none", help="one or more: none,1/2")
-    parser.add_argument("--lengths", default="40,250,1000,1500", help="IP bytes of packets")
+    parser.add_argument("--lengths", default="40,250,1000,1500", help="lengths in IP bytes")
     parser.add_argument("--seed", type=int, default=1)
     device_doctor.add_arguments(parser)
     parser.add_argument(
         "--precision",
         type=float,
         default=0.1,
-        help="half a 95 %% confidence interval over the rate, 0.001 to 1",
+        help="half the 95 %% confidence interval, divided by the loss rate; 0.001 to 1",
     )
     parser.add_argument("--min-packets", type=int, default=100, help="at each SNR, 20 or more")
     parser.add_argument("--max-packets", type=int, default=10_000, help="at each SNR")
-    parser.add_argument("--step", type=float, default=0.5, help="between SNRs in dB, 0.05 to 2")
+    parser.add_argument("--step", type=float, default=0.5, help="dB between SNRs, 0.05 to 2")
 
 
 def main(arguments: argparse.Namespace, say: Callable[[str], None]) -> int:
     """Run `nagi-sdr calibrate` and return its exit status.
 
-    Status 130 means interrupted; the table then has the measurements so far.
+    The exit status is 130 after an interrupt; the table then has the measurements so far.
     """
     gr.logging().set_default_level(gr.log_levels.warn)
     modes, lengths = _parse_modes(arguments), _parse_lengths(arguments.lengths)

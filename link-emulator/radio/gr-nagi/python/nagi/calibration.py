@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chooses the packets that a calibration sends next, and keeps its table.
+"""Chooses the packets that a calibration sends next, and stores the results in a table.
 
 These are pure functions, without GNU Radio. nagi_contracts/calibration.py describes the table.
 
-A curve (a modem with its settings, a packet length) has one cell per SNR. The next packets depend
-only on the counts so far, so an interrupted calibration resumes with the same result:
+There is one curve per modem, settings of the modem, and packet length. A curve has one cell per
+SNR. The choice of the next packets depends only on the counts so far, so an interrupted
+calibration resumes with the same result:
 
-1. *Range*: add SNRs 2 dB apart, until the lowest loses nearly all packets and the highest none.
-2. *Steps*: where the curve is not flat, add the middle between two cells until cells are `step_db`
-   apart.
+1. *Range*: add SNRs 2 dB apart, until nearly all packets are lost at the lowest SNR, and none at
+   the highest.
+2. *Steps*: where the curve is not flat, add the SNR in the middle between two cells, until cells
+   are `step_db` apart.
 3. *Precision*: send more packets in each cell until half the 95 % confidence interval (Wilson,
    "Probable inference, the law of succession, and statistical inference", JASA 22, 1927) is at most
-   `precision` times the rate, or the cell has `max_packets`. The lowest cell without losses gets
-   more packets, too; if one of them is lost, a higher SNR is added.
+   `precision` times the loss rate, or the cell has `max_packets`. The cell of the lowest SNR
+   without losses also gets more packets; if one of them is lost, a higher SNR is added.
 """
 
 from __future__ import annotations
@@ -31,8 +33,8 @@ from .json_file import write_json
 COARSE_DB = 2.0
 FIRST_DB = 10.0
 LOWEST_DB, HIGHEST_DB = -20.0, 60.0
-ALL_LOST = 0.98
-BATCH = 50
+ALL_LOST = 0.98  # loss rate from which on nearly all packets count as lost
+BATCH = 50  # maximum number of packets that are sent before the next choice
 RECEIVED, NOT_DETECTED, HEADER_ERROR, PAYLOAD_ERROR = range(4)
 _CAUSES = ("not_detected", "header_errors", "payload_errors")
 _DEVIATIONS = 1.959964  # standard deviations on each side that hold 95 % of a normal distribution
@@ -53,8 +55,11 @@ class CalibrationSettings:
 
 @dataclass
 class Cell:
+    """Numbers of packets sent and lost at one SNR."""
+
     packets: int = 0
     causes: list[int] = field(default_factory=lambda: [0, 0, 0])
+    """Number of lost packets by cause, in the order of _CAUSES."""
 
     @property
     def lost(self) -> int:
@@ -62,9 +67,11 @@ class Cell:
 
     @property
     def rate(self) -> float:
+        """Share of packets that were lost."""
         return self.lost / self.packets
 
     def add(self, outcome: int) -> None:
+        """Count a packet. `outcome` is RECEIVED or a cause of its loss."""
         self.packets += 1
         if outcome != RECEIVED:
             self.causes[outcome - 1] += 1
@@ -92,8 +99,8 @@ Curve = dict[float, Cell]
 """Cells by SNR in dB."""
 
 Carry = Callable[[int, list[bytes]], list[tuple[int, bytes]]]
-"""Carries packets, given the first one's number. Returns the outcome and the received bytes of
-each."""
+"""A function that sends packets, given the number of the first packet and the packets. It returns
+the outcome and the received bytes of each packet."""
 
 
 def compute_half_interval(cell: Cell) -> float:
@@ -143,15 +150,16 @@ def _choose_next_snr(curve: Curve, step_db: float) -> float | None:
 
 @dataclass
 class Table:
-    """All curves of a calibration, with their provenance."""
+    """All curves of a calibration, with the conditions of their measurement."""
 
     settings: CalibrationSettings
     provenance: dict[str, Any]
-    """Values of the keys device, nagi, gnuradio and date."""
+    """Values of the table's keys device, nagi, gnuradio and date."""
     curves: dict[tuple[Mode, int], Curve] = field(default_factory=dict)
     """Curves by mode and packet length in IP bytes."""
 
     def list_modes(self) -> Iterator[Mode]:
+        """Yield each mode once, in the order of the curves."""
         yield from dict.fromkeys(mode for mode, _ in self.curves)
 
     def is_finished(self) -> bool:
@@ -160,6 +168,7 @@ class Table:
         )
 
     def to_json(self) -> dict[str, Any]:
+        """Return the table in the format of nagi_contracts/calibration.py."""
         return {
             "schema_version": 1,
             "kind": "calibration",
@@ -205,19 +214,17 @@ def _describe_origin(value: Any) -> str:
 
 
 def resume_from(path: Path, table: Table) -> None:
-    """Add the cells of an existing file to `table`; do nothing if there is no file.
+    """Add the cells and the date of an existing file to `table`; do nothing if there is no file.
 
     Raises:
-        TableError: The file is no table, or was measured with other settings.
+        TableError: The file is not a table, or was measured with other settings.
     """
     try:
         document = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return
     except (OSError, ValueError) as error:
-        raise TableError(
-            f"{path}: no table of a calibration: {error}; name another file"
-        ) from error
+        raise TableError(f"{path}: not a calibration table: {error}; name another file") from error
     try:
         provenance = {key: document[key] for key in table.provenance if key != "date"}
         for key, value in provenance.items():
@@ -229,14 +236,15 @@ def resume_from(path: Path, table: Table) -> None:
         for key in ("seed", "step_db"):
             if document["settings"][key] != vars(table.settings)[key]:
                 raise TableError(
-                    f"{path}: made with {key} {document['settings'][key]}; give that, or name"
-                    " another file"
+                    f"{path}: made with {key} {document['settings'][key]}; give this value, or"
+                    " name another file"
                 )
         for item in document["modes"]:
             mode = Mode(item["modem"], item["modulation"], item["code_rate"])
             if item["digest"] != mode.digest:
                 raise TableError(
-                    f"{path}: {mode.name} was another modem when this was made; name another file"
+                    f"{path}: the modem ({mode.name}) has changed since this table was made; name"
+                    " another file"
                 )
             for curve in item["curves"]:
                 table.curves[mode, int(curve["packet_bytes"])] = {
@@ -248,5 +256,5 @@ def resume_from(path: Path, table: Table) -> None:
         table.provenance["date"] = document["date"]
     except (KeyError, TypeError, ValueError) as error:
         raise TableError(
-            f"{path}: no table of a calibration: {error!r}; name another file"
+            f"{path}: not a calibration table: {error!r}; name another file"
         ) from error

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks values of a configuration (JSON). All functions raise ConfigError, which names the key."""
+"""Checks values of a configuration (JSON).
+
+All functions raise ConfigError if a value is wrong. The error names `key_path`, the path of the
+value's key.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +30,7 @@ def check_object(value: Any, key_path: str, choices: tuple[str, ...]) -> dict[st
 
 
 def check_choice(value: Any, key_path: str, choices: tuple[str, ...]) -> str:
+    """Return `value` if it is one of `choices`."""
     if value not in choices:
         raise ConfigError(f"{key_path} is {value!r}; it must be one of {', '.join(choices)}")
     return str(value)
@@ -34,6 +39,7 @@ def check_choice(value: Any, key_path: str, choices: tuple[str, ...]) -> str:
 def check_number(
     value: Any, key_path: str, minimum: float = -math.inf, maximum: float = math.inf
 ) -> float:
+    """Return `value` if it is a finite number from `minimum` to `maximum`."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise ConfigError(f"{key_path} is {value!r}; it must be a number")
     if value < minimum:
@@ -44,12 +50,14 @@ def check_number(
 
 
 def check_text(value: Any, key_path: str) -> str:
+    """Return `value` if it is text."""
     if not isinstance(value, str):
         raise ConfigError(f"{key_path} is {value!r}; it must be text")
     return value
 
 
 def require_key(config: dict[str, Any], key: str, key_path: str) -> Any:
+    """Return the value of `key`, which must be present."""
     if key not in config:
         raise ConfigError(f'{key_path}: "{key}" is missing')
     return config[key]

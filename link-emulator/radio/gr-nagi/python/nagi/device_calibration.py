@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Carries the packets of `nagi-sdr calibrate --device` over radio hardware.
 
-Probes measure the SNR at the transmitter's gain `--tx-gain` when a run starts. The gain for another
-SNR differs from `--tx-gain` by as many dB as the SNRs differ. Packets that a device did not carry
-are sent again, since their loss is not the receiver's.
+When the devices are opened, probes measure the SNR at the transmitter's gain `--tx-gain`. The gain
+for another SNR differs from `--tx-gain` by as many dB as the SNRs differ. If a device fails to send
+or to receive a packet, the packet is sent again, because the receiver did not cause this loss.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .packet_ends import NoOutcome, PacketEnds
 from .radio import parse_radio
 
 DIRECTION = "forward"
-_ATTEMPTS = 20  # to send a packet until devices carry it
+_ATTEMPTS = 20  # maximum number of times that a packet is sent
 _WAIT_NS = 20_000_000  # before the first packet of a round
 
 
@@ -36,14 +36,15 @@ class _OpenLink:
 
     @property
     def reference_snr_db(self) -> float:
+        """SNR at the configured gain of the transmitter, measured when the devices were opened."""
         return self.link.measured[DIRECTION].preamble_snr_db
 
     def carry(self, packets: list[bytes]) -> list[tuple[int, bytes]]:
         """Send packets back to back and return the outcome and the received bytes of each."""
         begin_ns = time.monotonic_ns() - self.epoch_ns + _WAIT_NS
         for packet in packets:
-            early_ns = begin_ns - (time.monotonic_ns() - self.epoch_ns)
-            time.sleep(max(0, early_ns) * 1e-9)
+            wait_ns = begin_ns - (time.monotonic_ns() - self.epoch_ns)
+            time.sleep(max(0, wait_ns) * 1e-9)
             self.ends.send(self.sent, begin_ns, packet)
             self.sent += 1
             begin_ns += self.link.compute_air_time_ns(len(packet))
@@ -51,9 +52,9 @@ class _OpenLink:
 
 
 class DeviceChannel:
-    """The channel through devices from end `a` to end `b`, in one mode at a time.
+    """The channel from end `a` to end `b` over radio hardware, for one mode at a time.
 
-    A context manager. Its methods raise DeviceError and UsrpMissing.
+    The object is a context manager. Its methods raise DeviceError and UsrpMissing.
 
     Args:
         radio: A radio's configuration, as device_doctor.build_radio returns it.
@@ -63,7 +64,7 @@ class DeviceChannel:
         self._radio = radio
         self._reference_gain_db = float(radio["uhd"]["a"]["tx_gain_db"])
         self.resent = 0
-        """Packets that had to be sent again."""
+        """Number of packets that were sent again."""
         self._open: _OpenLink | None = None
         self._cleanup = ExitStack()
 
@@ -74,14 +75,17 @@ class DeviceChannel:
         self._close()
 
     def describe(self, mode: Mode) -> dict[str, Any]:
-        """Return the description of the devices for a table, and leave them open in `mode`."""
+        """Open the devices in `mode`, and return the value of the key `device` of a table."""
         open_link = self._open_mode(mode)
         with usrp.convert_errors():
             facts = open_link.link.devices.list_facts()
-        name, firmware = ("; ".join(each[key] for each in facts) for key in ("name", "firmware"))
+        name, firmware = (
+            "; ".join(device[key] for device in facts) for key in ("name", "firmware")
+        )
         return {"by": "uhd", "name": name, "firmware": firmware or None}
 
     def _open_mode(self, mode: Mode) -> _OpenLink:
+        """Return the open link in `mode`; close a link in another mode first."""
         if self._open is not None and self._open.mode == mode:
             return self._open
         self._close()
@@ -101,7 +105,7 @@ class DeviceChannel:
     def open_at(self, mode: Mode, snr_db: float, _: int) -> Iterator[Carry]:
         """Yield a function that carries packets at an SNR.
 
-        The last argument, the seed of the noise, is ignored: the noise is that of the devices.
+        The last argument, the seed of the noise, is ignored, because the devices produce the noise.
         """
         open_link = self._open_mode(mode)
         gain_db = self._reference_gain_db + snr_db - open_link.reference_snr_db
@@ -110,10 +114,10 @@ class DeviceChannel:
         yield lambda _, packets: self._carry(open_link, packets)
 
     def _carry(self, open_link: _OpenLink, packets: list[bytes]) -> list[tuple[int, bytes]]:
-        """Carry packets, and send those again that devices did not carry.
+        """Send packets, and send a packet again if a device failed to send or to receive it.
 
         Raises:
-            NoOutcome: Devices did not carry a packet in _ATTEMPTS attempts.
+            NoOutcome: Devices failed to carry a packet in all of _ATTEMPTS attempts.
         """
         results: dict[int, tuple[int, bytes]] = {}
         missing = list(range(len(packets)))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks in stages whether one or two UHD devices can form a link.
 
-The stages are library, images, device, rate, loopback, packets and ip. The first stage that fails
-ends the check and gives its cure.
+The stages are library, images, device, rate, loopback, packets and ip. The check ends at the first
+stage that fails, and prints what the user can do.
 """
 
 from __future__ import annotations
@@ -92,7 +92,10 @@ def _convert_errors() -> Iterator[None]:
 
 
 class DeviceStages:
-    """The stages in their order; each requires the stages before it."""
+    """The stages in their order; each requires the stages before it.
+
+    Each method check_STAGE returns the result as text, and raises doctor.Failed if the stage fails.
+    """
 
     def __init__(self, radio: dict[str, Any]) -> None:
         self._radio = radio
@@ -100,7 +103,7 @@ class DeviceStages:
         self._devices: usrp.Devices | None = None
 
     def list_stages(self) -> doctor.Stages:
-        """Return names and checks of the stages."""
+        """Return pairs of a stage's name and the function that runs the stage."""
         return (
             ("library", self.check_library),
             ("images", self.check_images),
@@ -112,12 +115,14 @@ class DeviceStages:
         )
 
     def check_library(self) -> str:
+        """Import the bindings and return the version of UHD."""
         with _convert_errors():
             return f"UHD {usrp.load_bindings().uhd_version()}"
 
     def check_images(self) -> str:
+        """Return the directory of firmware and FPGA images, which doubles do not need."""
         if all(DOUBLE in device for device in self._list_devices()):
-            return "the double needs none"
+            return "not needed: the devices are nagi's doubles"
         with _convert_errors():
             return f"in {usrp.load_bindings().images_directory()}"
 
@@ -126,11 +131,13 @@ class DeviceStages:
         return list(dict.fromkeys(end.device for end in self._config.uhd.ends.values()))
 
     def check_device(self) -> str:
+        """Open the devices and return their descriptions."""
         with _convert_errors():
             self._devices = usrp.Devices(self._config)
             return "; ".join(self._devices.list_descriptions())
 
     def check_rate(self) -> str:
+        """Tune the devices and return the sample rate and the carrier frequencies."""
         assert self._devices is not None and self._config.uhd is not None
         with _convert_errors():
             self._devices.tune()
@@ -141,18 +148,20 @@ class DeviceStages:
         return f"{self._config.sample_rate_hz / 1e6:g} Msample/s at {carriers}"
 
     def check_loopback(self) -> str:
+        """Send probes in both directions and return lead, SNR and clock drift."""
         assert self._devices is not None
         self._devices.close()  # UhdLink opens them again
         with _convert_errors():
             link = usrp.UhdLink(self._config, time.monotonic_ns(), doctor.DELAY_NS)
             measured = [
-                f"{name} SNR {one.preamble_snr_db:.1f} dB, {one.drift_ppm:+.2f} ppm"
-                for name, one in link.measured.items()
+                f"{name} SNR {result.preamble_snr_db:.1f} dB, {result.drift_ppm:+.2f} ppm"
+                for name, result in link.measured.items()
             ]
             link.close()
             return f"lead {link.lead_ns / 1e6:g} ms, {', '.join(measured)}"
 
     def check_packets(self) -> str:
+        """Send packets and return how many were received; a share of _MIN_RECEIVED must be."""
         packets = doctor.make_packets()
         received = 0
         with _convert_errors(), doctor.open_carrier(self._radio) as carrier:
@@ -167,4 +176,5 @@ class DeviceStages:
         return detail
 
     def check_ip(self) -> str:
+        """Ping over the radio and return the last line of ping's output."""
         return doctor.ping(self._radio)

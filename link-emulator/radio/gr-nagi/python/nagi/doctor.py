@@ -30,9 +30,10 @@ from .flowgraph import Flowgraph
 
 RECEIVED = 0
 TIMEOUT_S = 20.0
-ROUNDS = 20
+ROUNDS = 20  # packets of the stage `loopback`
 DELAY_NS = 100_000_000
 AIR_TIME_NS = 8_000_000
+# Cures of failed stages.
 SEE = "check the network of this machine with `nagi doctor`"
 BUILD = "build and install gr-nagi again: `make sdr`"
 
@@ -49,6 +50,8 @@ RADIO = {
 
 @dataclass
 class Stage:
+    """The result of a stage. `cure` says what the user can do if the stage failed."""
+
     stage: str
     ok: bool
     detail: str
@@ -56,7 +59,7 @@ class Stage:
 
 
 class Failed(Exception):
-    """A stage failed. The message describes the problem, `cure` what to do."""
+    """A stage failed. The message describes the problem; `cure` says what the user can do."""
 
     def __init__(self, detail: str, cure: str) -> None:
         super().__init__(detail)
@@ -71,7 +74,7 @@ def _check_flowgraph() -> str:
 
 @dataclass
 class Carrier:
-    """One direction of a running radio."""
+    """The forward direction of a running radio, reached through the socket for nagi-link."""
 
     socket: socket.socket
     settings: settings.Settings
@@ -82,18 +85,18 @@ class Carrier:
         self.socket.send(struct.pack("<IIqq", number, 0, begin, begin + AIR_TIME_NS) + packet)
 
     def receive(self, number: int) -> tuple[int, bytes]:
-        """Wait for the next outcome and return it with the received packet.
+        """Wait for the outcome of packet `number`, and return it with the received bytes.
 
         Raises:
-            Failed: No outcome came within TIMEOUT_S, or that of another packet.
+            Failed: No outcome arrived within TIMEOUT_S, or the next one belongs to another packet.
         """
         try:
             answer = self.socket.recv(1 << 16)
         except TimeoutError as error:
-            raise Failed(f"packet {number} did not come out in {TIMEOUT_S:g} s", BUILD) from error
+            raise Failed(f"no outcome of packet {number} after {TIMEOUT_S:g} s", BUILD) from error
         received_number, outcome = struct.unpack_from("<IB", answer)
         if received_number != number:
-            raise Failed(f"packet {number} came back as packet {received_number}", BUILD)
+            raise Failed(f"the outcome of packet {number} has number {received_number}", BUILD)
         return outcome, answer[8:]
 
 
@@ -104,22 +107,22 @@ def open_carrier(radio: dict[str, Any]) -> Iterator[Carrier]:
     link = {"name": "radio", "id": 1, "a": "a", "b": "b", "forward": loss, "backward": loss}
     document = {"schema_version": 1, "seed": 1, "links": [{**link, "radio": radio}]}
     with ExitStack() as cleanup:
-        ends = {}
-        ours: dict[str, socket.socket] = {}
+        flowgraph_descriptors = {}
+        sockets: dict[str, socket.socket] = {}
         for direction in DIRECTIONS:
-            ours[direction], theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            cleanup.callback(ours[direction].close)
-            ends["radio", direction] = theirs.detach()
+            sockets[direction], peer = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            cleanup.callback(sockets[direction].close)
+            flowgraph_descriptors["radio", direction] = peer.detach()
         configuration = settings.parse_settings(document)
-        flowgraph = Flowgraph(configuration, ends)
+        flowgraph = Flowgraph(configuration, flowgraph_descriptors)
         cleanup.callback(flowgraph.stop)
         flowgraph.start()
-        ours["forward"].settimeout(TIMEOUT_S)
-        yield Carrier(ours["forward"], configuration)
+        sockets["forward"].settimeout(TIMEOUT_S)
+        yield Carrier(sockets["forward"], configuration)
 
 
 def _exchange(carrier: Carrier, packets: list[bytes]) -> None:
-    """Transmit packets one after the other, each when the previous one was received.
+    """Transmit packets one by one; each waits for the outcome of the previous packet.
 
     Raises:
         Failed: A packet was lost or changed.
@@ -161,7 +164,7 @@ def _check_ip() -> str:
 
 
 def ping(radio: dict[str, Any]) -> str:
-    """Ping over a radio between two network namespaces and return ping's last line.
+    """Ping over a radio between two network namespaces and return the last line of ping's output.
 
     Raises:
         Failed: The process is not root, nagi-sdr does not start, or no ping is answered.
@@ -171,17 +174,17 @@ def ping(radio: dict[str, Any]) -> str:
     with ExitStack() as cleanup:
         directory = cleanup.enter_context(tempfile.TemporaryDirectory(prefix="nagi-sdr-"))
         left, right = (cleanup.enter_context(_create_namespace()) for _ in range(2))
-        # Hardware may be on a network of this namespace.
+        # A device may be reached over a network, which only this namespace can access.
         is_hardware = radio["by"] == "uhd"
         middle = os.getpid() if is_hardware else cleanup.enter_context(_create_namespace())
-        for end, pid, address in (
+        for interface, pid, address in (
             ("nagi-left", left, "10.0.0.1"),
             ("nagi-right", right, "10.0.0.2"),
         ):
-            _run_ip(f"link add eth0 netns {pid} type veth peer name {end} netns {middle}")
+            _run_ip(f"link add eth0 netns {pid} type veth peer name {interface} netns {middle}")
             _run_inside(pid, f"ip address add {address}/24 dev eth0")
             _run_inside(pid, "ip link set eth0 up")
-            _run_inside(middle, f"ip link set {end} up")
+            _run_inside(middle, f"ip link set {interface} up")
         direction = {"rate_bps": 2_000_000, "overhead_bytes": 60, "delay_ns": DELAY_NS,
                "loss": {"model": "radio"}}  # fmt: skip
         link = {
@@ -221,7 +224,7 @@ def ping(radio: dict[str, Any]) -> str:
             return _run_inside(left, "ping -c 5 -i 0.2 -W 2 10.0.0.2").splitlines()[-1]
         except subprocess.CalledProcessError as error:
             raise Failed(
-                f"no ping crosses a radio: {' '.join(error.output.split())}",
+                f"no ping was answered over the radio: {' '.join(error.output.split())}",
                 SEE,
             ) from error
 
@@ -230,7 +233,8 @@ def ping(radio: dict[str, Any]) -> str:
 def _create_namespace() -> Iterator[int]:
     """Create a network namespace and yield the id of its only process.
 
-    The kernel removes the namespace when that process ends. The process ends with this one.
+    The kernel removes the namespace when the process ends. The process ends when the context
+    is left or its parent process ends.
     """
     holder = subprocess.Popen(
         ["unshare", "--net", "sh", "-c", "echo; exec cat"],
@@ -272,7 +276,7 @@ Stages = tuple[tuple[str, Callable[[], str]], ...]
 
 
 def examine(stages: Stages = STAGES) -> Iterator[Stage]:
-    """Run stages in order and yield their results, until one fails."""
+    """Run stages in order and yield the result of each, up to the first that fails."""
     for name, check in stages:
         try:
             yield Stage(name, True, check())

@@ -26,8 +26,8 @@ class Flowgraph:
 
     Args:
         settings: The configuration.
-        media: Descriptor of nagi-link's socket for each (link, direction). The flowgraph closes
-            them.
+        media: Descriptor of the socket to nagi-link, by (name of the link, direction). The
+            flowgraph closes these descriptors.
     """
 
     def __init__(self, settings: Settings, media: dict[tuple[str, str], int]) -> None:
@@ -51,6 +51,7 @@ class Flowgraph:
     def _add_radio(
         self, link: RadioLink, settings: Settings, media: dict[tuple[str, str], int]
     ) -> None:
+        """Open the devices or start the stations of a radio, and add both directions."""
         seed = settings.seed
         directory = self._start_stations(link, seed) if link.radio.by == "virtual" else None
         if link.radio.by == "uhd":
@@ -75,6 +76,7 @@ class Flowgraph:
             self._radios[link.name, direction] = radio
 
     def _connect_interferers(self, link: RadioLink) -> None:
+        """Connect the bursts that interferers send to the radio that they disturb."""
         for direction, channel in link.radio.channels.items():
             for index, interferer in enumerate(channel.interference):
                 self._top.msg_connect(
@@ -85,11 +87,12 @@ class Flowgraph:
                 )
 
     def _start_stations(self, link: RadioLink, seed: int) -> Path:
+        """Start the processes of a virtual radio and return the directory of their sockets."""
         directory = Path(
             self._cleanup.enter_context(tempfile.TemporaryDirectory(prefix="nagi-sdr-"))
         )
         directions = {direction: link.channel_number(direction) for direction in DIRECTIONS}
-        stations = Stations(link.described, directory, seed, directions)
+        stations = Stations(link.radio_json, directory, seed, directions)
         self._stations[link.name] = self._cleanup.enter_context(stations)
         return directory
 
@@ -117,11 +120,11 @@ class Flowgraph:
         ]
 
     def list_accounts(self) -> list[dict[str, Any]]:
-        """Return the accounts of devices: `links` of radios.json."""
+        """Return the entries of `links` in radios.json, one per link over radio hardware."""
         return [{"name": name, **link.make_account()} for name, link in self._devices.items()]
 
     def describe_counts(self) -> list[str]:
-        """Describe the devices' counts that are not zero, as lines of text."""
+        """Describe the events of devices whose counts are above 0, one line per direction."""
         return [
             f"link {name}, {direction}: "
             + ", ".join(
@@ -135,6 +138,7 @@ class Flowgraph:
         self._top.start()
 
     def stop(self) -> None:
+        """Stop the blocks, release the devices, and end the processes of virtual radios."""
         self._top.stop()
         self._top.wait()
         for link in self._devices.values():

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Implements `nagi-sdr levels`: measures noise, and SNR over gain, of radio hardware.
 
-It measures the noise at the receivers, and in both directions the SNR at each gain of the
-transmitter, by the probes that are also sent when a run starts.
+For both directions, it measures the noise at the receiver, and the SNR at each gain of the
+transmitter. It sends the probes that are also sent when a run starts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MAX_GAINS = 100
 
 @dataclass(frozen=True)
 class Level:
-    """SNR of the preambles at a transmitter's gain, None if fewer than half were detected."""
+    """The SNR at a transmitter's gain, or None if fewer than half of the probes were detected."""
 
     direction: str
     tx_gain_db: float
@@ -43,7 +43,7 @@ def parse_gains(text: str) -> list[float]:
     """Parse the value of `--gains`, in dB.
 
     Raises:
-        ConfigError: It is no list of 1 to _MAX_GAINS numbers.
+        ConfigError: The text is not a list of 1 to _MAX_GAINS numbers.
     """
     try:
         gains = [float(gain) for gain in text.split(",")]
@@ -64,25 +64,26 @@ def measure_levels(
         gains: Gains of the transmitters in dB.
 
     Returns:
-        The noise in dB of full scale, by the direction that the receiver belongs to, and the SNR
-        for each gain and direction.
+        The noise in dB relative to full scale, by the direction whose receiver was measured, and
+        the SNR for each gain and direction.
 
     Raises:
-        DeviceError: A device lacks something or fails.
-        UsrpMissing: nagi-sdr has no UHD.
+        DeviceError: A device fails, or does not support a setting.
+        UsrpMissing: nagi-sdr was built without UHD, or UHD's library is missing.
     """
     config = parse_radio(radio)
     levels = []
     with usrp.convert_errors():
         link = usrp.UhdLink(config, time.monotonic_ns(), doctor.DELAY_NS, synchronised=False)
         noise = {
-            name: 10 * math.log10(max(link.devices.open_stream(name).power(_NOISE_S), 1e-20))
-            for name in DIRECTIONS
+            direction: 10
+            * math.log10(max(link.devices.open_stream(direction).power(_NOISE_S), 1e-20))
+            for direction in DIRECTIONS
         }
         for gain in gains:
-            for name in DIRECTIONS:
-                link.devices.tune_sender(name, gain)
-                levels.append(Level(name, gain, link.measure_snr_db(name)))
+            for direction in DIRECTIONS:
+                link.devices.tune_sender(direction, gain)
+                levels.append(Level(direction, gain, link.measure_snr_db(direction)))
         link.close()
     return noise, levels
 
@@ -95,9 +96,13 @@ def main(arguments: argparse.Namespace) -> int:
         document = {"noise_dbfs": noise, "levels": [asdict(level) for level in levels]}
         print(json.dumps(document, indent=1))
         return 0
-    for name, dbfs in noise.items():
-        print(f"noise {name}: {dbfs:.1f} dB of full scale")
+    for direction, dbfs in noise.items():
+        print(f"noise {direction}: {dbfs:.1f} dB relative to full scale")
     for level in levels:
-        snr = "not found" if level.snr_db is None else f"{level.snr_db:.1f} dB"
+        snr = (
+            "not measured, as too few probes were detected"
+            if level.snr_db is None
+            else f"{level.snr_db:.1f} dB"
+        )
         print(f"{level.direction} gain {level.tx_gain_db:g} dB: SNR {snr}")
     return 0

@@ -27,14 +27,14 @@ _LEVELS = {
     "16qam": (-3, -1, 3, 1),
     "64qam": (-7, -5, -1, -3, 7, 5, 1, 3),
 }
-"""Gray, by value: IEEE 802.11-2020, 17.3.5.8."""
+"""Amplitude of an axis for each value of its bits, a Gray code: IEEE 802.11-2020, 17.3.5.8."""
 
 
 def constellation(modulation: str) -> digital.constellation:
     """Return a Gray-mapped constellation of mean power 1.
 
-    QPSK and QAM are built as rectangular constellations: gr-digital's QPSK has another power, and
-    its 16-QAM is not Gray-mapped.
+    QPSK and QAM are built here as rectangular constellations, because gr-digital's QPSK has another
+    mean power, and its 16-QAM is not Gray-mapped.
 
     Raises:
         ValueError: No modem has the modulation.
@@ -102,7 +102,8 @@ class modem_tx(gr.hier_block2):  # noqa: N801  as all of GNU Radio's blocks
     Parameters:
     - modem: "ofdm" or "single_carrier"
     - modulation: "bpsk", "qpsk", "8psk", "16qam" or "64qam"; or a list of 1 to 16 of these, one per
-      mode, and each PDU has its `mode` in its dictionary. The receiver needs the same value.
+      mode. With a list, each PDU needs `mode`, an index into the list, in its dictionary. The
+      receiver needs the same value.
 
     Raises ValueError for other values.
     """
@@ -141,15 +142,15 @@ class modem_rx(gr.hier_block2):  # noqa: N801
     """Demodulates bursts into packets, or reports why a burst cannot be received.
 
     Message ports: in `bursts` (complex samples, with number and begin_ns); out `pdus`, one for each
-    burst, in order, with the burst's dictionary: a received packet has bytes, mode and snr_db, a
-    lost one has no bytes and the outcome; out `symbols`, the equalized symbols of each burst whose
-    header was received, for display.
+    burst, in order, with the burst's dictionary. The PDU of a received packet has bytes, mode and
+    snr_db; the PDU of a lost packet has no bytes, and the outcome. Out
+    `symbols`, the equalized symbols of each burst whose header was received, for display.
 
     Parameters:
-    - modem, modulation: those of the transmitter
-    - soft_bits: whether PDUs also have soft decisions, for packet_deframer
-    - track_timing: whether the receiver tracks the timing through a burst, which a sample clock
-      with an offset needs; otherwise it keeps the timing of the preamble
+    - modem, modulation: the values of the transmitter
+    - soft_bits: True if PDUs shall also have soft decisions, for packet_deframer
+    - track_timing: True if the receiver shall track the timing during a burst, which is necessary
+      if the sample clocks differ. False keeps the timing of the preamble.
 
     Raises ValueError for other modems and modulations.
     """
@@ -179,10 +180,10 @@ class modem_rx(gr.hier_block2):  # noqa: N801
             demodulators=[distinct.index(name) for name in modes],
             soft_bits=soft_bits,
             longest=count_longest_frame_bytes(),
-            **signal.make_demux_shape(),
+            **signal.make_demux_arguments(),
         )
         demodulators: dict[tuple[str, str], gr.basic_block] = {}
-        """Demodulators by the ports of demux that they are connected to: output, input."""
+        """Demodulators by the ports of demux to which they are connected: (output, input)."""
         if modem == "ofdm":
             demodulators["header", "header_symbols"] = ofdm.Demodulator(
                 bpsk, ofdm.HEADER_ITEMS, header=True, track_timing=track_timing
@@ -204,8 +205,8 @@ class modem_rx(gr.hier_block2):  # noqa: N801
                 )
             demodulators[f"payload{suffix}", f"payload_symbols{suffix}"] = payload
         self.msg_connect(self, "bursts", demux, "bursts")
-        for (before, after), demodulator in demodulators.items():
-            self.msg_connect(demux, before, demodulator, "samples")
-            self.msg_connect(demodulator, "symbols", demux, after)
+        for (output_port, input_port), demodulator in demodulators.items():
+            self.msg_connect(demux, output_port, demodulator, "samples")
+            self.msg_connect(demodulator, "symbols", demux, input_port)
         self.msg_connect(demux, "pdus", self, "pdus")
         self.msg_connect(demux, "symbols", self, "symbols")

@@ -11,8 +11,9 @@ EVENTS = {
     "2/3": (Fraction(2, 3), {6: 0.5, 7: 8, 8: 24, 9: 79, 10: 321, 11: 1217.5, 12: 4587}),
     "3/4": (Fraction(3, 4), {5: 8 / 3, 6: 31 / 3, 7: 160 / 3, 8: 892 / 3, 9: 1504, 10: 23297 / 3}),
 }
-"""Code rate -> the rate, and the number of error paths by weight that leave the correct path at a
-step, averaged over the puncturing pattern. The paths were counted on the code's trellis."""
+"""For each code rate: the rate as a number, and the number of error paths by Hamming weight. An
+error path leaves the correct path of the trellis at a given step; the number of paths is averaged
+over the steps of the puncturing pattern. The paths were counted on the code's trellis."""
 
 
 def gaussian_tail(x: float) -> float:
@@ -36,7 +37,7 @@ def awgn_bit_error_rate(eb_n0_db: float, modulation: str = "qpsk") -> float:
         terms, x = {1: 7 / 12, 3: 6 / 12, 5: -1 / 12, 9: 1 / 12, 13: -1 / 12}, math.sqrt(es / 21)
     else:
         return gaussian_tail(math.sqrt(2 * 10 ** (eb_n0_db / 10)))
-    return sum(share * gaussian_tail(steps * x) for steps, share in terms.items())
+    return sum(weight * gaussian_tail(factor * x) for factor, weight in terms.items())
 
 
 def rayleigh_bit_error_rate(eb_n0_db: float) -> float:
@@ -59,18 +60,18 @@ def coded_frame_error_rate(eb_n0_db: float, code_rate: str, steps: int) -> float
     Args:
         eb_n0_db: Eb/N0 in dB.
         code_rate: A key of EVENTS.
-        steps: Bits of a frame with the bits of the code's tail.
+        steps: Number of bits into the encoder: the bits of a frame and of the code's tail.
     """
     rate, events = EVENTS[code_rate]
     es = float(rate) * 10 ** (eb_n0_db / 10)
-    wrong = sum(count * gaussian_tail(math.sqrt(2 * d * es)) for d, count in events.items())
-    return -math.expm1(-steps * wrong)
+    error_events = sum(count * gaussian_tail(math.sqrt(2 * d * es)) for d, count in events.items())
+    return -math.expm1(-steps * error_events)
 
 
 def packet_error_rate(eb_n0_db: float, modulation: str, code_rate: str, packet_bytes: int) -> float:
     """Return the share of packets that an ideal receiver loses over AWGN.
 
-    The ideal receiver knows channel and timing.
+    The ideal receiver knows the channel and the timing exactly.
     """
     if code_rate == "none":
         return uncoded_packet_error_rate(eb_n0_db, modulation, packet_bytes)
@@ -81,10 +82,10 @@ def packet_error_rate(eb_n0_db: float, modulation: str, code_rate: str, packet_b
 def packet_error_threshold_db(
     per: float, modulation: str, code_rate: str, packet_bytes: int
 ) -> float:
-    """Return the Eb/N0 in dB at which an ideal receiver loses the share `per` of packets."""
+    """Return the Eb/N0 in dB, from 0 to 40, at which an ideal receiver loses the share `per`."""
     low, high = 0.0, 40.0
     while high - low > 1e-6:
         middle = (low + high) / 2
-        is_lost = packet_error_rate(middle, modulation, code_rate, packet_bytes) > per
-        low, high = (middle, high) if is_lost else (low, middle)
+        is_too_low = packet_error_rate(middle, modulation, code_rate, packet_bytes) > per
+        low, high = (middle, high) if is_too_low else (low, middle)
     return high

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The signal of the OFDM modem, and its modulator and demodulator of gr-digital's blocks.
+"""The signal of the OFDM modem, and a modulator and demodulator built from gr-digital's blocks.
 
 The signal has 64 carriers, 48 with data and 4 with pilots as in IEEE 802.11-2020, 17.3.5.10, and a
-cyclic prefix of 16 samples. Two preamble symbols follow Schmidl and Cox (1997): both halves of the
-first are equal; the second has all carriers, for the estimate of the channel.
+cyclic prefix of 16 samples. The preamble has two symbols (Schmidl and Cox, 1997). Both halves of
+the first symbol are equal. The second symbol uses all carriers with data or pilots, so that the
+receiver can estimate the channel.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _PREAMBLE_SEED = 8
 
 
 def _make_pilot_symbols() -> list[list[complex]]:
-    """Return the pilots of 127 consecutive symbols, scrambled with x^7 + x^4 + 1."""
+    """Return the four pilots of 127 consecutive symbols, with signs scrambled by x^7 + x^4 + 1."""
     state = [1] * 7
     signs = []
     for _ in range(127):
@@ -52,7 +53,7 @@ PILOT_CARRIERS = [list(PILOTS)] * len(
 
 
 def make_sync_words() -> tuple[list[complex], list[complex]]:
-    """Return both preamble symbols, each as values of the carriers from the lowest frequency on."""
+    """Return both preamble symbols as complex values of the 64 carriers, lowest frequency first."""
     signs = np.random.Generator(np.random.PCG64(_PREAMBLE_SEED)).integers(0, 2, (2, FFT_LENGTH))
     first = np.zeros(FFT_LENGTH, complex)
     second = np.zeros(FFT_LENGTH, complex)
@@ -98,7 +99,8 @@ def _make_equalizer(
 def _reserve_buffer(block: gr.block, items: int) -> None:
     """Reserve an output buffer for two packets.
 
-    A tagged stream needs room for a packet; with room for two the next packet does not wait.
+    The buffer of a tagged stream must hold a whole packet. With room for two packets, the next
+    packet does not wait.
     """
     block.set_min_output_buffer(2 * items)
 
@@ -138,8 +140,8 @@ class Modulator(gr.hier_block2):
 class Demodulator(gr.hier_block2):
     """Demodulates PDUs of samples (with item_count, a multiple of 64) into PDUs of symbols.
 
-    With `header`, a PDU has preamble and header, and the channel is estimated from the preamble.
-    Otherwise the PDU's dictionary has the estimate of the channel.
+    If `header` is True, a PDU has preamble and header, and the channel is estimated from the
+    preamble. If it is False, a PDU has payload, and its dictionary has the channel estimate.
     """
 
     def __init__(
@@ -187,8 +189,8 @@ class Demodulator(gr.hier_block2):
         self.msg_connect(sink, "pdus", self, "symbols")
 
 
-def make_demux_shape() -> dict[str, object]:
-    """Return the properties of the signal that packet_demux needs, as its arguments."""
+def make_demux_arguments() -> dict[str, object]:
+    """Return the keyword arguments of packet_demux that describe the modem's signal."""
     return {
         "header_symbols": HEADER_SYMBOLS,
         "preamble": [complex(x) for x in make_preamble()],

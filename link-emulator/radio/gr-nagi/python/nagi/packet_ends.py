@@ -15,7 +15,7 @@ _TIMEOUT_S = 120.0
 
 
 class NoOutcome(RuntimeError):
-    """A flowgraph did not report the outcomes of packets in time."""
+    """A flowgraph did not report the outcome of a packet in time."""
 
 
 class PacketEnds(gr.basic_block):
@@ -44,21 +44,21 @@ class PacketEnds(gr.basic_block):
         self.message_port_pub(pmt.intern("packets"), pmt.cons(meta, body))
 
     def collect(self, count: int) -> list[tuple[int, bytes]]:
-        """Wait for `count` outcomes and return each with the received packet.
+        """Wait for `count` outcomes, and return the oldest with the bytes of each received packet.
 
         Raises:
             NoOutcome: Fewer outcomes came within _TIMEOUT_S.
         """
         with self._changed:
             if not self._changed.wait_for(lambda: len(self._outcomes) >= count, _TIMEOUT_S):
-                raise NoOutcome(f"{len(self._outcomes)} of {count} packets came out of the modem")
+                raise NoOutcome(f"only {len(self._outcomes)} of {count} packets have an outcome")
             messages, self._outcomes = self._outcomes[:count], self._outcomes[count:]
             return [_read_outcome(message) for message in messages]
 
 
 @contextmanager
 def run_radio(radio: Any) -> Iterator[PacketEnds]:
-    """Run one direction of a radio in a flowgraph and yield its ends."""
+    """Run one direction of a radio in a flowgraph, and yield the block that sends and collects."""
     ends = PacketEnds()
     top = gr.top_block("packet_ends", catch_exceptions=False)
     top.msg_connect(ends, "packets", radio, "packets")
@@ -72,9 +72,9 @@ def run_radio(radio: Any) -> Iterator[PacketEnds]:
 
 
 def _read_outcome(message: Any) -> tuple[int, bytes]:
-    """Return outcome and packet of a message.
+    """Return the outcome and the bytes of a PDU; a lost packet has no bytes.
 
-    A channel that did not carry a burst gives the reason in `fate`; receivers give it in `outcome`.
+    If a channel did not carry the burst, the reason is in `fate`, which overrides `outcome`.
     """
     meta = pmt.car(message)
     outcome = pmt.dict_ref(meta, pmt.intern("outcome"), pmt.from_long(0))

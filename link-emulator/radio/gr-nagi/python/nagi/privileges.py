@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sets priority and privileges of nagi-sdr: high priority, and no capabilities.
+"""Raises the priority of nagi-sdr and gives up its capabilities.
 
 nagi-sdr starts nagi-link, which needs capabilities and changes to another user.
 
 GNU Radio starts threads when it is imported, and each thread inherits the capabilities of its
-creator. So nagi-sdr loads this module before GNU Radio, and this module imports nothing of it.
+creator. So nagi-sdr loads this module before GNU Radio, and this module does not import GNU Radio.
 """
 
 from __future__ import annotations
@@ -28,7 +28,13 @@ _END_TIMEOUT_S = 5.0  # for nagi-link to end after SIGTERM
 
 
 def end_with_parent(number: signal.Signals) -> None:
-    """Make the kernel send this process a signal when its parent process ends."""
+    """Make the kernel send this process a signal when its parent process ends.
+
+    If the parent has already ended, exit.
+
+    Raises:
+        OSError: The kernel refuses the request.
+    """
     parent = os.getppid()
     if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, number, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG)")
@@ -40,7 +46,7 @@ def raise_priority() -> bool:
     """Raise the priority of this process, since packets have deadlines.
 
     Returns:
-        Whether the process may have that priority.
+        False if the process lacks the permission.
     """
     try:
         os.setpriority(os.PRIO_PROCESS, 0, _NICENESS)
@@ -49,20 +55,23 @@ def raise_priority() -> bool:
     return True
 
 
-def give_up_privileges(kept: int | None = None) -> None:
-    """Give up all capabilities but `kept`, for this thread and all threads that it will start.
+def give_up_privileges(kept_capability: int | None = None) -> None:
+    """Give up all capabilities except `kept_capability`, for this thread and threads started later.
 
-    nagi-sdr computes waveforms, which needs no capability; nagi-link needs some.
+    nagi-sdr computes waveforms, which needs no capability. The keeper of nagi-link needs CAP_KILL.
 
     Raises:
-        OSError: The kernel refuses it.
+        OSError: The kernel refuses the change.
     """
     library = ctypes.CDLL("libcap-ng.so.0", use_errno=True)
     library.capng_get_caps_process()
-    has_kept = kept is not None and library.capng_have_capability(_PERMITTED, kept) != 0
+    has_kept = (
+        kept_capability is not None
+        and library.capng_have_capability(_PERMITTED, kept_capability) != 0
+    )
     library.capng_clear(_ALL_CAPABILITIES)
     if has_kept:
-        library.capng_update(_ADD, _EFFECTIVE | _PERMITTED, kept)
+        library.capng_update(_ADD, _EFFECTIVE | _PERMITTED, kept_capability)
     # Clearing the bounding set needs CAP_SETPCAP. A process without it has few capabilities anyway.
     for sets in (_ALL_CAPABILITIES, _OWN_CAPABILITIES):
         if library.capng_apply(sets) == 0:
@@ -73,8 +82,9 @@ def give_up_privileges(kept: int | None = None) -> None:
 class Child:
     """nagi-link as the child of a keeper process.
 
-    nagi-link changes to another user. The keeper keeps the capability to send it signals and has no
-    other capability. The keeper must be forked before this process gives up its capabilities.
+    nagi-link changes to another user. The keeper retains only the capability to send signals to
+    processes of other users. So the keeper must be forked before this process gives up its
+    capabilities.
     """
 
     def __init__(self) -> None:
@@ -93,14 +103,17 @@ class Child:
         self._ours.close()
 
     def poll(self) -> int | None:
-        """Return the exit status (a signal's number negated), or None while the process runs."""
+        """Return the exit status, or None while the process runs.
+
+        After an end by a signal, the status is the negative number of the signal.
+        """
         return self._reap(os.WNOHANG)
 
     def wait(self) -> int | None:
         return self._reap(0)
 
     def terminate(self, timeout_s: float) -> None:
-        """Send SIGTERM, and kill the process if it does not end in time."""
+        """Send SIGTERM, and kill the process if it runs for another `timeout_s` + 1 seconds."""
         if self.poll() is not None:
             return
         os.kill(self.pid, signal.SIGTERM)
@@ -122,8 +135,8 @@ class Child:
 def _run_keeper(theirs: socket.socket) -> NoReturn:
     """Run the keeper process.
 
-    The keeper starts the command that it receives, ends it after SIGTERM or when nagi-sdr has
-    ended, and then ends with the same status or signal.
+    The keeper starts the command that it receives. After SIGTERM, or when nagi-sdr has ended, it
+    ends the command. The keeper ends with the exit status or the signal of the command.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # nagi-sdr gets the terminal's SIGINT as well
     message, received, _, _ = socket.recv_fds(theirs, 1 << 16, 64)
@@ -139,7 +152,7 @@ def _run_keeper(theirs: socket.socket) -> NoReturn:
         _execute(task["command"], task["descriptors"], received)
     for descriptor in received:
         os.close(descriptor)
-    give_up_privileges(kept=_CAP_KILL)
+    give_up_privileges(kept_capability=_CAP_KILL)
     end_with_parent(signal.SIGTERM)
     status = _wait_for_child(child, awaited)
     if status < 0:  # end by the same signal, without a core file of the keeper
@@ -155,7 +168,7 @@ def _wait_for_child(child: int, awaited: set[signal.Signals]) -> int:
     """Wait until a child ends, and forward SIGTERM to it.
 
     Returns:
-        The child's exit status, or the number of its signal negated.
+        The child's exit status, or the negative number of the signal that ended the child.
     """
     is_terminated = False
     while True:

@@ -120,7 +120,7 @@ class Virtual(gr_unittest.TestCase):
         deep = self.directory / ("d" * 100)
         deep.mkdir(mode=0o700)
         missing = self.directory / "missing"
-        for directory, word in ((open_to_all, "0700"), (deep, "long"), (missing, "make it")):
+        for directory, word in ((open_to_all, "0700"), (deep, "long"), (missing, "create it")):
             with self.assertRaisesRegex(ConfigError, word):
                 Stations(RADIO, directory, 1, NUMBERS)
 

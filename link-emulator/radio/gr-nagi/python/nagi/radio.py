@@ -2,7 +2,8 @@
 """A radio between two message ports: framing, modem and channel of one direction of a link.
 
 `SimulatedRadio` computes all parts in this process. `VirtualRadio` (in `stations`) has a process
-per station and one for the channel. Both give the same outcomes for a configuration and seed.
+per station and one for the channel. With equal configuration and seed, both report the same
+outcomes.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from .usrp_config import UhdConfig, parse_uhd
 
 _NOT_NEGATIVE = ("doppler_hz", "phase_noise_hz")
 FADINGS = ("none", "rayleigh", "rician")
-BY = ("simulated", "virtual", "uhd")
+BY = ("simulated", "virtual", "uhd")  # values of the key "by": how a radio is implemented
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,9 @@ class Channel:
     """Delay in ns and power in dB of each path."""
     frequency_offset_hz: float = 0.0
     snr_steps: tuple[tuple[int, float], ...] = ()
-    """Changes of the SNR, which replace snr_db: instant in ns, and SNR in dB from then on."""
+    """Steps of the SNR, which replace snr_db: (instant in ns, SNR in dB from that instant on)."""
     snr_period_ns: int = 0
+    """Time in ns after which the steps repeat."""
     shadowing_db: float = 0.0
     shadowing_decorrelation_s: float = 1.0
     phase_noise_hz: float = 0.0
@@ -63,6 +65,8 @@ class Channel:
 
 @dataclass(frozen=True)
 class RadioConfig:
+    """The settings of a link's radio, as its configuration gives them."""
+
     by: str
     modem: str
     modulations: tuple[str, ...]
@@ -76,6 +80,7 @@ class RadioConfig:
 
 
 def _parse_taps(value: Any, key_path: str) -> tuple[tuple[float, float], ...]:
+    """Return delay in ns and power in dB of each path."""
     if not isinstance(value, list) or not value:
         raise ConfigError(f"{key_path} must be a list of paths with delay_ns and power_db")
     taps = []
@@ -147,11 +152,14 @@ def _parse_mode(config: dict[str, Any], key_path: str) -> tuple[str, str]:
 
 
 def _parse_modes(config: dict[str, Any], key_path: str) -> list[tuple[str, str]]:
+    """Return modulation and code rate of each mode; a radio without `modes` has one mode."""
     if "modes" not in config:
         return [_parse_mode(config, key_path)]
     for key in ("modulation", "code_rate"):
         if key in config:
-            raise ConfigError(f"{key_path}.{key}: modes are given, too; give one of the two")
+            raise ConfigError(
+                f"{key_path}.{key}: modes are given as well; give either modes or {key}"
+            )
     modes = config["modes"]
     if not isinstance(modes, list) or not 1 <= len(modes) <= MAX_MODES:
         raise ConfigError(f"{key_path}.modes must be a list of 1 to {MAX_MODES} modes")
@@ -163,6 +171,7 @@ def _parse_modes(config: dict[str, Any], key_path: str) -> list[tuple[str, str]]
 
 
 def _parse_snr_trace(value: Any, key_path: str) -> dict[str, Any]:
+    """Return the fields snr_steps and snr_period_ns of a Channel."""
     trace = check_object(value, key_path, ("steps", "period_ns"))
     period = int(
         check_number(require_key(trace, "period_ns", key_path), f"{key_path}.period_ns", 1)
@@ -191,6 +200,7 @@ def _parse_snr_trace(value: Any, key_path: str) -> dict[str, Any]:
 
 
 def _parse_shadowing(value: Any, key_path: str) -> dict[str, Any]:
+    """Return the fields shadowing_db and shadowing_decorrelation_s of a Channel."""
     shadowing = check_object(value, key_path, ("deviation_db", "decorrelation_ns"))
     deviation = require_key(shadowing, "deviation_db", key_path)
     decorrelation = require_key(shadowing, "decorrelation_ns", key_path)
@@ -202,6 +212,7 @@ def _parse_shadowing(value: Any, key_path: str) -> dict[str, Any]:
 
 
 def _parse_sample_clock(value: Any, key_path: str) -> dict[str, float]:
+    """Return the fields of a Channel for the sample clock; none if `value` is None."""
     if value is None:
         return {}
     clock = check_object(value, key_path, ("offset_ppm", "drift_ppm_s"))
@@ -361,7 +372,7 @@ class Receiver(gr.hier_block2):
 
 
 def name_interferer_port(index: int) -> str:
-    """Return the name of the message port of an interferer, counted from 0."""
+    """Return the name of an interferer's message port: interferer, interferer1 and so on."""
     return f"interferer{index or ''}"
 
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """nagi-sdr: emulates links, some of which are radios.
 
-nagi-link handles frames, queues, rates, delays, records, the account and the control socket, as
-without radios. For links that are radios it passes each transmitted packet to a flowgraph of this
-process. The flowgraph modulates the packet, sends the waveform over a channel, and reports the
-receiver's outcome. This process starts nagi-link and the flowgraph, and ends both together.
+nagi-link handles frames, queues, rates, delays, records, the account (a file with counters) and the
+control socket, as it does without radios. For links that are radios, nagi-link passes
+each transmitted packet to a flowgraph of this process. The flowgraph modulates the packet, sends
+the waveform over a channel, and reports the receiver's outcome. This process starts nagi-link and
+the flowgraph. If one of them ends, this process ends the other.
 
 Exit status: 0 normal end, 1 failure while running, 2 invalid input.
 """
@@ -50,10 +51,10 @@ def say(text: str) -> None:
 def find_nagi_link() -> str:
     """Return the path of nagi-link.
 
-    It is $NAGI_LINK, or the program in nagi-sdr's directory, or the one in $PATH.
+    The function looks at $NAGI_LINK, in nagi-sdr's directory, and in $PATH, in this order.
 
     Raises:
-        SettingsError: There is none.
+        SettingsError: nagi-link was not found.
     """
     if path := os.environ.get("NAGI_LINK"):
         return path
@@ -61,7 +62,7 @@ def find_nagi_link() -> str:
     program = str(neighbour) if os.access(neighbour, os.X_OK) else shutil.which("nagi-link")
     if program is None:
         raise SettingsError(
-            "there is no nagi-link beside nagi-sdr, nor on the path; build it with `make`"
+            "there is no nagi-link in the directory of nagi-sdr or in $PATH; build it with `make`"
         )
     return program
 
@@ -100,7 +101,7 @@ class EndWatcher:
         self._selector.register(os.pidfd_open(process.pid), selectors.EVENT_READ, (name, process))
 
     def wait(self) -> tuple[str, Watched] | None:
-        """Wait, and return name and process if one has ended, or None after a signal."""
+        """Wait for an event; return name and process if a process ended, None after a signal."""
         for key, _ in self._selector.select():
             if key.data is None:
                 return None
@@ -111,14 +112,14 @@ class EndWatcher:
 
 
 def describe_exit_status(status: int) -> str:
-    """Describe how a process ended, given its exit status or a signal's number negated."""
+    """Describe how a process ended, given its exit status or the negative number of a signal."""
     if status < 0:
         return f"was ended by {signal.Signals(-status).name}"
     return f"ended with status {status}"
 
 
 def run(path: str, emulator: Process) -> int:
-    """Emulate the links of a configuration until the end, and return the exit status.
+    """Emulate the links of a configuration until nagi-link ends, and return its exit status.
 
     Args:
         path: The configuration's file.
@@ -164,7 +165,13 @@ def run(path: str, emulator: Process) -> int:
 
 
 def write_radio_account(configuration: Settings, flowgraph: Flowgraph, *, complete: bool) -> None:
-    """Write radios.json (nagi_contracts/radios.py) if it is configured and there are devices."""
+    """Write radios.json (nagi_contracts/radios.py), unless it has no path or there are no devices.
+
+    Args:
+        configuration: The configuration, which has the path.
+        flowgraph: The source of the counts.
+        complete: False at the start, True when the links have ended.
+    """
     links = flowgraph.list_accounts()
     if configuration.radio_account is None or not links:
         return
@@ -185,18 +192,18 @@ def start_nagi_link(
     configuration: Settings,
     media: dict[str, dict[str, int]],
 ) -> None:
-    """Start nagi-link with its part of the configuration, in a file next to the configuration."""
+    """Write nagi-link's configuration to the file PATH.nagi-link, and start nagi-link with it."""
     descriptors = [number for directions in media.values() for number in directions.values()]
-    own = Path(f"{path}.nagi-link")
-    own.write_text(json.dumps(configuration.to_nagi_link(media)), encoding="utf-8")
+    nagi_link_config = Path(f"{path}.nagi-link")
+    nagi_link_config.write_text(json.dumps(configuration.to_nagi_link(media)), encoding="utf-8")
     # nagi-link inherits the working directory, to which paths in the configuration are relative.
-    emulator.start([program, "run", str(own)], descriptors)
+    emulator.start([program, "run", str(nagi_link_config)], descriptors)
     for number in descriptors:
         os.close(number)
 
 
 def check(path: str) -> int:
-    """Check a configuration, print it, and return the exit status."""
+    """Check a configuration, print it if it is valid, and return the exit status."""
     configuration = settings.read_settings(path)
     document = json.dumps(configuration.to_nagi_link({}))
     process = subprocess.run(
@@ -222,7 +229,7 @@ def examine(arguments: argparse.Namespace) -> int:
 
 
 def run_nagi_link(arguments: list[str]) -> int:
-    """Run a command of nagi-link for the control socket and return its exit status."""
+    """Run `nagi-link ARGUMENTS` and return its exit status."""
     return subprocess.run([find_nagi_link(), *arguments], check=False).returncode
 
 
@@ -246,7 +253,7 @@ def main(child: Process | None) -> int:
         command = commands.add_parser(name, help=description)
         command.add_argument("config", help="configuration (JSON)")
     show = commands.add_parser("show", help="print the account of a running nagi-sdr")
-    show.add_argument("socket", help="its control socket")
+    show.add_argument("socket", help="control socket of the running nagi-sdr")
     change = commands.add_parser("set", help="change a direction of a running link")
     for argument in ("socket", "link", "direction", "changes"):
         change.add_argument(argument)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads nagi-sdr's configuration.
 
-It is a configuration of nagi-link (link-emulator/daemon/config.hpp) whose links may have a key
-"radio" (radio.parse_radio).
+The file is a configuration of nagi-link (link-emulator/daemon/config.hpp). Its links may have a
+key "radio" (radio.parse_radio).
 """
 
 from __future__ import annotations
@@ -25,13 +25,15 @@ class SettingsError(Exception):
 
 @dataclass(frozen=True)
 class RadioLink:
+    """A link that is a radio."""
+
     name: str
     id: int
     radio: RadioConfig
-    described: dict[str, Any]
-    """The value of "radio" in the configuration's file."""
+    radio_json: dict[str, Any]
+    """The value of "radio" in the file, from which `radio` was parsed."""
     budget_ns: int = 0
-    """Time after the end of a transmission within which its outcome must be known."""
+    """Time in ns after the end of a transmission within which its outcome must be known."""
 
     def channel_number(self, direction: str) -> int:
         """Return the number of a direction's channel, unique among the channels of all links."""
@@ -46,20 +48,21 @@ class Settings:
     radios: list[RadioLink]
     document: dict[str, Any]
     epoch_realtime_ns: int
-    """The wall-clock time of event time 0, from the configuration or the time of reading it."""
+    """Wall-clock time of event time 0 in ns: from the file, or else the time when it was read."""
     radio_account: str | None = None
-    """Path to write the account of devices to."""
+    """Path of radios.json (nagi_contracts/radios.py); None writes no such file."""
 
     @property
     def epoch_monotonic_ns(self) -> int:
+        """Time of event time 0 on CLOCK_MONOTONIC, in ns."""
         return time.monotonic_ns() - (time.time_ns() - self.epoch_realtime_ns)
 
     def to_nagi_link(self, media: dict[str, dict[str, int]]) -> dict[str, Any]:
-        """Return the configuration of the nagi-link that works with these radios.
+        """Return the configuration for the nagi-link that this nagi-sdr starts.
 
         Args:
-            media: Descriptors of sockets by link and direction. A link without an entry gets no
-                key "sockets".
+            media: Descriptors of the sockets to radios, by name of the link and direction. A link
+                without an entry gets no key "sockets".
         """
         links = []
         for link in self.document["links"]:
@@ -72,7 +75,7 @@ class Settings:
 
 
 def read_settings(path: str) -> Settings:
-    """Read the radios of a configuration's file. nagi-link checks the other keys.
+    """Read a configuration file and check its radios; nagi-link checks the other keys.
 
     Raises:
         SettingsError: The file cannot be read, or a radio is wrong.
@@ -82,7 +85,7 @@ def read_settings(path: str) -> Settings:
     except OSError as error:
         raise SettingsError(f"{path}: cannot read it: {error.strerror}") from error
     except ValueError as error:
-        raise SettingsError(f"{path}: no JSON: {error}") from error
+        raise SettingsError(f"{path}: not JSON: {error}") from error
     except RecursionError:
         raise SettingsError(
             f"{path}: nested too deeply; `nagi-link check {path}` shows where"
@@ -97,7 +100,7 @@ def parse_settings(document: Any) -> Settings:
     """Parse the radios of a configuration.
 
     Raises:
-        ConfigError: A radio is wrong, or there is none.
+        ConfigError: A radio is wrong, or no link has a radio.
     """
     if not isinstance(document, dict) or not isinstance(document.get("links"), list):
         raise ConfigError('links is missing; write {"schema_version": 1, "links": [{...}]}')
@@ -118,7 +121,7 @@ def parse_settings(document: Any) -> Settings:
 
 
 def _check_interferers(radios: list[RadioLink]) -> None:
-    """Raise ConfigError for interference that cannot be computed."""
+    """Raise ConfigError if an interferer does not exist or cannot be simulated."""
     by_name = {link.name: link.radio for link in radios}
     for link in radios:
         for direction, channel in link.radio.channels.items():
@@ -140,12 +143,13 @@ def _check_interferers(radios: list[RadioLink]) -> None:
 
 
 def _parse_link(link: dict[str, Any], key_path: str) -> RadioLink:
+    """Parse a link with the key "radio"; raise ConfigError if a setting is wrong."""
     for direction in DIRECTIONS:
         settings = link.get(direction)
         loss = settings.get("loss") if isinstance(settings, dict) else None
         if not isinstance(loss, dict) or loss.get("model") != "radio":
             raise ConfigError(
-                f"{key_path}.{direction}.loss: no losses of a radio are sampled; "
+                f"{key_path}.{direction}.loss: a link with a radio has no other loss model; "
                 'write {"model": "radio"}'
             )
     if not isinstance(link.get("name"), str):
@@ -156,7 +160,7 @@ def _parse_link(link: dict[str, Any], key_path: str) -> RadioLink:
 
 
 def _find_budget_ns(link: dict[str, Any], key_path: str) -> int:
-    """Return the smallest delay or ARQ feedback delay of both directions."""
+    """Return the smallest of the delays and ARQ feedback delays of both directions, in ns."""
     times_ns = []
     for direction in DIRECTIONS:
         settings, item_path = link[direction], f"{key_path}.{direction}"

@@ -3,7 +3,7 @@
 
 It has two samples per symbol and root-raised-cosine pulses with rolloff 0.35. The preamble repeats
 a sequence of 32 symbols: a maximum-length sequence of 31 symbols and one more. The modem has no
-equalizer, so it needs a channel of one path; use OFDM for others.
+equalizer, so it needs a channel with one path; use OFDM for channels with several paths.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .air_time import (
 ROLLOFF = 0.35
 CHANNEL_KEY = "single_carrier_state"
 MAX_SLIP = 16
-"""Samples by which the end of a packet may be later than its begin predicts."""
+"""Number of samples by which the end of a packet may be later than its beginning predicts."""
 
 _RAMP = 2 * PULSE_SPAN * SAMPLES_PER_SYMBOL
 
@@ -52,7 +52,7 @@ def make_pulse() -> np.ndarray:
 def make_preamble() -> np.ndarray:
     """Return the preamble's samples, shape (144,), complex.
 
-    They include the start of the first pulse and exclude the end of the last one.
+    The samples include the start of the first pulse and exclude the end of the last pulse.
     """
     spaced = np.zeros(PREAMBLE_SYMBOLS * SAMPLES_PER_SYMBOL, complex)
     spaced[::SAMPLES_PER_SYMBOL] = make_preamble_symbols()
@@ -82,8 +82,8 @@ def make_demodulator(
     )
 
 
-def make_demux_shape() -> dict[str, object]:
-    """Return the properties of the signal that packet_demux needs, as its arguments."""
+def make_demux_arguments() -> dict[str, object]:
+    """Return the keyword arguments of packet_demux that describe the modem's signal."""
     half = PREAMBLE_SYMBOLS * SAMPLES_PER_SYMBOL // 2
     return {
         "header_symbols": HEADER_SYMBOLS,

@@ -54,27 +54,27 @@ def _open_source(directory: Path, direction: str, stage: str) -> zeromq.pull_msg
 
 
 def check_directory(directory: Path) -> None:
-    """Raise ConfigError if the directory is not private or too long a path for sockets."""
+    """Raise ConfigError if the directory is not private, or its path is too long for sockets."""
     try:
         status = directory.stat()
     except OSError as error:
-        raise ConfigError(f"directory {directory}: {error.strerror}; make it first") from error
+        raise ConfigError(f"directory {directory}: {error.strerror}; create it first") from error
     if not stat.S_ISDIR(status.st_mode):
-        raise ConfigError(f"directory {directory} is no directory")
+        raise ConfigError(f"directory {directory} is not a directory")
     if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o077:
-        raise ConfigError(f"directory {directory} must be the caller's own, with mode 0700")
+        raise ConfigError(f"directory {directory} must belong to the caller and have mode 0700")
     longest = max(len(os.fsencode(directory / f"{direction}.received")) for direction in DIRECTIONS)
     if longest > _LONGEST_SOCKET_PATH:
         raise ConfigError(
-            f"directory {directory} has too long a path for sockets: {longest} bytes with their"
-            f" names, at most {_LONGEST_SOCKET_PATH}"
+            f"directory {directory}: the path is too long for sockets: {longest} bytes with the"
+            f" sockets' names; the limit is {_LONGEST_SOCKET_PATH}"
         )
 
 
 class VirtualRadio(gr.hier_block2):
     """One direction of a link through station processes.
 
-    Message ports: in `packets`, out `outcomes`, as those of SimulatedRadio. The processes of
+    Message ports: in `packets`, out `outcomes`, as in SimulatedRadio. The processes of
     `Stations` must run in the same directory.
     """
 
@@ -91,18 +91,18 @@ class VirtualRadio(gr.hier_block2):
 
 
 def _build_station(top: gr.top_block, task: Mapping[str, Any], directory: Path) -> None:
-    """Add the transmitter of one direction and the receiver of the other to the flowgraph."""
+    """Add a station's transmitter, and its receiver for the other direction, to the flowgraph."""
     config = parse_radio(task["radio"])
     station = task.get("station")
     if station not in STATIONS:
         raise ConfigError(f'station is {station!r}; it must be "a" or "b"')
-    out, back = DIRECTIONS if station == "a" else DIRECTIONS[::-1]
+    sent, received = DIRECTIONS if station == "a" else DIRECTIONS[::-1]
     transmitter = Transmitter(config)
-    top.msg_connect(_open_source(directory, out, "packets"), "out", transmitter, "packets")
-    top.msg_connect(transmitter, "bursts", _open_sink(directory, out, "sent"), "in")
+    top.msg_connect(_open_source(directory, sent, "packets"), "out", transmitter, "packets")
+    top.msg_connect(transmitter, "bursts", _open_sink(directory, sent, "sent"), "in")
     receiver = Receiver(config)
-    top.msg_connect(_open_source(directory, back, "received"), "out", receiver, "bursts")
-    top.msg_connect(receiver, "outcomes", _open_sink(directory, back, "outcomes"), "in")
+    top.msg_connect(_open_source(directory, received, "received"), "out", receiver, "bursts")
+    top.msg_connect(receiver, "outcomes", _open_sink(directory, received, "outcomes"), "in")
 
 
 def _build_channel(top: gr.top_block, task: Mapping[str, Any], directory: Path) -> None:
@@ -124,7 +124,7 @@ _ROLES = {"station": _build_station, "channel": _build_channel}
 
 
 def build_flowgraph(task: Mapping[str, Any]) -> gr.top_block:
-    """Build the flowgraph of a process.
+    """Build the flowgraph of a station's or the channel's process.
 
     Raises:
         ConfigError: The task is wrong; the message names the key.
@@ -147,14 +147,14 @@ def _read_task() -> dict[str, Any]:
     try:
         task = json.loads(sys.stdin.readline())
     except json.JSONDecodeError as error:
-        raise ConfigError(f"the task is no line of JSON: {error}") from error
+        raise ConfigError(f"the task is not a line of JSON: {error}") from error
     if not isinstance(task, dict):
         raise ConfigError("the task must be a JSON object")
     return task
 
 
 def main() -> int:
-    """Run one process: read its task from standard input, and end when that is closed."""
+    """Run a process: read its task from standard input, and end when standard input is closed."""
     end_with_parent(signal.SIGKILL)
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # GNU Radio logs to standard output
@@ -181,7 +181,7 @@ class Stations:
         radio: A radio's configuration (JSON).
         directory: An empty directory of the caller, with mode 0700.
         seed: Seed of all random draws.
-        directions: Number of each direction's channel.
+        directions: Number of the channel, by direction (see make_channel).
     """
 
     def __init__(
@@ -216,6 +216,7 @@ class Stations:
 
     @staticmethod
     def _start(task: Mapping[str, Any]) -> subprocess.Popen[str]:
+        """Start a process and send it its task."""
         process = subprocess.Popen(
             [sys.executable, "-B", "-m", "gnuradio.nagi.stations"],
             stdin=subprocess.PIPE,
@@ -230,6 +231,7 @@ class Stations:
 
     @staticmethod
     def _await_ready(name: str, process: subprocess.Popen[str]) -> None:
+        """Wait until a process is ready; raise StationError if it ends before."""
         assert process.stdout is not None
         for line in process.stdout:
             if line.strip() == "ready":
@@ -237,7 +239,7 @@ class Stations:
         raise StationError(f"{name} ended with status {process.wait()} before it was ready")
 
     def list_ended(self) -> list[str]:
-        """Return names and statuses of the processes that have ended."""
+        """Return a text with name and exit status for each process that has ended."""
         return [
             f"{name} (status {process.returncode})"
             for name, process in self.processes.items()

@@ -17,10 +17,10 @@ MAX_BYTES = 65_535
 class stream_to_packets(gr.hier_block2):  # noqa: N801  as all of GNU Radio's blocks
     """Cuts a stream of bytes into packets for framer and modem.
 
-    In: bytes. Each packet is preceded by its length in two bytes, the higher one first, or its
-    first byte has a tag with its length. Message ports: out `packets`, PDUs of bytes with number,
-    from 0; in `outcomes`, one message for each packet whose transmission has ended, such as the
-    PDU of packet_deframer.
+    In: bytes. Each packet is preceded by its length in two bytes (big-endian), or the first byte of
+    each packet has a tag with the packet's length. Message ports: out `packets`, PDUs of
+    bytes with number, from 0; in `outcomes`, one message for each packet whose transmission has
+    ended, such as the PDU of packet_deframer.
 
     A length of 0 or above `max_packet`, a tag that is no integer, and in a tagged stream a byte
     outside of packets end the flowgraph with an error. A packet that is incomplete at the end of
@@ -29,15 +29,15 @@ class stream_to_packets(gr.hier_block2):  # noqa: N801  as all of GNU Radio's bl
     Parameters:
     - length_tag: key of the tag; if empty, lengths are in the stream
     - max_packet: bytes of the longest packet, 1 to 65535
-    - window: maximum number of packets without an outcome; the stream waits while there are as
-      many. 0 means no limit: packets then wait in memory, before the slowest block.
+    - window: maximum number of packets without an outcome. While that many packets have no outcome,
+      the stream waits. 0 means no limit; packets then wait in memory, before the slowest block.
 
     Raises ValueError if `max_packet` or `window` is out of range.
     """
 
     def __init__(self, length_tag: str = "", max_packet: int = 1530, window: int = 0) -> None:
         if window < 0:
-            raise ValueError(f"stream_to_packets: window is {window}, not 0 or more packets")
+            raise ValueError(f"stream_to_packets: window is {window}; it must be at least 0")
         gr.hier_block2.__init__(
             self, "stream_to_packets", gr.io_signature(1, 1, 1), gr.io_signature(0, 0, 0)
         )
@@ -50,7 +50,7 @@ class stream_to_packets(gr.hier_block2):  # noqa: N801  as all of GNU Radio's bl
         self.msg_connect(self, "outcomes", self._outlet, "outcomes")
 
     def packets(self) -> int:
-        """Return the number of packets that were sent."""
+        """Return the number of packets that the block has output."""
         return int(self._cutter.packets())
 
 
@@ -70,14 +70,14 @@ class _Stripped(gr.basic_block):
 
     def _take(self, message: Any) -> None:
         if not pmt.is_pair(message) or not pmt.is_u8vector(pmt.cdr(message)):
-            raise ValueError("packets_to_stream: a message that is no PDU of bytes")
+            raise ValueError("packets_to_stream: a message is not a PDU of bytes")
         packet = bytes(pmt.u8vector_elements(pmt.cdr(message)))
         if not packet:
             self.lost += 1
             return
         if len(packet) > MAX_BYTES:
             raise ValueError(
-                f"packets_to_stream: a packet of {len(packet)} bytes, not 1 to {MAX_BYTES}"
+                f"packets_to_stream: a packet has {len(packet)} bytes; the limit is {MAX_BYTES}"
             )
         if self._has_prefix:
             packet = struct.pack("!H", len(packet)) + packet
@@ -91,7 +91,7 @@ class packets_to_stream(gr.hier_block2):  # noqa: N801  as all of GNU Radio's bl
     Message port in `packets`: PDUs of up to 65535 bytes, such as those of packet_deframer. PDUs
     without bytes are lost packets and are dropped. Other messages end the flowgraph with an error.
     Out: bytes in the format of stream_to_packets: each packet is preceded by its length in two
-    bytes, or its first byte has a tag with its length.
+    bytes, or the first byte of each packet has a tag with the packet's length.
 
     Parameters:
     - length_tag: key of the tag; if empty, lengths are in the stream
@@ -110,5 +110,5 @@ class packets_to_stream(gr.hier_block2):  # noqa: N801  as all of GNU Radio's bl
         self.connect(stream, self)
 
     def lost(self) -> int:
-        """Return the number of lost packets: PDUs without bytes that came in."""
+        """Return the number of lost packets, which arrived as PDUs without bytes."""
         return self._stripped.lost

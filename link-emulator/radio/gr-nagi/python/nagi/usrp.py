@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Opens, checks, measures and synchronises the devices of a link that is radio hardware.
 
-Bursts are on the air a constant lead after the instants of the model. The lead is measured at the
-start: it is twice the modem's computing time for the longest packet, plus twice the time by which
-the device needs a burst in advance. The receiver cuts its continuous stream where bursts are
-expected. If it has a clock of its own, it first detects probes in that stream, and then tracks the
-drift from burst to burst.
+A burst is on the air a constant time, the lead, after the instant at which its transmission begins
+in the model. The lead is measured at the start. It is at least twice the modem's computing time for
+the longest packet, plus twice the time by which the device needs a burst in advance. The receiver
+cuts windows out of its continuous stream, at the positions where bursts are expected. If the
+receiver does not share a clock with the transmitter, it first detects probes in the stream, and
+then tracks the clocks' drift from burst to burst.
 """
 
 from __future__ import annotations
@@ -35,20 +36,20 @@ MAX_FALSE_ALARMS = 1e-6
 """Probability that a receiver mistakes noise for a burst, per expected burst."""
 
 _PROBES = 10
-_COMMON_REACH_S, _OWN_REACH_S = 1e-3, 20e-3  # search range of probes: common or own clock
+_COMMON_REACH_S, _OWN_REACH_S = 1e-3, 20e-3  # search range of probes: with a common clock, without
 _PULSE_S = 1.1
 _TRIALS = 5
 _STEP_NS = 100_000
 _AMPLE_LEAD_NS = 10_000_000  # with more, samples would fill the buffers of devices
-_RECEIVE_NS = 1_000_000  # for the rest of a packet of the stream, and for messages between threads
+_RECEIVE_NS = 1_000_000  # until a packet of samples is complete, and for messages of threads
 
 
 class UsrpMissing(RuntimeError):
-    """nagi-sdr was built without UHD, or its library is not there."""
+    """nagi-sdr was built without UHD, or UHD's library is missing."""
 
 
 class DeviceError(RuntimeError):
-    """A device fails, or lacks something."""
+    """A device fails, or does not support what is required."""
 
     def __init__(self, message: str, stage: str, cure: str) -> None:
         super().__init__(message)
@@ -83,9 +84,11 @@ def load_bindings() -> ModuleType:
 
 def make_preamble(modem: str) -> Any:
     """Return the preamble that receivers detect, as nagi_usrp_python's Preamble."""
-    shape = (ofdm if modem == "ofdm" else single_carrier).make_demux_shape()
+    signal = (ofdm if modem == "ofdm" else single_carrier).make_demux_arguments()
     keys = ("repeat_begin", "repeat_lag", "repeat_length", "spread", "threshold")
-    return load_bindings().Preamble(samples=shape["preamble"], **{key: shape[key] for key in keys})
+    return load_bindings().Preamble(
+        samples=signal["preamble"], **{key: signal[key] for key in keys}
+    )
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,9 @@ class Measurement:
 
     lead_ns: int
     delay_samples: float
+    """Time from the requested transmission to the reception, in samples."""
     drift_ppm: float
+    """Offset of the transmitter's sample clock from the receiver's."""
     preamble_snr_db: float
 
 
@@ -112,9 +117,9 @@ class _Timing(gr.basic_block):
 
 
 def measure_modem_ns(config: RadioConfig) -> int:
-    """Measure the transmitter's computing time for the longest packet, in ns.
+    """Measure the transmitter's computing time for the longest packet and return it in ns.
 
-    The result is the longest time of several trials; it is 0 in virtual time.
+    The result is the maximum of several trials. It is 0 in virtual time.
     """
     top = gr.top_block("nagi-sdr timing", catch_exceptions=False)
     transmitter, timing = Transmitter(config), _Timing()
@@ -154,7 +159,7 @@ class Devices:
             self._open(end)
 
     def tune(self) -> None:
-        """Set rates, frequencies, gains and antennas of all ends, and the common time if any.
+        """Set rates, frequencies, gains and antennas of both ends, and synchronise a common clock.
 
         Raises:
             UsrpError: A device does not support a setting.
@@ -180,6 +185,7 @@ class Devices:
         self._opened[end.device] = device
 
     def _tune(self, direction: str) -> None:
+        """Tune the sender and the receiver of a direction."""
         common = {
             "frequency_hz": self._uhd.frequency_hz[direction],
             "lo_offset_hz": self._uhd.lo_offset_hz,
@@ -201,9 +207,9 @@ class Devices:
         )
 
     def tune_sender(self, direction: str, gain_db: float) -> None:
-        """Set the gain of a transmitter.
+        """Set the gain of a direction's transmitter in dB.
 
-        The back-off compensates the difference to the device's nearest gain step.
+        The device rounds the gain to a step. The digital back-off compensates the rounding.
 
         Raises:
             UsrpError: The device does not support the gain.
@@ -234,7 +240,7 @@ class Devices:
         ]
 
     def open_sender(self, direction: str) -> Any:
-        """Return the output that transmits a direction; both directions may share one."""
+        """Return the output that transmits a direction; both directions may share an output."""
         end = self._uhd.sender(direction)
         key = (end.device, end.channel)
         if key not in self._senders:
@@ -244,7 +250,7 @@ class Devices:
         return self._senders[key]
 
     def open_stream(self, direction: str) -> Any:
-        """Return the input that receives a direction; both directions may share one."""
+        """Return the input that receives a direction; both directions may share an input."""
         end = self._uhd.receiver(direction)
         key = (end.device, end.channel)
         if key not in self._streams:
@@ -261,8 +267,9 @@ class UhdLink:
         config: The radio.
         epoch_monotonic_ns: Event time 0 on CLOCK_MONOTONIC.
         budget_ns: Time after the end of a transmission within which its outcome must be known.
-        lead_ns: Time from an instant of the model until its burst is on the air; None measures it.
-        synchronised: Whether to detect probes and measure both directions first.
+        lead_ns: Time from the begin of a transmission in the model until its burst is on the air.
+            None chooses a lead by measurements.
+        synchronised: True sends probes in both directions first. With False, `measured` is empty.
     """
 
     def __init__(
@@ -277,11 +284,14 @@ class UhdLink:
         with convert_errors():
             self._open(config, epoch_monotonic_ns, budget_ns, lead_ns)
             if synchronised:
-                self.measured = {name: self._synchronise(name) for name in DIRECTIONS}
+                self.measured = {
+                    direction: self._synchronise(direction) for direction in DIRECTIONS
+                }
 
     def _open(
         self, config: RadioConfig, epoch_monotonic_ns: int, budget_ns: int, lead_ns: int | None
     ) -> None:
+        """Open and tune the devices, choose the lead, and make the channels of both directions."""
         assert config.uhd is not None
         self._config, self._uhd = config, config.uhd
         self.measured: dict[str, Measurement] = {}
@@ -296,9 +306,9 @@ class UhdLink:
         needed_ns = lead_ns + receiving_ns
         if needed_ns > budget_ns:
             raise DeviceError(
-                f"a delay or feedback of {budget_ns / 1e6:g} ms is too short: bursts are sent"
-                f" {lead_ns / 1e6:g} ms after the model's instants, and the receiver takes"
-                f" {receiving_ns / 1e6:g} ms",
+                f"a delay or ARQ feedback delay of {budget_ns / 1e6:g} ms is too short: bursts are"
+                f" sent {lead_ns / 1e6:g} ms after their instants in the model, and the receiver"
+                f" takes {receiving_ns / 1e6:g} ms",
                 "loopback",
                 f"give {needed_ns / 1e6:.1f} ms or more",
             )
@@ -319,22 +329,26 @@ class UhdLink:
             for index, direction in enumerate(DIRECTIONS)
         }
 
-    def _choose_lead_ns(self, computing_ns: int, longest_ns: int) -> int:
-        """Choose the lead: the need of modem and devices plus half of the remaining time.
+    def _choose_lead_ns(self, computing_ns: int, max_lead_ns: int) -> int:
+        """Return the minimum lead plus half of the time from the minimum to `max_lead_ns`.
 
-        The addition covers delays of the processor, as long as _AMPLE_LEAD_NS is not exceeded.
+        The minimum is the time that modem and devices need. The added time absorbs delays of the
+        processor; it does not raise the lead above _AMPLE_LEAD_NS.
         """
-        margin_ns = max(self.devices.open_sender(name).measure_margin() for name in DIRECTIONS)
-        least_ns = -(-2 * (computing_ns + margin_ns) // _STEP_NS) * _STEP_NS
-        longer_ns = least_ns + (longest_ns - least_ns) // 2 // _STEP_NS * _STEP_NS
-        return max(least_ns, min(longer_ns, _AMPLE_LEAD_NS))
+        margin_ns = max(
+            self.devices.open_sender(direction).measure_margin() for direction in DIRECTIONS
+        )
+        min_lead_ns = -(-2 * (computing_ns + margin_ns) // _STEP_NS) * _STEP_NS
+        longer_ns = min_lead_ns + (max_lead_ns - min_lead_ns) // 2 // _STEP_NS * _STEP_NS
+        return max(min_lead_ns, min(longer_ns, _AMPLE_LEAD_NS))
 
     def _probe(self, direction: str) -> Any:
+        """Send probes and return their measurements; raise UsrpError if most are lost."""
         reach_s = _COMMON_REACH_S if self._uhd.has_common_clock else _OWN_REACH_S
         return self.channels[direction].synchronise(probes=_PROBES, within_s=reach_s)
 
     def measure_snr_db(self, direction: str) -> float | None:
-        """Measure the SNR of preambles in dB; return None if fewer than half were detected."""
+        """Send probes and return their SNR in dB, or None if fewer than half were detected."""
         try:
             return float(self._probe(direction).snr_db)
         except load_bindings().UsrpError:
@@ -359,13 +373,15 @@ class UhdLink:
         return UhdRadio(self._config, self.channels[direction])
 
     def describe(self) -> list[str]:
-        """Describe devices and measurements, as lines of text."""
+        """Describe devices, lead and measurements, as lines of text."""
         lines = [f"device: {name}" for name in self.devices.list_descriptions()]
-        lines.append(f"lead: bursts are on the air {self.lead_ns / 1e6:g} ms after their instants")
-        for direction, one in self.measured.items():
+        lines.append(
+            f"lead: bursts are on the air {self.lead_ns / 1e6:g} ms after their time in the model"
+        )
+        for direction, result in self.measured.items():
             lines.append(
-                f"{direction}: received {one.delay_samples:.1f} samples later,"
-                f" {one.drift_ppm:+.2f} ppm, SNR of the preamble {one.preamble_snr_db:.1f} dB"
+                f"{direction}: received {result.delay_samples:.1f} samples later,"
+                f" {result.drift_ppm:+.2f} ppm, SNR of the preamble {result.preamble_snr_db:.1f} dB"
             )
         return lines
 
@@ -374,17 +390,17 @@ class UhdLink:
         counts = self.read_counts()
         directions = {
             name: {
-                "delay_samples": one.delay_samples,
-                "drift_ppm": one.drift_ppm,
-                "preamble_snr_db": one.preamble_snr_db,
+                "delay_samples": result.delay_samples,
+                "drift_ppm": result.drift_ppm,
+                "preamble_snr_db": result.preamble_snr_db,
                 "counts": counts[name],
             }
-            for name, one in self.measured.items()
+            for name, result in self.measured.items()
         }
         return {"devices": self.devices.list_facts(), "lead_ns": self.lead_ns, **directions}
 
     def close(self) -> None:
-        """Release the devices. No flowgraph may use them any more."""
+        """Release the devices. No flowgraph may use the link afterwards."""
         for channel in self.channels.values():
             channel.close()
         self.devices.close()
@@ -392,14 +408,14 @@ class UhdLink:
     def list_errors(self) -> list[str]:
         """Return the errors that ended streams, as lines of text."""
         return [
-            f"{name}: {channel.error()}"
-            for name, channel in self.channels.items()
+            f"{direction}: {channel.error()}"
+            for direction, channel in self.channels.items()
             if channel.error()
         ]
 
     def read_counts(self) -> dict[str, dict[str, int]]:
-        """Return the counts of the devices' events, by direction."""
-        return {name: channel.counts() for name, channel in self.channels.items()}
+        """Return the numbers of events (late bursts, overflows …) by direction and by event."""
+        return {direction: channel.counts() for direction, channel in self.channels.items()}
 
 
 class UhdRadio(gr.hier_block2):

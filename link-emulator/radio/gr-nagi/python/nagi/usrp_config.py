@@ -27,7 +27,8 @@ from .checks import (
 ENDS = ("a", "b")
 DUPLEX = ("full", "half")
 BACKOFF_DB = {"ofdm": 12.0, "single_carrier": 6.0}
-"""Default back-off: mean power below full scale. A share of 10^-7 of OFDM's samples is clipped."""
+"""Default back-off by modem: distance in dB of the mean power to full scale. With 12 dB, about one
+of 10^7 OFDM samples is clipped."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,8 @@ class End:
 
 @dataclass(frozen=True)
 class UhdConfig:
+    """The devices of a link: the value of "uhd"."""
+
     ends: Mapping[str, End]
     """Ends a and b. The forward direction is from a to b."""
     frequency_hz: Mapping[str, float]
@@ -63,7 +66,7 @@ class UhdConfig:
 
     @property
     def has_common_clock(self) -> bool:
-        """True if both ends have one sample clock: that of one device, or an external reference."""
+        """True if both ends share a sample clock: of one device, or of an external reference."""
         a, b = (self.ends[name] for name in ENDS)
         if a.device == b.device:
             return True
@@ -135,9 +138,9 @@ def _check_sharing(config: UhdConfig, key_path: str) -> None:
     if a.device == b.device:
         for key in ("subdev", "clock_source", "time_source"):
             if getattr(a, key) != getattr(b, key):
-                raise ConfigError(f"{key_path}.b.{key}: both ends have one device; write the same")
+                raise ConfigError(f"{key_path}.b.{key}: both ends use one device; give a's value")
         if a.channel == b.channel and config.duplex == "full":
             raise ConfigError(
-                f"{key_path}.duplex: both ends have channel {a.channel} of one device, which sends"
+                f"{key_path}.duplex: both ends use channel {a.channel} of one device, which sends"
                 ' one burst at a time; write "half", or give b another channel'
             )

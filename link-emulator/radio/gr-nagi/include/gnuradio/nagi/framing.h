@@ -50,8 +50,8 @@ NAGI_API std::size_t framed_bytes(std::size_t payload_bytes, code_rate rate);
  * With a code, the frame's bits, most significant first, are encoded, terminated, punctured, padded
  * with zeros to whole bytes, and interleaved. The interleaver writes the bits row by row into a
  * square and reads the square column by column. The number of rows R is the smallest integer of at
- * least sqrt(bits) that is divisible neither by 2 nor by 3. A burst of R bit errors therefore falls
- * on coded bits that are one row apart. The last column may be shorter than the others.
+ * least sqrt(bits) that is divisible neither by 2 nor by 3. A burst of up to R bit errors therefore
+ * falls on coded bits that are one row apart. The last column may be shorter than the others.
  *
  * With whitening, the result is added modulo 2 to the pseudo-random sequence of DVB-T (ETSI EN 300
  * 744, section 4.3.1: x^15 + x^14 + 1), which restarts in each frame. Whitening breaks up long runs
@@ -85,8 +85,8 @@ class NAGI_API framing {
       empty or longer than max_payload. */
   std::vector<std::uint8_t> frame(std::uint32_t sequence, std::span<const std::uint8_t> payload);
 
-  /*! Return the content of \p framed, or std::nullopt if the frame is damaged. A code decodes hard
-      decisions. */
+  /*! Return the content of \p framed, or std::nullopt if the frame is damaged. A code is decoded
+      from hard decisions. */
   std::optional<content> deframe(std::span<const std::uint8_t> framed);
 
   /*!

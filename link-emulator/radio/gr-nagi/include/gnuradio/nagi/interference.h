@@ -21,8 +21,8 @@ struct interference_config {
       receiver relative to the mean power 1 of the disturbed bursts. A level of -10 is a
       carrier-to-interference ratio of 10 dB. */
   std::vector<double> levels_db;
-  /*! Time in ns for which the block waits after the end of a burst for overlapping bursts of
-      interferers; at most 10^9. */
+  /*! Time in ns for which the block waits, after the end of a burst, for bursts of interferers that
+      overlap the burst; at most 10^9. */
   std::int64_t margin_ns = 2'000'000;
 };
 
@@ -38,11 +38,11 @@ struct interference_config {
  * All message ports carry c32 PDUs with \c number and \c begin_ns:
  * \li in \c bursts: bursts of the channel block, in the order of their \c begin_ns
  * \li in \c interferer, \c interferer1 and so on, one port per level: bursts as the interferer
- * sends them
+ *     sends them
  * \li out \c bursts: the bursts with interference. Each burst leaves \c margin_ns after its end.
  *
  * The block must wait until a burst has ended before it knows all bursts that overlap it. The block
- * therefore maps event time to CLOCK_MONOTONIC; the PDU that arrived with the least delay
+ * therefore maps event time to CLOCK_MONOTONIC. The PDU that arrived with the least delay so far
  * determines the mapping. The output depends on the bursts alone if each PDU arrives at most \c
  * margin_ns late. An interfering burst that begins before the end of a burst that has already left
  * throws std::runtime_error.

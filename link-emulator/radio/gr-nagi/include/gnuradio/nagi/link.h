@@ -21,8 +21,8 @@ namespace nagi {
  *
  * Message ports:
  * \li in \c frames: u8 PDUs. A PDU arrives at its \c arrived_ns (long, CLOCK_MONOTONIC in ns), or
- * now if the PDU has no \c arrived_ns. An \c arrived_ns before the model's current time counts as
- * the model's current time.
+ *     now if the PDU has no \c arrived_ns. If \c arrived_ns is before the model's current time, the
+ *     PDU arrives at the model's current time.
  * \li out \c frames: the delivered PDUs. A PDU leaves at the instant of its delivery, which is in
  *     \c due_ns (long, CLOCK_MONOTONIC in ns).
  * \li out \c losses: the lost PDUs with \c fate: "queue_overflow", "aqm_drop" or "channel_loss"

@@ -19,10 +19,10 @@ namespace nagi {
  * \li in \c outcomes: PDUs with \c outcome in the dictionary: 0 received, 1 not detected, 2 header
  *     error, 3 payload error. Radio hardware adds \c fate, which overrides \c outcome: 8 receiver
  *     busy, 11 not sent, 12 not received. A PDU with data and without either key counts as
- * received. Any other message throws std::invalid_argument, which ends the flowgraph.
+ *     received. Any other message throws std::invalid_argument, which ends the flowgraph.
  * \li in \c report: any message requests a report on \c losses
  * \li out \c losses: a dictionary of the counts (uint64) \c received, \c not_detected,
- *     \c header_error and \c payload_error, and of \c receiver_busy, \c not_sent and
+ *     \c header_error and \c payload_error; also of \c receiver_busy, \c not_sent and
  *     \c not_received if these are above 0
  */
 class NAGI_API loss_probe : virtual public gr::block {

@@ -18,11 +18,11 @@ namespace nagi {
  * \details
  * A radio socket is a Unix socket of type SOCK_SEQPACKET. Each direction of a link has its own
  * socket. A message is one transmission, in little-endian order, without padding:
- * \li to the radio: u32 number, u32 mode of rate adaptation (else 0), i64 begin_ns, i64 end_ns,
- * then the IP packet
+ * \li to the radio: u32 number, u32 mode (0 without rate adaptation), i64 begin_ns, i64 end_ns,
+ *     then the IP packet
  * \li from the radio: u32 number, u8 outcome (0 received, 1 not detected, 2 header error, 3 payload
  *     error, 8 receiver busy, 11 not sent, 12 not received), u8 0, i16 SNR in 0.01 dB (-32768 if
- * not measured), then the IP packet if it was received
+ *     not measured), then the IP packet if it was received
  *
  * The flowgraph must answer each transmission exactly once, in order. Otherwise the block throws
  * std::logic_error.

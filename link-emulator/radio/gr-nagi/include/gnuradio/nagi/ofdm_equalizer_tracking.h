@@ -40,20 +40,20 @@ struct ofdm_equalizer_tracking_config {
  * \ingroup nagi
  *
  * \details
- * The equalizer serves gr-digital's ofdm_frame_equalizer_vcvc. gr-digital's own
- * ofdm_equalizer_simpledfe averages the gain of each carrier independently. It lags behind the
- * residual frequency offset, and its first channel estimate is as noisy as a single symbol.
+ * The equalizer is used by gr-digital's ofdm_frame_equalizer_vcvc. gr-digital's own equalizer,
+ * ofdm_equalizer_simpledfe, averages the gain of each carrier independently. That equalizer lags
+ * behind the residual frequency offset, and its first channel estimate is as noisy as one symbol.
  *
  * This equalizer
  * \li fits the first estimate, and the update from each symbol, to an impulse response of at most
  *     \c delay_spread samples (time-domain channel estimation, J.-J. van de Beek et al., "On
- * channel estimation in OFDM systems", VTC 1995);
+ *     channel estimation in OFDM systems", VTC 1995);
  * \li corrects the common phase error that pilots and decided symbols show, with a second-order
  *     loop;
  * \li corrects the slope of the phase over the carriers with another second-order loop. A
  *     sample-clock offset makes the slope steeper with each symbol;
  * \li averages the gain of each carrier, first over all symbols and later over 1 / \c alpha
- * symbols.
+ *     symbols.
  *
  * Each frame starts from its own channel estimate only.
  */
@@ -101,7 +101,7 @@ class NAGI_API ofdm_equalizer_tracking : public gr::digital::ofdm_equalizer_1d_p
   std::vector<gr_complex> d_smoothing;
   std::vector<gr_complex> d_first_fit;
   std::vector<gr_complex> d_first_fit_in_noise;
-  double d_known_symbols;  // symbols behind the first estimate
+  double d_known_symbols;  // number of symbols from which the first estimate was computed
   double d_alpha;
   double d_timing_gain;
   Loop d_phase;  // rad

@@ -22,7 +22,7 @@ namespace nagi {
  * Message ports:
  * \li in \c frames: u8 PDUs with frames. \c mode (long) selects the code rate, 0 if missing. If the
  *     PDU has \c soft_bits (f32vector), as packet_demux adds them, a code decodes the soft bits.
- * PDUs whose \c outcome or \c fate reports a loss pass unchanged.
+ *     PDUs whose \c outcome or \c fate reports a loss pass unchanged.
  * \li out \c packets: one u8 PDU per frame with the frame's dictionary and \c outcome: 0 with the
  *     payload, or 3 (payload error) without bytes. A frame whose sequence differs from the PDU's
  *     \c number also counts as damaged.

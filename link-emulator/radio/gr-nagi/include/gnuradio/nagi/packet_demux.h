@@ -48,7 +48,7 @@ struct packet_demux_config {
   int item_symbols = 1;
   /*! Number of items before the payload (preamble and PHY header). */
   int header_items = 1;
-  /*! Number of further items that a demodulator needs after those that it demodulates. */
+  /*! Number of further items that a demodulator needs after the items that it demodulates. */
   int overlap = 0;
   /*! SNR of the symbols minus SNR of the samples, in dB. */
   double snr_offset_db = 0;
@@ -79,22 +79,22 @@ struct packet_demux_config {
  *     \c channel_key, which the payload's demodulator receives.
  * \li out \c payload, in \c payload_symbols: the samples of the payload, whose length the header
  *     announces, and the symbols from the payload's demodulator. Zeros replace samples after the
- * end of the burst. Further demodulators, for other modes, have the ports \c payload1 and
+ *     end of the burst. Further demodulators, for other modes, have the ports \c payload1 and
  *     \c payload_symbols1, and so on.
  *
- * Samples for demodulators are grouped in items of \c item_samples, without the first \c
- * item_prefix of each item (a cyclic prefix). The dictionary has \c item_count (without \c overlap)
- * and
- * \c timing, the timing error as a fraction of a sample: positive if the items begin too early.
+ * Samples for demodulators are grouped in items of \c item_samples, without the first
+ * \c item_prefix of each item (a cyclic prefix). The dictionary has \c item_count (without
+ * \c overlap), and \c timing, the timing error as a fraction of a sample. The error is positive if
+ * the items begin too early.
  *
  * The other message ports are:
  * \li in \c bursts: PDUs of complex samples with \c number and \c begin_ns
  * \li out \c pdus: one PDU per burst, in order, with the burst's dictionary. The PDU of a received
  *     packet has the bytes, \c snr_db, \c mode (long) and, on request, \c soft_bits (f32vector).
- * The PDU of a lost packet has no bytes and \c outcome 1 (not detected) or 2 (header error).
+ *     The PDU of a lost packet has no bytes and \c outcome 1 (not detected) or 2 (header error).
  * \li out \c symbols: one PDU of the payload's complex symbols per burst with a valid header, as
- * soon as the symbols are available, for display. The dictionary is the burst's with \c mode and
- *     \c snr_db.
+ *     soon as the symbols are available, for display. The dictionary is the burst's with \c mode
+ *     and \c snr_db.
  *
  * \c snr_db is the mean power of the burst over the mean power of the noise. The noise is estimated
  * from the deviation of the payload's symbols from the nearest ideal points. If noise makes wrong

@@ -21,9 +21,8 @@ namespace nagi {
  *
  * Message ports:
  * \li in \c packets: u8 PDUs. \c number (uint64) modulo 2^32 is the frame's sequence. Packets
- * without
- *     \c number are numbered in the order of their arrival, from 0. \c mode (long) selects the code
- *     rate, 0 if missing. A packet that is empty or too long throws std::length_error.
+ *     without \c number are numbered in the order of their arrival, from 0. \c mode (long) selects
+ *     the code rate, 0 if missing. A packet that is empty or too long throws std::length_error.
  * \li out \c frames: u8 PDUs with the packet's dictionary and \c number
  */
 class NAGI_API packet_framer : virtual public gr::block {

@@ -17,7 +17,7 @@ struct packet_mux_config {
   std::vector<gr::digital::constellation_sptr> constellations;
   /*! Number of symbols of the PHY header, at least 32. */
   int header_symbols = 32;
-  /*! The number of payload symbols is a multiple of this. */
+  /*! The payload is padded to a multiple of this number of symbols. */
   int block = 1;
   /*! Maximum length of a packet in bytes, at most 4095. */
   int longest = 4095;
@@ -45,8 +45,9 @@ struct packet_mux_config {
  * \li out \c bursts: PDUs of complex samples with the dictionary of the packet: \c guard zeros, the
  *     samples, \c tail zeros
  *
- * A packet without bytes or longer than \c longest becomes a burst without samples, and the block
- * logs an error. No receiver detects that burst, so every packet gets an outcome.
+ * A packet without bytes, or longer than \c longest, becomes a burst without samples, and the block
+ * logs an error. The receiver reports such a burst as not detected, so every packet gets an
+ * outcome.
  */
 class NAGI_API packet_mux : virtual public gr::block {
  public:

@@ -27,7 +27,7 @@ namespace nagi {
  * \li out \c frames: u8 PDUs with \c arrived_ns (long, CLOCK_MONOTONIC in ns): the instant at which
  *     the kernel received the frame or, for TUN, at which the block read the packet
  * \li in \c frames: u8 PDUs. The block sends a PDU at once, or at \c due_ns (CLOCK_MONOTONIC in
- * ns). PDUs that wait when the flowgraph stops are not sent.
+ *     ns). PDUs that wait when the flowgraph stops are not sent.
  *
  * When the interface disappears, the block ends, and the blocks that follow end as well.
  */

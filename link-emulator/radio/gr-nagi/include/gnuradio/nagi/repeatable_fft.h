@@ -14,11 +14,10 @@ namespace nagi {
  * \ingroup nagi
  *
  * \details
- * gr-fft's fft_vcc lets FFTW measure which algorithm is the fastest, and stores the choice per user
- * in
- * ~/.gr_fftw_wisdom. A new measurement can select another algorithm, which changes the last bits of
- * all samples and, rarely, a decision. repeatable_fft calculates in double precision with the
- * algorithm that FFTW selects without measurements (FFTW_ESTIMATE).
+ * gr-fft's fft_vcc lets FFTW measure which algorithm is the fastest, and stores the choice in
+ * ~/.gr_fftw_wisdom of the user. A new measurement can select another algorithm, which changes the
+ * last bits of all samples and, rarely, a decision. repeatable_fft calculates in double precision
+ * with the algorithm that FFTW selects without measurements (FFTW_ESTIMATE).
  *
  * Input and output are vectors of \c size complex numbers. In the frequency domain, the lowest
  * frequency comes first and DC is in the middle, as in gr-digital's OFDM blocks.

@@ -25,8 +25,8 @@ namespace nagi {
  * Message ports:
  * \li in \c symbols: c32 PDUs of a packet's symbols, equalised, on the scale of the constellation.
  *     PDUs without symbols throw std::invalid_argument.
- * \li out \c measured: one dictionary per PDU: the PDU's dictionary with \c evm_percent and \c
- * snr_db (double) and \c symbols (long), the number of symbols
+ * \li out \c measured: one dictionary per PDU: the PDU's dictionary with \c evm_percent and
+ *     \c snr_db (double) and \c symbols (long), the number of symbols
  */
 class NAGI_API snr_evm_probe : virtual public gr::block {
  public:

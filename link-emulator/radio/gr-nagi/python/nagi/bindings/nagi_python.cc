@@ -131,7 +131,7 @@ void bind_channel(py::module& m) {
       [](channel& self, const std::string& fading) {
         change_channel(self, [&](channel_config& c) { c.fading = fading_from_name(fading); });
       },
-      "fading"_a, "From the next burst on: none, rayleigh or rician.");
+      "fading"_a, "Set the fading from the next burst on: none, rayleigh or rician.");
   py::class_<channel_model> model(m, "channel_model", doc::channel_model);
   def_channel_init(model, [](const channel_config& config) { return channel_model(config); });
   model
@@ -146,7 +146,7 @@ void bind_channel(py::module& m) {
                              received.size() * sizeof(gr_complex));
           },
           "number"_a, "begin_ns"_a, "samples"_a,
-          "What is received of a burst; samples are bytes: numpy's complex64.")
+          "Return the received burst. Samples are bytes in the format of numpy's complex64.")
       .def("gain", &channel_model::gain, "tap"_a, "time_s"_a, doc::channel_model_gain)
       .def("longest_delay", &channel_model::longest_delay, doc::channel_model_longest_delay)
       .def("clock_slip", &channel_model::clock_slip, "at_ns"_a, doc::channel_model_clock_slip)
@@ -207,14 +207,15 @@ void bind_framing(py::module& m) {
           [](framing& self, std::string_view framed) {
             return content_to_python(self.deframe(from_python(framed)));
           },
-          "framed"_a, "(sequence, payload), or None if the frame came damaged.")
+          "framed"_a, "Return (sequence, payload), or None if the frame is damaged.")
       .def(
           "deframe_soft",
           [](framing& self, const std::vector<float>& soft_bits) {
             return content_to_python(self.deframe_soft(soft_bits));
           },
           "soft_bits"_a,
-          "The same from a value a bit, positive for 1, larger the more certain it is.");
+          "Return (sequence, payload) from soft decisions, or None if the frame is damaged. There "
+          "is one value per bit: positive for 1, and larger in magnitude if more certain.");
   block_class<packet_framer> framer(m, "packet_framer", doc::packet_framer);
   def_framing_init(framer);
   block_class<packet_deframer> deframer(m, "packet_deframer", doc::packet_deframer);

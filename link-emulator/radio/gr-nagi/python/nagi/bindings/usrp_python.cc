@@ -45,7 +45,7 @@ void bind_devices(py::module& m) {
            }),
            py::arg("device"), py::arg("subdev") = "", py::arg("clock_source") = "",
            py::arg("time_source") = "", py::call_guard<py::gil_scoped_release>(),
-           "Opens it. Raises UsrpError, which has a stage and a cure.")
+           "Open the device. Raises UsrpError, which has a stage and a cure.")
       .def_property_readonly("description", &Usrp::description)
       .def_property_readonly("name", &Usrp::name)
       .def_property_readonly("firmware", &Usrp::firmware)
@@ -60,12 +60,12 @@ void bind_devices(py::module& m) {
           },
           py::arg("is_output"), py::arg("channel"), py::arg("frequency_hz"),
           py::arg("lo_offset_hz") = 0.0, py::arg("gain_db"), py::arg("antenna") = "",
-          "Sets frequency in Hz, gain in dB and antenna of an output or input. Returns the gain "
-          "that "
-          "it has then, in its steps. Raises UsrpError.");
-  m.def("find_usrps", &find_usrps, py::arg("arguments"), "Addresses of devices that UHD finds.");
+          "Set frequency in Hz, gain in dB and antenna of an output or input. Return the gain that "
+          "the device applies, in dB. Raises UsrpError.");
+  m.def("find_usrps", &find_usrps, py::arg("arguments"),
+        "Return the addresses of the devices that UHD finds.");
   m.def("images_directory", &images_directory,
-        "Where UHD has firmware and FPGA images. Raises UsrpError if nowhere.");
+        "Return the directory of firmware and FPGA images. Raises UsrpError if there is none.");
   m.def("uhd_version", &uhd::get_version_string);
 }
 
@@ -74,15 +74,15 @@ void bind_streams(py::module& m) {
       .def(py::init<std::shared_ptr<Usrp>, std::size_t, double>(), py::arg("usrp"),
            py::arg("channel"), py::arg("backoff_db"))
       .def("set_backoff", &BurstSender::set_backoff, py::arg("backoff_db"),
-           "Mean power of the bursts that follow below full scale, in dB.")
+           "Set the back-off of later bursts, in dB: full scale over mean power.")
       .def("measure_margin", &BurstSender::measure_margin, py::call_guard<py::gil_scoped_release>(),
-           "How long before its instant a burst must be handed over, in ns.");
+           "Return how long before its instant a burst must be handed over, in ns.");
   py::class_<SampleStream, std::shared_ptr<SampleStream>>(m, "SampleStream")
       .def(py::init<std::shared_ptr<Usrp>, std::size_t>(), py::arg("usrp"), py::arg("channel"))
       .def(
           "power", [](SampleStream& stream, double seconds) { return stream.mean_power(seconds); },
           py::arg("seconds"), py::call_guard<py::gil_scoped_release>(),
-          "Mean power of the samples of the next seconds, of full scale.");
+          "Return the mean power of the next samples, relative to full scale.");
   py::class_<HalfDuplex, std::shared_ptr<HalfDuplex>>(m, "HalfDuplex").def(py::init<>());
 }
 
@@ -108,7 +108,8 @@ void bind_search(py::module& m) {
             if (!found) return std::nullopt;
             return std::pair{found->begin, found->share};
           },
-          py::arg("samples"), "Where a preamble begins, and its share of the energy; or None.");
+          py::arg("samples"),
+          "Return the start of the preamble and its share of the energy, or None.");
 }
 
 py::dict as_dict(const ChannelCounts& counts) {
