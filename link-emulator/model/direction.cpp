@@ -72,7 +72,7 @@ void Direction::offer(Packet packet, Instant at, std::vector<Departure>& departu
   if (is_marked_on_arrival(packet, at)) try_to_mark(packet, queue_events_);
   queue_->enqueue(packet, at, is_idle ? std::nullopt : std::optional(in_service_->packet.size),
                   queue_events_);
-  // A mark does not count if the packet found no room.
+  // A mark does not count if the marked packet is dropped.
   if (packet.marked && !queue_events_.drops.empty()) queue_events_.marks = 0;
   process_queue_events(at, departures);
   if (is_idle) {
@@ -110,7 +110,7 @@ void Direction::advance_by_stages(Instant to, std::vector<Departure>& departures
   for (;;) {
     const Instant end = in_service_ ? in_service_->end : never;
     const Instant outcome = radio_.has_ended() ? needed_at(radio_.first_ended()) : never;
-    const Instant feedback = repetitions_.next_known().value_or(never);
+    const Instant feedback = repetitions_.next_feedback().value_or(never);
     const Instant start = can_start() ? now_ : never;
     const Instant next = std::min({end, outcome, feedback, start});
     if (next > to || next == never) break;
@@ -167,7 +167,7 @@ std::optional<Instant> Direction::next_event() const {
   if (in_service_) consider(in_service_->end);
   if (can_start()) consider(now_);
   if (radio_.has_ended()) consider(needed_at(radio_.first_ended()));
-  if (const auto feedback = repetitions_.next_known()) consider(*feedback);
+  if (const auto feedback = repetitions_.next_feedback()) consider(*feedback);
   if (!under_way_.is_empty()) consider(under_way_.next());
   return next;
 }
@@ -214,28 +214,28 @@ bool Direction::is_marked_on_arrival(const Packet& packet, Instant at) {
   return marking_->marks({queue_->packets()}, queue_->bytes()) && packet.may_be_marked();
 }
 
-void Direction::start(Transmission transmission, Instant at, bool at_once) {
+void Direction::start(Transmission transmission, Instant at, bool back_to_back) {
   transmission.number = transmissions_++;
   transmission.start = at;
   if (adaptation_) {
     transmission.mode = adaptation_->choose(at, transmission.attempt, transmission.number);
     transmission.end = at + adaptation_->mode(transmission.mode).air_time(transmission.packet.size);
   } else {
-    transmission.end = server_.begin(framed(transmission.packet), at, at_once);
+    transmission.end = server_.begin(framed(transmission.packet), at, back_to_back);
   }
   in_service_ = transmission;
   if (is_radio()) radio_.start(transmission);
 }
 
-/// Start the next transmission. `at_once` is true if the previous one ended at `at`.
-void Direction::start_next(Instant at, bool at_once, std::vector<Departure>& departures) {
+/// Start the next transmission. `back_to_back` is true if the previous transmission ended at `at`.
+void Direction::start_next(Instant at, bool back_to_back, std::vector<Departure>& departures) {
   if (repetitions_.has_repetition()) {
-    start(repetitions_.take_repetition(), at, at_once);
+    start(repetitions_.take_repetition(), at, back_to_back);
     return;
   }
   const std::optional<Packet> packet = queue_->dequeue(at, queue_events_);
   process_queue_events(at, departures);
-  if (packet) start({.packet = *packet, .order = orders_++}, at, at_once);
+  if (packet) start({.packet = *packet, .order = orders_++}, at, back_to_back);
 }
 
 void Direction::end_transmission(std::vector<Departure>& departures) {
@@ -268,7 +268,8 @@ void Direction::resolve(const Transmission& transmission, std::vector<Departure>
   }
 }
 
-/// Pass a packet, or the fact that it was given up, to the receiver, which keeps the order.
+/// Pass to the receiver a packet, or the information that the sender gave it up. The receiver keeps
+/// the order.
 void Direction::pass_to_receiver(const Transmission& transmission, bool given_up) {
   const auto release = [this](const Resequencer::Received& received) {
     if (received.given_up) {
