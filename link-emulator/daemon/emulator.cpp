@@ -66,7 +66,8 @@ Emulator::Emulator(const Config& config)
   for (const LinkConfig& link : config.links) open_link(link);
   for (const MediumSettings& medium : config.media) open_medium(medium);
   real_time_.emplace(directions(), media(), time_, ports_.pool());
-  // On a medium a reception is decided at the end of its frame, so nothing is known ahead.
+  // On a medium, the outcome of a frame is known only at its end, so no frame can be sent ahead of
+  // time.
   if (config.virtual_time && media_.empty())
     virtual_time_.emplace(directions(), time_, ports_.pool());
 }
@@ -150,8 +151,7 @@ runtime::Served Emulator::serve(const std::vector<int>& readable) {
 }
 
 Duration Emulator::lookahead() const {
-  if (!virtual_time_ || !is_free_to_ask())
-    return {};  // otherwise only poll() finds the ports with frames
+  if (!virtual_time_ || !is_free_to_ask()) return {};  // only poll() finds the ports with frames
   return virtual_time_->lookahead();
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// nagi-link as a service: the links of a configuration between network interfaces, the record
-// files, and the account. Drivers advance the links.
+// nagi-link as a service: the links and media of a configuration between network interfaces, the
+// record files, and the account (settings and counters, written as links.json). Drivers advance the
+// links.
 #pragma once
 
 #include <cstdint>
@@ -52,7 +53,7 @@ class Emulator final : public runtime::Service {
     recorder_.start();
   }
   void finish() override;
-  /// Return the account, in the format of links.json.
+  /// Return the account, in the format of links.json. `complete` is true for the last account.
   [[nodiscard]] nlohmann::json account(bool complete) override;
 
  private:

@@ -47,22 +47,23 @@ class FpgaCore {
   FpgaCore(int socket, std::string name, const FpgaSettings& settings, io::FramePool& pool);
 
   [[nodiscard]] int descriptor() const { return socket_.descriptor(); }
-  /// Throw std::system_error, because the core's process has ended. The descriptor is readable
-  /// without a pending request only in this case.
+  /// Throw std::system_error for the end of the core's process. Call this if the descriptor is
+  /// readable while no request is pending.
   [[noreturn]] void report_end() const;
 
   void offer(model::DirectionName direction, const model::Packet& packet, Instant at);
-  /// Allow a direction to advance to an instant. The core advances when both directions may.
+  /// Allow a direction to advance to an instant. The core advances when both directions are allowed
+  /// to.
   void advance(model::DirectionName direction, Instant to);
-  /// Send all collected arrivals to the core.
+  /// Send all collected arrivals to the core, and advance the core.
   void catch_up();
   /// Append the packets that have left a direction since the last call.
   void take_departures(model::DirectionName direction, std::vector<model::Departure>& departures);
-  /// Append these packets, and also those that have left the core and are due later.
+  /// Append the packets of take_departures(), and those that have left the core and are due later.
   void take_under_way(model::DirectionName direction, std::vector<model::Departure>& departures);
-  /// Return how long before they are due packets leave the core.
+  /// Return how long before its due time a packet leaves the core.
   [[nodiscard]] Duration ahead(model::DirectionName direction) const {
-    return side(direction).ahead;
+    return state_of(direction).ahead;
   }
 
   [[nodiscard]] std::optional<Instant> next_delivery(model::DirectionName direction) const;
@@ -72,8 +73,8 @@ class FpgaCore {
                      const std::function<void(const model::Packet&)>& visit) const;
   /// Read the core's counters.
   const model::DirectionCounters& counters(model::DirectionName direction);
-  /// Return the counters that only a core has, in the format of links.json, as of the last
-  /// counters().
+  /// Return the counters that only a core has, in the format of links.json. Their values are those
+  /// at the last call of counters().
   [[nodiscard]] nlohmann::json account(model::DirectionName direction) const;
 
  private:
@@ -83,11 +84,12 @@ class FpgaCore {
     io::Slot slot;
   };
 
-  struct Side {
+  /// The state of one direction.
+  struct DirectionState {
     model::DirectionConfig config;
     Duration delay{};                               // part of the delay in the core
     Duration ahead{};                               // part of the delay after the core
-    Instant known{};                                // instant to which the direction may advance
+    Instant may_advance_to{};                       // arrivals up to this instant are known
     Instant last_arrival{};                         // time of the latest arrival
     Instant last_end{};                             // latest known end of a transmission
     std::deque<std::optional<model::Packet>> held;  // packets by index, from index `first` on
@@ -102,22 +104,23 @@ class FpgaCore {
   static std::size_t number(model::DirectionName direction) {
     return static_cast<std::size_t>(direction);
   }
-  Side& side(model::DirectionName direction) { return sides_.at(number(direction)); }
-  [[nodiscard]] const Side& side(model::DirectionName direction) const {
-    return sides_.at(number(direction));
+  DirectionState& state_of(model::DirectionName direction) { return states_.at(number(direction)); }
+  [[nodiscard]] const DirectionState& state_of(model::DirectionName direction) const {
+    return states_.at(number(direction));
   }
   std::span<const std::byte> ask(fpga::MessageWriter& request, fpga::Kind kind);
-  void bring_to(Instant to);
+  void advance_core(Instant to);
   /// Return an instant before which the core delivers no held packet.
-  [[nodiscard]] Instant earliest(const Side& side) const;
+  [[nodiscard]] Instant earliest(const DirectionState& state) const;
   /// Process a departure in the core's answer to an advance to `to`.
-  void take(const fpga::DepartureHead& head, std::span<const std::byte> frame, Instant to);
+  void take_departure(const fpga::DepartureHead& head, std::span<const std::byte> frame,
+                      Instant to);
 
   std::string name_;
-  std::size_t worth_a_message_;  // number of arrivals that justifies a message
+  std::size_t min_arrivals_;  // number of collected arrivals that are worth a message
   fpga::Socket socket_;
   io::FramePool& pool_;
-  std::array<Side, 2> sides_;
+  std::array<DirectionState, 2> states_;
   std::vector<Arrival> waiting_;  // collected arrivals
   Instant now_{};                 // the core's time
   Instant next_{};                // time of the core's next event

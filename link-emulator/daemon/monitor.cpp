@@ -92,9 +92,9 @@ void Monitor::add(const AirFrame& frame, const MacAddress& receiver, const MacAd
                   std::span<const std::uint8_t> ethernet, std::int64_t realtime_ns) {
   bytes_.clear();
   radiotap(frame);
-  const bool is_again = frame.kind == FrameKind::data && frame.attempt > 1;
+  const bool is_retry = frame.kind == FrameKind::data && frame.attempt > 1;
   put(frame_control(frame.kind));
-  put(std::uint8_t{is_again ? retry_flag : std::uint8_t{0}});
+  put(std::uint8_t{is_retry ? retry_flag : std::uint8_t{0}});
   put(static_cast<std::uint16_t>(in_us(frame.reserves).count()));
   append(receiver);
   if (frame.kind == FrameKind::rts || frame.kind == FrameKind::data) append(sender);
@@ -108,8 +108,8 @@ void Monitor::add(const AirFrame& frame, const MacAddress& receiver, const MacAd
 }
 
 void Monitor::close(runtime::Notices& notices) {
-  const std::string trouble = runtime::close_file(path_, file_->file());
-  if (!trouble.empty()) notices.add(trouble);
+  const std::string error = runtime::close_file(path_, file_->file());
+  if (!error.empty()) notices.add(error);
 }
 
 }  // namespace nagi::daemon

@@ -42,7 +42,7 @@ PacketRecord record_of(std::uint8_t direction, const HeldFrame& held, const mode
           .next_hop = next_hop};
 }
 
-/// A file of records of one size, with its header.
+/// Create a file of records of one size, and write its header. Return null if `path` is empty.
 template <class Header>
 std::unique_ptr<io::BackgroundFile> make_record_file(const std::string& path) {
   if (path.empty()) return nullptr;
@@ -149,8 +149,8 @@ void Recorder::record_frame(std::uint8_t station, const model::AirFrame& frame,
 
 void Recorder::close(runtime::Notices& notices) {
   const auto close_one = [&notices](const std::string& path, io::BackgroundFile& file) {
-    const std::string trouble = runtime::close_file(path, file);
-    if (!trouble.empty()) notices.add(trouble);
+    const std::string error = runtime::close_file(path, file);
+    if (!error.empty()) notices.add(error);
   };
   if (packets_) close_one(packets_path_, *packets_);
   if (transmissions_) close_one(transmissions_path_, *transmissions_);

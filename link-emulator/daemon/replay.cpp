@@ -27,8 +27,8 @@ model::Packet packet_of(const PacketRecord& arrival, std::uint64_t tag) {
 
 constexpr std::int64_t latest_arrival_ns = 366LL * 86'400 * 1'000'000'000;  // after the epoch
 
-/// Throw InputError if the model cannot accept an arrival, which nagi-link cannot have recorded.
-/// `receivers` is the number of stations of the medium, or 0 for a link.
+/// Throw InputError if the model cannot accept the arrival in a record. nagi-link does not write
+/// such records. `receivers` is the number of stations of the medium, or 0 for a link.
 void require_possible(const PacketRecord& record, std::size_t receivers, const std::string& name) {
   const auto next_hop = next_hop_of(record.next_hop);
   const bool has_next_hop =
@@ -40,7 +40,7 @@ void require_possible(const PacketRecord& record, std::size_t receivers, const s
   }
   throw InputError(name + ": packet " + std::to_string(record.index) + " of direction " +
                    std::to_string(record.direction) +
-                   " arrived in a way that there is not; the record is damaged: run it again");
+                   " has an impossible arrival; the file is damaged, so repeat the run");
 }
 
 /// Pass `arrivals` through `direction`. Return their records with the results, in the order of
@@ -50,7 +50,7 @@ std::vector<PacketRecord> replay_direction(model::Direction& direction,
   std::vector<PacketRecord> packets = arrivals;
   std::multimap<std::uint64_t, PacketRecord> copies;
   std::vector<model::Departure> departures;
-  const auto settle = [&] {
+  const auto store_results = [&] {
     for (const model::Departure& departure : departures) {
       const std::uint64_t tag = departure.packet.tag;
       PacketRecord& record =
@@ -68,14 +68,14 @@ std::vector<PacketRecord> replay_direction(model::Direction& direction,
     if (at < direction.now()) {
       throw InputError("packet " + std::to_string(arrival.index) + " of direction " +
                        std::to_string(arrival.direction) +
-                       " arrives before the one before it; the record is damaged");
+                       " arrives before the previous packet; the file is damaged");
     }
     direction.offer(packet_of(arrival, tag), at, departures);
-    settle();
+    store_results();
   }
   while (const auto next = direction.next_event()) {
     direction.advance(*next, departures);
-    settle();
+    store_results();
   }
   if (copies.empty()) return packets;
   std::vector<PacketRecord> replayed;
@@ -102,7 +102,7 @@ std::vector<PacketRecord> replay_medium(const MediumSettings& settings, std::uin
   std::ranges::stable_sort(order, {}, [&](std::size_t tag) { return packets[tag].arrived_ns; });
   model::Medium medium(settings.config, seed, settings.id);
   model::MediumEvents events;
-  const auto settle = [&] {
+  const auto store_results = [&] {
     for (const auto& [from, departure] : events.departures) {
       PacketRecord& record = packets[departure.packet.tag];
       record.left_ns = departure.at.time_since_epoch().count();
@@ -121,11 +121,11 @@ std::vector<PacketRecord> replay_medium(const MediumSettings& settings, std::uin
     const PacketRecord& arrival = packets[tag];
     medium.offer(static_cast<model::StationIndex>(arrival.direction - first),
                  packet_of(arrival, tag), Instant{Duration{arrival.arrived_ns}}, events);
-    settle();
+    store_results();
   }
   while (const auto next = medium.next_delivery()) {
     medium.advance(*next, events);
-    settle();
+    store_results();
   }
   return packets;
 }
@@ -143,7 +143,7 @@ void replay(const Config& config, const std::string& recorded, const std::string
     if (record.direction >= arrivals.size()) {
       throw InputError(recorded + ": has packets of direction " + std::to_string(record.direction) +
                        ", the configuration has " + std::to_string(arrivals.size()) +
-                       " directions; give the configuration it was recorded with");
+                       " directions; give the configuration with which the packets were recorded");
     }
     require_possible(record, receivers[record.direction], recorded);
     arrivals[record.direction].push_back(record);

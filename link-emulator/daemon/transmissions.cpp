@@ -18,8 +18,8 @@ void Transmissions::take_outcomes(model::Direction& model) {
     if (next == under_way_.end() ||
         static_cast<std::uint32_t>(next->transmission.number) != answer->number) {
       throw std::system_error(EPROTO, std::generic_category(),
-                              "the radio answers for transmission " +
-                                  std::to_string(answer->number) + ", which was not its turn");
+                              "the radio answers transmission " + std::to_string(answer->number) +
+                                  ", but another answer was due");
     }
     take_outcome(*next, *answer);
     model.report(next->outcome != Outcome::received, next->snr);
@@ -41,7 +41,7 @@ void Transmissions::take_outcome(UnderWay& under_way, const RadioSocket::Answer&
   }
 }
 
-void Transmissions::settle(model::Direction& model) {
+void Transmissions::process(model::Direction& model) {
   if (!model.reports_transmissions()) return;
   for (const model::Transmission& transmission : model.started()) start(transmission);
   model.started().clear();
@@ -79,14 +79,14 @@ void Transmissions::finish() {
 }
 
 nlohmann::json Transmissions::account() const {
-  auto ended_by = resolved_;
+  auto by_outcome = resolved_;
   for (const UnderWay& under_way : under_way_) {
-    ++ended_by[static_cast<std::size_t>(under_way.outcome.value_or(Outcome::unanswered))];
+    ++by_outcome[static_cast<std::size_t>(under_way.outcome.value_or(Outcome::unanswered))];
   }
   std::uint64_t sent = 0;
-  for (const std::uint64_t ended : ended_by) sent += ended;
-  const auto count = [&ended_by](Outcome outcome) {
-    return ended_by[static_cast<std::size_t>(outcome)];
+  for (const std::uint64_t ended : by_outcome) sent += ended;
+  const auto count = [&by_outcome](Outcome outcome) {
+    return by_outcome[static_cast<std::size_t>(outcome)];
   };
   return {{"sent", sent},
           {"received", count(Outcome::received)},

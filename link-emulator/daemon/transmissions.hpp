@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The transmissions of one direction of a link that is a radio or has ARQ. Those of a radio are
-// sent to its socket when they start, and the radio returns their outcomes, which the model needs.
-// Each transmission is recorded and counted when its outcome is resolved.
+// The transmissions of one direction of a link that is a radio or has ARQ. A transmission of a
+// radio is sent to its socket when the transmission starts. The radio's process returns the
+// outcome, which the model needs. Each transmission is recorded and counted when its outcome is
+// resolved.
 #pragma once
 
 #include <array>
@@ -22,7 +23,7 @@ namespace nagi::daemon {
 /// Transmissions from their start until their outcome is resolved.
 class Transmissions {
  public:
-  /// Create the list for direction number `direction`. `socket` is that of a radio, or null.
+  /// Create the list for direction number `direction`. `socket` leads to a radio, or is null.
   Transmissions(std::uint8_t direction, std::unique_ptr<RadioSocket> socket, io::FramePool& pool,
                 Recorder& recorder)
       : direction_(direction), socket_(std::move(socket)), pool_(pool), recorder_(recorder) {}
@@ -34,7 +35,7 @@ class Transmissions {
   /// received. Throws std::system_error if the radio's process has ended or violates the protocol.
   void take_outcomes(model::Direction& model);
   /// Send transmissions that have started to the radio, and record those that are resolved.
-  void settle(model::Direction& model);
+  void process(model::Direction& model);
   /// Record the transmissions that are not resolved at the end.
   void finish();
   /// Return the account, in the format of links.json.

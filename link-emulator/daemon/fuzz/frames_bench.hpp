@@ -75,9 +75,9 @@ inline model::DirectionConfig direction_config(const char* text) {
 
 /// Takes what is due; everything that was offered has an end, or is held.
 inline void take_due(LinkDirection& direction, io::FramePool& pool) {
-  direction.settle();
+  direction.process_departures();
   for (const model::Departure& departure : direction.due()) {
-    const HeldFrame& held = direction.leaving(departure);
+    const HeldFrame& held = direction.prepare_frame(departure);
     direction.note_handed_over(held, departure, 0);
     pool.give_back(held.frame.slot);
   }

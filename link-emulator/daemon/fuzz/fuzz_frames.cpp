@@ -50,10 +50,10 @@ void pass_link(Bench& bench, const model::DirectionConfig& config, fuzz::Pieces 
   while (!input.is_empty()) {
     now += Duration{(input.number<std::uint8_t>() >> 2) * 10'000};
     in.put(input.sized(), bench.time.monotonic_ns(now));
-    direction.bring_on(direction.take_in(now));
+    direction.advance(direction.take_in(now));
     take_due(direction, bench.ports.pool());
   }
-  direction.bring_on(now + Duration{10'000'000'000});
+  direction.advance(now + Duration{10'000'000'000});
   take_due(direction, bench.ports.pool());
   const model::DirectionCounters& count = direction.model().counters();
   if (direction.model().held() != 0 || count.offered != direction.arrived()) std::abort();
@@ -74,9 +74,9 @@ void pass_medium(Bench& bench, fuzz::Pieces input) {
   SharedMedium air(0, bench.media.media[0], 1, given, bench.shared());
   Instant now{Duration{1'000'000}};
   const auto go_on = [&] {
-    air.bring_on(now, {});
+    air.advance(now, {});
     air.hand_over();
-    air.conclude();
+    air.record_results();
   };
   while (!input.is_empty()) {
     const auto head = input.number<std::uint8_t>();

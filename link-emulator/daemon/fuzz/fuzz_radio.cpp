@@ -59,7 +59,7 @@ void answer_all(Bench& bench, const model::DirectionConfig& config, fuzz::Pieces
   std::uint32_t turn = 0;
   std::uint32_t seen = 0;
   const auto go_on = [&] {
-    direction.bring_on(direction.take_in(now));
+    direction.advance(direction.take_in(now));
     take_due(direction, bench.ports.pool());
     seen = read_transmissions(radio.get(), seen);
   };
