@@ -5,9 +5,8 @@
 // nagi-link sends one message per transmission, and the process sends one answer per transmission
 // in the same order. Numbers are little-endian:
 //
-//   message  uint32 number of the transmission, uint32 mode of rate adaptation (else 0), int64
-//   begin
-//            and int64 end (ns since the epoch), then the IP packet
+//   message  uint32 number of the transmission, uint32 mode of rate adaptation (else 0),
+//            int64 begin and int64 end (ns since the epoch), then the IP packet
 //   answer   uint32 number, uint8 outcome, uint8 0, int16 signal-to-noise ratio at the receiver
 //            (0.01 dB; -32768 if it was not measured); if the IP packet was received, it follows as
 //            the receiver decoded it

@@ -31,12 +31,12 @@ Position position_of(const std::string& text, std::size_t byte) {
 
 /// Return the index of the first bracket that exceeds the maximum depth, if there is one. The
 /// result may be wrong after a syntax error, which is refused in any case.
-std::optional<std::size_t> find_too_deep(const std::string& text, std::size_t deepest) {
+std::optional<std::size_t> find_too_deep(const std::string& text, std::size_t max_levels) {
   std::size_t depth = 0;
   std::optional<std::size_t> bracket;
   for_each_outside_strings(text, [&](std::size_t at) {
     if (text[at] == '[' || text[at] == '{') {
-      if (depth++ == deepest) bracket = at;
+      if (depth++ == max_levels) bracket = at;
     } else if ((text[at] == ']' || text[at] == '}') && depth > 0) {
       --depth;
     }
@@ -45,8 +45,7 @@ std::optional<std::size_t> find_too_deep(const std::string& text, std::size_t de
   return bracket;
 }
 
-/// Stores the first syntax error: the number of bytes that were read until then, and the library's
-/// message.
+/// Stores the first syntax error: the number of bytes before the error, and the library's message.
 class ErrorListener final : public nlohmann::json_sax<json> {
  public:
   std::size_t bytes = 0;
@@ -108,7 +107,7 @@ Problem problem_in(std::string_view words) {
   } else if (words.starts_with("number overflow")) {
     problem.cure = "write a smaller number";
   } else {
-    problem.cure = "write names and texts in double quotes, and all else as RFC 8259 says";
+    problem.cure = "write names and texts in double quotes; RFC 8259 defines JSON";
   }
   if (read == std::string_view::npos) {
     problem.what = shortened(words, 2 * max_shown);
@@ -133,12 +132,12 @@ Problem problem_in(std::string_view words) {
 
 }  // namespace
 
-json parse_json(const std::string& text, std::size_t deepest) {
-  if (const auto byte = find_too_deep(text, deepest)) {
+json parse_json(const std::string& text, std::size_t max_levels) {
+  if (const auto byte = find_too_deep(text, max_levels)) {
     const Position position = position_of(text, *byte);
     throw JsonTextError(position.line, "column " + std::to_string(position.column) +
                                            ": lists and objects nested more than " +
-                                           std::to_string(deepest) +
+                                           std::to_string(max_levels) +
                                            " levels deep; write it with fewer levels");
   }
   json value = json::parse(text, nullptr, false);

@@ -68,22 +68,22 @@ std::string escape(const Character& character) {
 
 /// Return the number of typing errors that turn one word into the other (optimal string alignment).
 std::size_t errors_between(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> two_before;
-  std::vector<std::size_t> before(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) before[j] = j;
+  std::vector<std::size_t> row_before_that;
+  std::vector<std::size_t> previous_row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) previous_row[j] = j;
   for (std::size_t i = 1; i <= a.size(); ++i) {
     std::vector<std::size_t> row(b.size() + 1);
     row[0] = i;
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      row[j] = std::min({before[j] + 1, row[j - 1] + 1,
-                         before[j - 1] + static_cast<std::size_t>(a[i - 1] != b[j - 1])});
+      row[j] = std::min({previous_row[j] + 1, row[j - 1] + 1,
+                         previous_row[j - 1] + static_cast<std::size_t>(a[i - 1] != b[j - 1])});
       if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
-        row[j] = std::min(row[j], two_before[j - 2] + 1);
+        row[j] = std::min(row[j], row_before_that[j - 2] + 1);
       }
     }
-    two_before = std::exchange(before, std::move(row));
+    row_before_that = std::exchange(previous_row, std::move(row));
   }
-  return before.back();
+  return previous_row.back();
 }
 
 }  // namespace
@@ -110,13 +110,13 @@ bool has_unprintable(std::string_view text) {
   return false;
 }
 
-std::string nearest(std::string_view word, const std::vector<std::string_view>& known) {
+std::string nearest(std::string_view word, const std::vector<std::string_view>& candidates) {
   constexpr std::size_t min_beginning = 3;
   constexpr std::size_t longest = 100;  // longer words are not misspelt keys
   std::string_view best;
   std::size_t fewest = 0;
   if (word.size() > longest) return {};
-  for (const std::string_view candidate : known) {
+  for (const std::string_view candidate : candidates) {
     const std::size_t errors = errors_between(word, candidate);
     const std::size_t shorter = std::min(word.size(), candidate.size());
     const bool begins =

@@ -24,7 +24,7 @@ namespace {
 constexpr std::size_t batch = 64;
 constexpr std::uint16_t vlan_tag_bytes = 4;
 constexpr std::size_t address_bytes = 2 * ETH_ALEN;
-constexpr int receive_buffer_bytes = 64 << 20;  // about 25,000 frames while not scheduled
+constexpr int receive_buffer_bytes = 64 << 20;  // about 25,000 frames while the process waits
 constexpr int send_buffer_bytes = 16 << 20;
 
 constexpr int send_timeout_ms = 10;

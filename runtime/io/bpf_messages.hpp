@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The messages of libbpf and of the kernel's verifier about a BPF object that is loaded.
+// The messages of libbpf and of the kernel's verifier about a BPF object that the program loads.
 #pragma once
 
 #include <bpf/libbpf.h>
@@ -25,9 +25,9 @@ class BpfMessages {
   [[nodiscard]] static std::string last_line();
 
  private:
-  static int hear(libbpf_print_level level, const char* format, va_list arguments);
+  static int collect(libbpf_print_level level, const char* format, va_list arguments);
 
-  static inline std::string said_;
+  static inline std::string messages_;
   libbpf_print_fn_t before_;
 };
 

@@ -55,7 +55,7 @@ class Port {
   /// exists.
   virtual bool receive(std::vector<Arrival>& arrivals) = 0;
   /// Send the frames in order, and return when the kernel has them. Their slots return to the pool,
-  /// some of them later.
+  /// some of them only after a later call.
   virtual void send(const std::vector<Frame>& frames) = 0;
   /// Return the current counters.
   [[nodiscard]] virtual PortCounters counters() = 0;

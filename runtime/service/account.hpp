@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The common parts of the accounts of all our programs, as JSON: program, settings, privileges,
-// notices, and distributions of times.
+// The common parts of the accounts of nagi's services. An account is a JSON object with the
+// settings and counters of a program: executable, settings, privileges, notices, and distributions
+// of times.
 #pragma once
 
 #include <cstdint>

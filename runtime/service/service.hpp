@@ -37,13 +37,13 @@ class Service : public nagi::Interface {
  public:
   /// Return the descriptors that are readable while frames wait.
   [[nodiscard]] virtual std::vector<int> descriptors() const = 0;
-  /// Return whether all ports can be read at nearly no cost, so that their descriptors need no
+  /// Return whether reading costs nearly nothing on all ports, so that their descriptors need no
   /// poll().
   [[nodiscard]] virtual bool is_free_to_ask() const = 0;
   /// Read frames from the descriptors in `readable`, and send the frames that are due.
   virtual Served serve(const std::vector<int>& readable) = 0;
 
-  /// Return for how long arriving frames may wait, because none is due sooner after its arrival.
+  /// Return for how long arriving frames may wait: no frame is due sooner after its arrival.
   [[nodiscard]] virtual Duration lookahead() const { return {}; }
   /// Read all frames, and hand transmitted packets to the kernel, which sends each frame at its own
   /// time. The caller must call this again within lookahead(). It is used only with `virtual_time`
@@ -69,7 +69,7 @@ class Service : public nagi::Interface {
   /// Start the threads of the service, after privileges that are no longer needed were given up.
   /// The account reports `privileges`.
   virtual void begin(const Privileges& privileges) = 0;
-  /// Complete all files at the end.
+  /// Write the remaining data of all files at the end.
   virtual void finish() = 0;
   /// Return the current account.
   [[nodiscard]] virtual nlohmann::json account(bool complete) = 0;
@@ -92,8 +92,8 @@ std::string close_file(const std::string& path, io::BackgroundFile& file);
 /// Write an account to a file. Throws InputError if that is not possible.
 void write_account(const std::string& path, const nlohmann::json& account);
 
-/// Preparations before a service is created: the program ends when its parent process ends, and
-/// stop signals are kept for run_service().
+/// Signals of a program, set up before a service is created: stop signals are stored for
+/// run_service(), and the program also stops when its parent process ends.
 class Signals {
  public:
   Signals();
@@ -104,9 +104,9 @@ class Signals {
 };
 
 /// Give up privileges and serve until a signal (stop_signals.hpp) or a request to stop arrives,
-/// with the control socket and the account that the settings name. The log reports `what`, a
-/// summary of the service, when it is ready.
+/// with the control socket and the account that the settings name. When the service is ready, the
+/// log reports `summary`, a summary of the service.
 void run_service(Service& service, const ServiceSettings& settings, const Signals& signals,
-                 const std::string& what, std::size_t longest_request = 64 * 1024);
+                 const std::string& summary, std::size_t longest_request = 64 * 1024);
 
 }  // namespace nagi::runtime

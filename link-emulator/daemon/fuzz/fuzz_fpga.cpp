@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fuzzes nagi-link's end of an FPGA's socket (fpga_protocol.hpp): any bytes from there are either
-// answers, or end the link by an InputError or a std::system_error. The first byte of an input says
-// whether time is virtual; the others are what the core's process sends.
+// Fuzzes nagi-link's end of the socket to nagi-fpga (fpga_protocol.hpp). Any received bytes are
+// either valid answers, or end the link by an InputError or a std::system_error. In virtual time,
+// the first byte of an input is odd. The other bytes are sent by the core's process.
 #include <sys/socket.h>
 
 #include <array>
