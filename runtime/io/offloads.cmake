@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Generates io/offload_list.hpp from offloads.json, in the directory `generated`. The agent has the same list
-# (nagi/agent_contracts.py).
+# Generates io/offload_list.hpp from offloads.json, in the directory `generated`. The agent has the
+# same list (nagi/agent_contracts.py).
 function(nagi_make_offloads)
   set(file ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/offloads.json)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
