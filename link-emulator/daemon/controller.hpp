@@ -24,7 +24,8 @@ namespace nagi::daemon {
 /// Answers the requests of the control socket.
 class Controller {
  public:
-  /// Create a controller of `links`, which must outlive it. `account` returns the current account.
+  /// Create a controller of `links`, which must outlive it. `account` is a function that returns
+  /// the current account.
   Controller(const std::vector<Link>& links, std::function<nlohmann::json()> account)
       : links_(links), account_(std::move(account)) {}
 

@@ -151,7 +151,7 @@ runtime::Served Emulator::serve(const std::vector<int>& readable) {
 }
 
 Duration Emulator::lookahead() const {
-  if (!virtual_time_ || !is_free_to_ask()) return {};  // only poll() finds the ports with frames
+  if (!virtual_time_ || !is_cheap_to_read()) return {};  // only poll() finds the ports with frames
   return virtual_time_->lookahead();
 }
 

@@ -117,7 +117,7 @@ void FpgaCore::advance(DirectionName direction, Instant to) {
   if (known <= now_) return;
   const bool may_deliver = std::ranges::any_of(states_, [&](const DirectionState& either) {
     return (either.count > 0 && earliest(either) <= known) ||
-           (!either.under_way.empty() && either.under_way.front().at <= known);
+           (!either.in_flight.empty() && either.in_flight.front().at <= known);
   });
   if (may_deliver || waiting_.size() >= min_arrivals_) advance_core(known);
 }
@@ -209,7 +209,7 @@ void FpgaCore::take_departure(const fpga::DepartureHead& head, std::span<const s
   const Instant left = instant(head.left_ns);
   if (fate == model::Fate::delivered) {
     state.last_end = std::max(state.last_end, left - state.delay);
-    state.under_way.push_back({packet, fate, left + state.ahead});
+    state.in_flight.push_back({packet, fate, left + state.ahead});
   } else {
     state.departures.push_back({packet, fate, left});
   }
@@ -217,24 +217,24 @@ void FpgaCore::take_departure(const fpga::DepartureHead& head, std::span<const s
 
 void FpgaCore::take_departures(DirectionName direction, std::vector<Departure>& departures) {
   DirectionState& state = state_of(direction);
-  while (!state.under_way.empty() && state.under_way.front().at <= now_) {
-    state.departures.push_back(state.under_way.front());
-    state.under_way.pop_front();
+  while (!state.in_flight.empty() && state.in_flight.front().at <= now_) {
+    state.departures.push_back(state.in_flight.front());
+    state.in_flight.pop_front();
   }
   departures.insert(departures.end(), state.departures.begin(), state.departures.end());
   state.departures.clear();
 }
 
-void FpgaCore::take_under_way(DirectionName direction, std::vector<Departure>& departures) {
+void FpgaCore::take_in_flight(DirectionName direction, std::vector<Departure>& departures) {
   DirectionState& state = state_of(direction);
   take_departures(direction, departures);
-  departures.insert(departures.end(), state.under_way.begin(), state.under_way.end());
-  state.under_way.clear();
+  departures.insert(departures.end(), state.in_flight.begin(), state.in_flight.end());
+  state.in_flight.clear();
 }
 
 std::optional<Instant> FpgaCore::next_delivery(DirectionName direction) const {
   const DirectionState& state = state_of(direction);
-  if (!state.under_way.empty()) return fpga::next_tick(state.under_way.front().at);
+  if (!state.in_flight.empty()) return fpga::next_tick(state.in_flight.front().at);
   if (state.count == 0) return std::nullopt;
   return earliest(state) + state.ahead;
 }
@@ -244,7 +244,7 @@ Instant FpgaCore::now(DirectionName direction) const {
 }
 
 std::size_t FpgaCore::held(DirectionName direction) const {
-  return state_of(direction).count + state_of(direction).under_way.size();
+  return state_of(direction).count + state_of(direction).in_flight.size();
 }
 
 void FpgaCore::for_each_held(DirectionName direction,
@@ -252,7 +252,7 @@ void FpgaCore::for_each_held(DirectionName direction,
   for (const auto& packet : state_of(direction).held) {
     if (packet) visit(*packet);
   }
-  for (const Departure& departure : state_of(direction).under_way) visit(departure.packet);
+  for (const Departure& departure : state_of(direction).in_flight) visit(departure.packet);
 }
 
 const model::DirectionCounters& FpgaCore::counters(DirectionName direction) {
@@ -264,9 +264,9 @@ const model::DirectionCounters& FpgaCore::counters(DirectionName direction) {
     model::DirectionCounters& counters = state.counters;
     counters.offered = count.offered;
     counters.offered_bytes = {count.offered_bytes};
-    counters.delivered = count.delivered - state.under_way.size();
+    counters.delivered = count.delivered - state.in_flight.size();
     counters.delivered_bytes = {count.delivered_bytes};
-    for (const Departure& departure : state.under_way) {
+    for (const Departure& departure : state.in_flight) {
       counters.delivered_bytes.count -= departure.packet.size.count;
     }
     counters.queue_overflows = count.queue_overflows + count.memory_overflows;

@@ -60,7 +60,7 @@ class FpgaCore {
   /// Append the packets that have left a direction since the last call.
   void take_departures(model::DirectionName direction, std::vector<model::Departure>& departures);
   /// Append the packets of take_departures(), and those that have left the core and are due later.
-  void take_under_way(model::DirectionName direction, std::vector<model::Departure>& departures);
+  void take_in_flight(model::DirectionName direction, std::vector<model::Departure>& departures);
   /// Return how long before its due time a packet leaves the core.
   [[nodiscard]] Duration ahead(model::DirectionName direction) const {
     return state_of(direction).ahead;
@@ -96,7 +96,7 @@ class FpgaCore {
     std::uint32_t first = 0;
     std::size_t count = 0;  // number of packets in `held`
     std::vector<model::Departure> departures;
-    std::deque<model::Departure> under_way;  // packets that have left the core and are due later
+    std::deque<model::Departure> in_flight;  // packets that have left the core and are due later
     model::DirectionCounters counters;
     fpga::CountsOf counted;
   };
@@ -137,8 +137,8 @@ class FpgaDirection final : public model::DirectionModel {
   void take_departures(std::vector<model::Departure>& departures) override {
     core_->take_departures(name_, departures);
   }
-  void take_under_way(std::vector<model::Departure>& departures) {
-    core_->take_under_way(name_, departures);
+  void take_in_flight(std::vector<model::Departure>& departures) {
+    core_->take_in_flight(name_, departures);
   }
   [[nodiscard]] Duration ahead() const { return core_->ahead(name_); }
   [[nodiscard]] std::optional<Instant> next_delivery() const override {

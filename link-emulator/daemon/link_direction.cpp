@@ -57,9 +57,9 @@ LinkDirection::LinkDirection(std::uint8_t number, const model::DirectionConfig& 
       recorder_(shared.recorder),
       transmissions_(number, std::move(socket), pool_, recorder_) {}
 
-Instant LinkDirection::take_in(Instant now) {
+Instant LinkDirection::read_arrivals(Instant now) {
   if (local_ != nullptr) transmissions_.take_outcomes(*local_);
-  while (!postponed_.empty() && take_in_one(postponed_.front())) postponed_.pop_front();
+  while (!postponed_.empty() && offer_arrival(postponed_.front())) postponed_.pop_front();
   // Frames that the model cannot accept yet are also read, because waiting frames would keep this
   // process awake.
   has_unread_ = true;
@@ -68,13 +68,13 @@ Instant LinkDirection::take_in(Instant now) {
     arrivals_.clear();
     has_unread_ = ports_.receive(in_, arrivals_);
     for (const io::Arrival& arrival : arrivals_) {
-      if (!postponed_.empty() || !take_in_one(arrival)) postponed_.push_back(arrival);
+      if (!postponed_.empty() || !offer_arrival(arrival)) postponed_.push_back(arrival);
     }
   }
   return has_unread_ || !postponed_.empty() ? model_->now() : now;
 }
 
-bool LinkDirection::take_in_one(const io::Arrival& arrival) {
+bool LinkDirection::offer_arrival(const io::Arrival& arrival) {
   // The kernel stamps a frame before it queues it, so the model may be ahead of the timestamp.
   const Instant stamped = time_.from_monotonic(arrival.monotonic_ns);
   Instant at = std::max(stamped, model_->now());
@@ -104,9 +104,9 @@ Duration LinkDirection::lookahead() const {
   return local_ == nullptr || socket() != nullptr ? Duration{} : local_->min_delay();
 }
 
-void LinkDirection::take_under_way() {
-  if (local_ != nullptr) local_->take_under_way(departures_);
-  if (core_ != nullptr) core_->take_under_way(departures_);
+void LinkDirection::take_in_flight() {
+  if (local_ != nullptr) local_->take_in_flight(departures_);
+  if (core_ != nullptr) core_->take_in_flight(departures_);
 }
 
 void LinkDirection::process_departures() {
@@ -180,7 +180,7 @@ json LinkDirection::change(const json& changes, const json::json_pointer& where)
         "start nagi-link again with another configuration, or keep the loss model");
   }
 
-  const Instant now = std::max(take_in(time_.now()), model_->now());
+  const Instant now = std::max(read_arrivals(time_.now()), model_->now());
   local_->change(config, now, departures_);
   process_departures();
   config_ = config;

@@ -63,14 +63,14 @@ class LinkDirection {
 
   /// Read frames from the port into the model. `now` is a reading of the clock before this call.
   /// Return the instant up to which all arrivals are known.
-  Instant take_in(Instant now);
-  /// Return whether take_in() left frames at the port. take_in() reads a limited number, so that
-  /// other ports need not wait for long.
+  Instant read_arrivals(Instant now);
+  /// Return whether read_arrivals() left frames at the port. read_arrivals() reads a limited
+  /// number, so that other ports need not wait for long.
   [[nodiscard]] bool has_unread() const { return has_unread_; }
-  /// Advance the model to `known`, the instant that take_in() returned.
+  /// Advance the model to `known`, the instant that read_arrivals() returned.
   void advance(Instant known);
   /// Take all transmitted packets from the model, with the instants at which they will be due.
-  void take_under_way();
+  void take_in_flight();
   /// Process the packets that have left the model: drop them, or add them to due().
   void process_departures();
 
@@ -92,7 +92,7 @@ class LinkDirection {
 
   /// Record the packets that are still held at the end.
   void finish();
-  /// Return the account, in the format of links.json.
+  /// Return the configuration and the counters of the direction, in the format of links.json.
   [[nodiscard]] nlohmann::json account() const;
 
  private:
@@ -108,7 +108,7 @@ class LinkDirection {
   };
 
   /// Add an arrival to the model. Return false if the model cannot accept it yet.
-  bool take_in_one(const io::Arrival& arrival);
+  bool offer_arrival(const io::Arrival& arrival);
   void drop(const model::Departure& departure);
   /// Copy a packet with its frame into another slot.
   model::Departure copy_of(const model::Departure& departure);

@@ -16,9 +16,9 @@ runtime::Served RealTimeDriver::serve(const std::vector<int>& readable) {
   for (LinkDirection* direction : directions_) {
     const std::uint64_t arrived = direction->arrived();
     const io::Port& in = direction->in();
-    const bool may_have_frames = in.is_free_to_ask() || direction->socket() != nullptr ||
+    const bool may_have_frames = in.is_cheap_to_read() || direction->socket() != nullptr ||
                                  std::ranges::find(readable, in.descriptor()) != readable.end();
-    known_.push_back(may_have_frames ? direction->take_in(now) : now);
+    known_.push_back(may_have_frames ? direction->read_arrivals(now) : now);
     served.frames += direction->arrived() - arrived;
   }
   // Both directions of an FPGA advance together, when the arrivals of both are known.

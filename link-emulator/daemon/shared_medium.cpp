@@ -69,8 +69,9 @@ void SharedMedium::advance(Instant now, const std::vector<int>& readable) {
   arrivals_.clear();
   for (StationIndex station = 0; station < ports_.size(); ++station) {
     const io::Port& port = *ports_[station];
-    if (port.is_free_to_ask() || std::ranges::find(readable, port.descriptor()) != readable.end()) {
-      take_in(station);
+    if (port.is_cheap_to_read() ||
+        std::ranges::find(readable, port.descriptor()) != readable.end()) {
+      read_arrivals(station);
     }
   }
   std::ranges::stable_sort(
@@ -81,7 +82,7 @@ void SharedMedium::advance(Instant now, const std::vector<int>& readable) {
   events_.deliveries.clear();
 }
 
-void SharedMedium::take_in(StationIndex station) {
+void SharedMedium::read_arrivals(StationIndex station) {
   bool has_more = true;
   while (has_more) {
     batch_.clear();

@@ -52,7 +52,8 @@ class SharedMedium {
 
   /// Record the packets that are still held at the end.
   void finish(runtime::Notices& notices);
-  /// Return the account, in the format of links.json. `account_of` returns the account of a port.
+  /// Return the configuration and the counters of the medium, in the format of links.json.
+  /// `account_of` is a function that returns the counters of a port as JSON.
   [[nodiscard]] nlohmann::json account(
       const std::function<nlohmann::json(io::Port&)>& account_of) const;
   [[nodiscard]] std::uint64_t records_lost() const { return monitor_ ? monitor_->lost() : 0; }
@@ -80,7 +81,7 @@ class SharedMedium {
   [[nodiscard]] std::uint8_t number(model::StationIndex station) const {
     return static_cast<std::uint8_t>(first_number_ + station);
   }
-  void take_in(model::StationIndex station);
+  void read_arrivals(model::StationIndex station);
   void offer(const Arrival& arrival);
   [[nodiscard]] model::StationIndex next_hop(const std::uint8_t* frame, model::StationIndex from);
   void copy(const model::MediumEvents::Delivery& delivery);

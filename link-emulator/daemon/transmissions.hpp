@@ -38,18 +38,18 @@ class Transmissions {
   void process(model::Direction& model);
   /// Record the transmissions that are not resolved at the end.
   void finish();
-  /// Return the account, in the format of links.json.
+  /// Return the numbers of transmissions by outcome, in the format of links.json.
   [[nodiscard]] nlohmann::json account() const;
 
  private:
   /// A transmission that the model has not resolved yet.
-  struct UnderWay {
+  struct Pending {
     model::Transmission transmission;
     std::optional<Outcome> outcome;  // reported by the radio
     std::int16_t snr = no_snr;
   };
 
-  void take_outcome(UnderWay& under_way, const RadioSocket::Answer& answer);
+  void take_outcome(Pending& pending, const RadioSocket::Answer& answer);
   void start(const model::Transmission& transmission);
   void resolve(const model::Transmission& transmission);
   void record(const model::Transmission& transmission, Outcome outcome, std::int16_t snr);
@@ -58,7 +58,7 @@ class Transmissions {
   std::unique_ptr<RadioSocket> socket_;
   io::FramePool& pool_;
   Recorder& recorder_;
-  std::deque<UnderWay> under_way_;
+  std::deque<Pending> pending_;
   std::array<std::uint64_t, outcomes> resolved_{};  // by outcome
   std::uint64_t undetected_errors_ = 0;  // receptions with changed bytes and a correct checksum
 };

@@ -30,14 +30,14 @@ runtime::Served VirtualTimeDriver::serve_ahead() {
     // Read all frames: a remaining frame would wait until the next call, and may be due before
     // that.
     do {
-      direction.advance(direction.take_in(now));
+      direction.advance(direction.read_arrivals(now));
     } while (direction.has_unread());
   }
   // Both directions of an FPGA advance together, so departures are known once all arrivals are
   // read.
   for (Output& output : outputs_) {
     LinkDirection& direction = *output.direction;
-    direction.take_under_way();
+    direction.take_in_flight();
     direction.process_departures();
     hand_over(output, now);
     served.quiet = served.quiet && direction.model().held() == 0;

@@ -138,16 +138,16 @@ Instant Direction::needed_at(const Transmission& transmission) const {
   return transmission.end + (config_.arq ? std::min(min, config_.arq->feedback) : min);
 }
 
-void Direction::take_under_way(std::vector<Departure>& departures) {
-  while (!under_way_.is_empty()) deliver_next(departures);
+void Direction::take_in_flight(std::vector<Departure>& departures) {
+  while (!in_flight_.is_empty()) deliver_next(departures);
 }
 
 void Direction::deliver_until(Instant to, std::vector<Departure>& departures) {
-  while (!under_way_.is_empty() && under_way_.next() <= to) deliver_next(departures);
+  while (!in_flight_.is_empty() && in_flight_.next() <= to) deliver_next(departures);
 }
 
 void Direction::deliver_next(std::vector<Departure>& departures) {
-  const Arrival arrival = under_way_.take_next();
+  const Arrival arrival = in_flight_.take_next();
   for (unsigned i = 0; i < arrival.copies; ++i) {
     departures.push_back({arrival.packet, Fate::delivered, arrival.at, true});
   }
@@ -168,7 +168,7 @@ std::optional<Instant> Direction::next_event() const {
   if (can_start()) consider(now_);
   if (radio_.has_ended()) consider(needed_at(radio_.first_ended()));
   if (const auto feedback = repetitions_.next_feedback()) consider(*feedback);
-  if (!under_way_.is_empty()) consider(under_way_.next());
+  if (!in_flight_.is_empty()) consider(in_flight_.next());
   return next;
 }
 
@@ -180,19 +180,19 @@ std::optional<Instant> Direction::next_delivery() const {
     // During an outage without end a transmission has no end.
     next = in_service_->end > Instant::max() - min ? Instant::max() : in_service_->end + min;
   }
-  if (!under_way_.is_empty() && (!next || under_way_.next() < *next)) next = under_way_.next();
+  if (!in_flight_.is_empty() && (!next || in_flight_.next() < *next)) next = in_flight_.next();
   return next;
 }
 
 std::size_t Direction::held() const {
   std::size_t resequenced = 0;
   resequencer_.for_each([&resequenced](const Packet& /*any*/) { ++resequenced; });
-  return queue_->packets() + (in_service_ ? 1U : 0U) + under_way_.size() + radio_.size() +
+  return queue_->packets() + (in_service_ ? 1U : 0U) + in_flight_.size() + radio_.size() +
          repetitions_.size() + resequenced;
 }
 
 void Direction::for_each_held(const std::function<void(const Packet&)>& visit) const {
-  under_way_.for_each(visit);
+  in_flight_.for_each(visit);
   resequencer_.for_each(visit);
   radio_.for_each(visit);
   repetitions_.for_each(visit);
@@ -273,7 +273,7 @@ void Direction::resolve(const Transmission& transmission, std::vector<Departure>
 void Direction::pass_to_receiver(const Transmission& transmission, bool given_up) {
   const auto release = [this](const Resequencer::Received& received) {
     if (received.given_up) {
-      under_way_.hold_until(received.at);
+      in_flight_.hold_until(received.at);
     } else {
       schedule_delivery(received.packet, received.order, received.at);
     }
@@ -294,7 +294,7 @@ void Direction::pass_to_receiver(const Transmission& transmission, bool given_up
 void Direction::schedule_delivery(const Packet& packet, std::uint64_t order, Instant at) {
   Arrival arrival{.packet = packet, .at = at};
   for (const auto& effect : effects_) effect->apply(order, arrival);
-  under_way_.send(arrival, config_.keep_order);
+  in_flight_.send(arrival, config_.keep_order);
 }
 
 void Direction::process_queue_events(Instant at, std::vector<Departure>& departures) {

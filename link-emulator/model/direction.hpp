@@ -19,7 +19,7 @@
 #include "model/counters.hpp"
 #include "model/delay.hpp"
 #include "model/direction_model.hpp"
-#include "model/effects/under_way.hpp"
+#include "model/effects/in_flight.hpp"
 #include "model/loss/loss.hpp"
 #include "model/marking/marking.hpp"
 #include "model/packet.hpp"
@@ -71,7 +71,7 @@ class Direction final : public DirectionModel {
   /// Remove the packets that have been transmitted and not delivered yet, and append them to
   /// `departures`, each with the instant at which it will be delivered. Later events cannot change
   /// that instant.
-  void take_under_way(std::vector<Departure>& departures);
+  void take_in_flight(std::vector<Departure>& departures);
 
   /// Return whether resolved() lists each transmission with its outcome. This is so with radios and
   /// with ARQ.
@@ -155,7 +155,7 @@ class Direction final : public DirectionModel {
   Repetitions repetitions_;
   std::optional<RateAdaptation> adaptation_;
   Resequencer resequencer_;
-  UnderWay under_way_;
+  InFlight in_flight_;
   std::uint64_t transmissions_ = 0;  // number of transmissions that were started
   std::uint64_t orders_ = 0;         // number of packets that were sent at least once
   DirectionCounters counters_;

@@ -118,7 +118,7 @@ class AfXdp final : public Port {
 
   [[nodiscard]] const std::string& interface() const override { return interface_; }
   [[nodiscard]] const std::string& kind() const override { return kind_; }
-  [[nodiscard]] bool is_free_to_ask() const override { return true; }
+  [[nodiscard]] bool is_cheap_to_read() const override { return true; }
   [[nodiscard]] int descriptor() const override { return xsk_socket__fd(socket_); }
 
   bool receive(std::vector<Arrival>& arrivals) override {
@@ -134,7 +134,7 @@ class AfXdp final : public Port {
     }
     for (std::uint32_t i = 0; i < got; ++i) {
       const xdp_desc& descriptor = *xsk_ring_cons__rx_desc(&received_, first + i);
-      take_in(descriptor.addr, descriptor.len, arrivals);
+      append_frame(descriptor.addr, descriptor.len, arrivals);
     }
     xsk_ring_cons__release(&received_, got);
     fill();
@@ -211,7 +211,7 @@ class AfXdp final : public Port {
 
   /// Append the frame in its chunk and give the kernel another chunk. If few chunks are free, copy
   /// the frame instead.
-  void take_in(std::uint64_t address, std::uint32_t length, std::vector<Arrival>& arrivals) {
+  void append_frame(std::uint64_t address, std::uint32_t length, std::vector<Arrival>& arrivals) {
     const auto chunk = static_cast<Slot>(address / chunk_bytes);
     const auto offset = static_cast<std::uint16_t>(address % chunk_bytes);
     std::uint8_t* data = pool_.data(chunk) + offset;

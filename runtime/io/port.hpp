@@ -47,9 +47,9 @@ class Port {
   [[nodiscard]] virtual const std::string& kind() const = 0;
   /// Return a descriptor that is readable while frames wait.
   [[nodiscard]] virtual int descriptor() const = 0;
-  /// Return whether receive() costs nearly nothing if no frame waits, because it needs no system
-  /// call.
-  [[nodiscard]] virtual bool is_free_to_ask() const = 0;
+  /// Return whether receive() costs nearly nothing if no frame waits, because receive() needs no
+  /// system call.
+  [[nodiscard]] virtual bool is_cheap_to_read() const = 0;
   /// Append the waiting frames, at most one batch, to `arrivals`; their slots come from the pool.
   /// Return false if no further frame waits. Throws std::system_error if the interface no longer
   /// exists.

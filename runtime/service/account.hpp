@@ -30,8 +30,8 @@ class Notices {
 /// Return median, 99th percentile, maximum and histogram of durations.
 nlohmann::json account_of(const Histogram& histogram);
 
-/// Return the head of an account: executable and version, settings, privileges, processor time.
-/// `complete` is true for the last account of a program.
+/// Return the first keys of an account: executable and version, settings, privileges, processor
+/// time. `complete` is true for the account at the end of a program.
 nlohmann::json account_head(const std::string& executable, const ServiceSettings& settings,
                             const Privileges& privileges, bool complete);
 

@@ -70,7 +70,7 @@ void serve_in_real_time(Service& service, Watch& watch, std::int64_t spin_ns) {
   bool may_sleep = true;
   // While the loop does not sleep, it reads only the ports. Signals and the control socket can
   // wait.
-  const int rounds_between_polls = service.is_free_to_ask() ? 64 : 1;
+  const int rounds_between_polls = service.is_cheap_to_read() ? 64 : 1;
   for (int round = 0; !watch.ended(); ++round) {
     if (!may_sleep && round % rounds_between_polls != 0) {
       may_sleep = wait_for(service.serve({}));

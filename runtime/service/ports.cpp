@@ -138,8 +138,8 @@ std::vector<int> Ports::descriptors() const {
   return all;
 }
 
-bool Ports::is_free_to_ask() const {
-  return std::ranges::all_of(ports_, [](const auto& port) { return port->is_free_to_ask(); });
+bool Ports::is_cheap_to_read() const {
+  return std::ranges::all_of(ports_, [](const auto& port) { return port->is_cheap_to_read(); });
 }
 
 bool Ports::receive(io::Port& port, std::vector<io::Arrival>& arrivals) {

@@ -45,8 +45,8 @@ class Ports {
   /// Switch those offloads on again that open() has switched off.
   ~Ports();
 
-  /// Open an interface. Offloads that disturb the emulation are switched off or refused. Throws
-  /// InputError, or std::system_error if the kernel refuses.
+  /// Open an interface. Offloads that disturb the emulation are switched off, or are an error with
+  /// the policy `refuse`. Throws InputError, or std::system_error if the kernel refuses.
   io::Port& open(const std::string& interface);
 
   [[nodiscard]] io::FramePool& pool() { return pool_; }
@@ -58,16 +58,16 @@ class Ports {
   [[nodiscard]] std::vector<int> descriptors() const;
   /// Return whether receive() costs nearly nothing on all ports, so that their descriptors need no
   /// poll().
-  [[nodiscard]] bool is_free_to_ask() const;
+  [[nodiscard]] bool is_cheap_to_read() const;
   /// Append the frames that wait at a port, at most one batch. Complete the checksums of TCP and
   /// UDP that the sender left to hardware. Return false if no further frame waits, or if the
   /// interface no longer exists, which adds a notice.
   bool receive(io::Port& port, std::vector<io::Arrival>& arrivals);
-  /// Add a notice, once per port, if frames longer than the MTU were discarded. receive() also does
-  /// this once per second.
+  /// Add a notice for each port that has discarded frames longer than the MTU, once per port.
+  /// receive() also does this once per second.
   void note_oversized();
-  /// Return the account of a port. `counters` are the counters of the port, plus frames that were
-  /// sent on its interface without the port.
+  /// Return the name and the counters of a port as JSON, for the account. `counters` are the
+  /// counters of the port, plus frames that were sent on its interface without the port.
   [[nodiscard]] nlohmann::json account_of(const io::Port& port,
                                           const io::PortCounters& counters) const;
 

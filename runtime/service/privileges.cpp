@@ -31,7 +31,7 @@ namespace {
 constexpr int realtime_priority = 20;
 }  // namespace
 
-Privileges take_privileges(std::optional<int> cpu) {
+Privileges request_privileges(std::optional<int> cpu) {
   Privileges taken;
   sched_param parameters{};
   parameters.sched_priority = realtime_priority;

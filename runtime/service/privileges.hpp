@@ -23,7 +23,7 @@ std::string kernel_release();
 
 /// Request real-time scheduling (SCHED_FIFO), so that other programs do not delay packets, locked
 /// memory, and processor `cpu`, if given. Log what the kernel refuses, with the cure.
-Privileges take_privileges(std::optional<int> cpu);
+Privileges request_privileges(std::optional<int> cpu);
 
 /// Throw InputError if a `user` is given and this process cannot change its user.
 void require_root_for(const std::string& user);

@@ -95,7 +95,7 @@ void run_service(Service& service, const ServiceSettings& settings, const Signal
         settings.control_socket, [&](const json& request) { return service.answer(request); },
         longest_request, service.long_handler());
   }
-  Privileges privileges = take_privileges(settings.cpu);
+  Privileges privileges = request_privileges(settings.cpu);
   drop_privileges(settings.user, privileges);
   service.begin(privileges);
 

@@ -39,7 +39,7 @@ class Service : public nagi::Interface {
   [[nodiscard]] virtual std::vector<int> descriptors() const = 0;
   /// Return whether reading costs nearly nothing on all ports, so that their descriptors need no
   /// poll().
-  [[nodiscard]] virtual bool is_free_to_ask() const = 0;
+  [[nodiscard]] virtual bool is_cheap_to_read() const = 0;
   /// Read frames from the descriptors in `readable`, and send the frames that are due.
   virtual Served serve(const std::vector<int>& readable) = 0;
 
@@ -58,8 +58,8 @@ class Service : public nagi::Interface {
   virtual LongHandler long_handler() { return {}; }
   /// Return the open interfaces.
   [[nodiscard]] virtual std::vector<std::string> interfaces() const = 0;
-  /// Continue without an interface that no longer exists. Return the descriptor of its port, or
-  /// nothing if the service cannot continue.
+  /// Continue without an interface that no longer exists, if the service can. Return the descriptor
+  /// of its port, or nothing if the service cannot continue.
   virtual std::optional<int> go_on_without(const std::string& /*interface*/) { return {}; }
   /// Add a notice to the account.
   virtual void note(const std::string& what) = 0;
@@ -71,11 +71,13 @@ class Service : public nagi::Interface {
   virtual void begin(const Privileges& privileges) = 0;
   /// Write the remaining data of all files at the end.
   virtual void finish() = 0;
-  /// Return the current account.
+  /// Return the current settings and counters as JSON, for the account file. `complete` is true at
+  /// the end.
   [[nodiscard]] virtual nlohmann::json account(bool complete) = 0;
 };
 
-/// Create a file that is written while the service runs. Throws InputError if that is not possible.
+/// Create a File(path, arguments...), which is written while the service runs. Throws InputError if
+/// that is not possible.
 template <class File, class... Arguments>
 std::unique_ptr<File> make_file(const std::string& path, Arguments&&... arguments) {
   try {
@@ -89,7 +91,7 @@ std::unique_ptr<File> make_file(const std::string& path, Arguments&&... argument
 /// Write the remaining data of a file. Return a message about lost data, or an empty text.
 std::string close_file(const std::string& path, io::BackgroundFile& file);
 
-/// Write an account to a file. Throws InputError if that is not possible.
+/// Write an account (settings and counters) to a file. Throws InputError if that is not possible.
 void write_account(const std::string& path, const nlohmann::json& account);
 
 /// Signals of a program, set up before a service is created: stop signals are stored for

@@ -47,8 +47,8 @@ struct ServiceSettings {
 /// Return the keys listed above, and "schema_version".
 std::vector<std::string_view> settings_keys();
 
-/// Read the keys listed above, after "schema_version", which must be 1. Errors name the program
-/// `program`. Throws ConfigError.
+/// Read the keys listed above into `settings`, after "schema_version", which must be 1. `program`
+/// is the name of the program in errors. Throws ConfigError.
 void read_settings(const ObjectReader& reader, const std::string& program,
                    ServiceSettings& settings);
 

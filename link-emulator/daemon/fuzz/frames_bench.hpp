@@ -34,7 +34,7 @@ class FuzzPort final : public io::Port {
   [[nodiscard]] const std::string& interface() const override { return name_; }
   [[nodiscard]] const std::string& kind() const override { return name_; }
   [[nodiscard]] int descriptor() const override { return -1; }
-  [[nodiscard]] bool is_free_to_ask() const override { return true; }
+  [[nodiscard]] bool is_cheap_to_read() const override { return true; }
   bool receive(std::vector<io::Arrival>& arrivals) override {
     arrivals.insert(arrivals.end(), waiting_.begin(), waiting_.end());
     waiting_.clear();

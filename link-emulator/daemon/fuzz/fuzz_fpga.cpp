@@ -44,9 +44,9 @@ void converse(Bench& bench, int socket, bool is_virtual) {
     if (step < 3) {
       for (const auto& port : ports) port->put(frame, bench.time.monotonic_ns(now));
     }
-    for (const auto& direction : directions) direction->advance(direction->take_in(now));
+    for (const auto& direction : directions) direction->advance(direction->read_arrivals(now));
     for (const auto& direction : directions) {
-      if (is_virtual) direction->take_under_way();
+      if (is_virtual) direction->take_in_flight();
       take_due(*direction, bench.ports.pool());
       (void)direction->model().next_delivery();
     }

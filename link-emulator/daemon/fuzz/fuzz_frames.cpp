@@ -50,7 +50,7 @@ void pass_link(Bench& bench, const model::DirectionConfig& config, fuzz::Pieces 
   while (!input.is_empty()) {
     now += Duration{(input.number<std::uint8_t>() >> 2) * 10'000};
     in.put(input.sized(), bench.time.monotonic_ns(now));
-    direction.advance(direction.take_in(now));
+    direction.advance(direction.read_arrivals(now));
     take_due(direction, bench.ports.pool());
   }
   direction.advance(now + Duration{10'000'000'000});

@@ -60,7 +60,7 @@ void answer_all(Bench& bench, const model::DirectionConfig& config, fuzz::Pieces
   std::uint32_t turn = 0;
   std::uint32_t last_sent = 0;
   const auto advance = [&] {
-    direction.advance(direction.take_in(now));
+    direction.advance(direction.read_arrivals(now));
     take_due(direction, bench.ports.pool());
     last_sent = read_transmissions(radio.get(), last_sent);
   };
