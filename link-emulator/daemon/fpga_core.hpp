@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The core of an FPGA that carries a link, in a process of its own (fpga_protocol.hpp). The core
-// has one time for both directions. Complete frames pass through the core: the frames that leave
-// the link are those that the core sent.
+// has one time for both directions. Complete frames pass through the core, and the link sends the
+// frames as they left the core.
 //
 // In virtual time, in which the clock stops while this process runs, nagi-link sends the core as
 // few messages as possible: it collects arrivals until a packet may leave, or until there are
-// enough for a message. In real time it sends arrivals to the core at once, so that less work
-// remains when a packet is due.
+// enough for a message. In real time it sends each arrival to the core immediately, so that less
+// work remains when a packet is due.
 //
 // In virtual time the core does not emulate the last millisecond of a delay. A packet leaves the
 // core one millisecond before it is due, so that nagi-link can hand it to the kernel ahead of time.

@@ -143,7 +143,8 @@ void Recorder::record_frame(std::uint8_t station, const model::AirFrame& frame,
   record.outcome = outcome_codes.at(static_cast<std::size_t>(frame.outcome));
   record.attempt = static_cast<std::uint8_t>(frame.attempt);
   record.kind = static_cast<std::uint8_t>(frame.kind);
-  record.receiver = static_cast<std::uint8_t>(frame.to);  // everybody is 255, nobody 254
+  record.receiver =
+      static_cast<std::uint8_t>(frame.to);  // model::everybody becomes 255, model::nobody 254
   transmissions_->append(std::as_bytes(std::span(&record, 1)));
 }
 

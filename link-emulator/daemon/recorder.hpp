@@ -37,7 +37,7 @@ class Recorder {
   /// Record a dropped packet with its frame.
   void record_drop(std::uint8_t direction, const model::Departure& departure,
                    std::int64_t realtime_ns, std::span<const std::uint8_t> frame);
-  /// Record a transmission whose outcome is known.
+  /// Record a transmission with its outcome; `snr` is in 0.01 dB.
   void record_transmission(std::uint8_t direction, const model::Transmission& transmission,
                            const HeldFrame& held, Outcome outcome, std::int16_t snr);
   /// Record a frame that has ended on a medium. `station` is the number of its sender, `index` the

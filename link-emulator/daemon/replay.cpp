@@ -87,8 +87,9 @@ std::vector<PacketRecord> replay_direction(model::Direction& direction,
   return replayed;
 }
 
-/// Pass the arrivals of a medium's stations, whose directions have numbers from `first` on, through
-/// the medium. Return their records with the results, station by station, in the order of arrival.
+/// Pass the arrivals of a medium's stations through the medium. The numbers of the stations in
+/// packet_record.hpp begin with `first`. Return their records with the results, station by station,
+/// in the order of arrival.
 std::vector<PacketRecord> replay_medium(const MediumSettings& settings, std::uint64_t seed,
                                         std::size_t first,
                                         const std::vector<std::vector<PacketRecord>>& arrivals) {

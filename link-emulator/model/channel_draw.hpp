@@ -27,8 +27,8 @@ using ChannelWords = r123::Philox4x32::ctr_type;
 /// Return draw number `index` for the object number `object`. The purpose determines what objects
 /// are, such as paths or samples.
 ///
-/// The highest bit of the last counter word separates these draws from those of random.hpp, which
-/// may have the same seed.
+/// The highest bit of the last counter word is set, so that these draws are independent of the
+/// draws of random.hpp with the same seed.
 inline ChannelWords channel_draw(const ChannelKey& key, ChannelPurpose purpose, std::uint32_t index,
                                  std::uint64_t object) {
   const r123::Philox4x32::key_type words = {

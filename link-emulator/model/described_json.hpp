@@ -19,7 +19,7 @@ inline constexpr bool is_optional = false;
 template <class Value>
 inline constexpr bool is_optional<std::optional<Value>> = true;
 
-// Conversions between the types of members and numbers.
+// Conversions between the types of members (such as Duration, Bytes, Bitrate) and plain numbers.
 template <class Value, class Number>
 Value value_of(Number number) {
   if constexpr (is_optional<Value>) {

@@ -50,7 +50,8 @@ struct DirectionConfig {
 /// The model of one direction.
 class Direction final : public DirectionModel {
  public:
-  /// Create the direction. `seed`, `link` and `name` select its random numbers.
+  /// Create the direction. `seed`, `link` (the id of the link) and `name` select its random
+  /// numbers.
   Direction(const DirectionConfig& config, std::uint64_t seed, std::uint32_t link,
             DirectionName name);
 

@@ -4,8 +4,8 @@
 // channel, so it can be evaluated in any order. gr-nagi's channel applies it to waveforms, the loss
 // model `sdr` to the SNR of each transmission.
 //
-// Except for conversions from decibels, all operations are those that IEEE 754 defines to the last
-// bit, so every machine computes the same gains.
+// Except for conversions from decibels, all operations have results that IEEE 754 defines to the
+// last bit. So every machine computes the same gains.
 #pragma once
 
 #include <complex>

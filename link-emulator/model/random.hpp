@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random draws of the link model. They are counter-based: draw number i is the same in software, in
-// GNU Radio, in hardware and on every machine, whatever the order of the draws.
+// Random draws of the link model. They are counter-based: draw number i has the same value in
+// software, in GNU Radio, in hardware and on every machine, independently of the order of draws.
 //
 // Generator: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
 // Key: the 64-bit seed. Counter: draw index (64 bit), link (32 bit), direction and purpose.

@@ -133,7 +133,7 @@ RateServer::Progress RateServer::serve_along(const Trace<Bitrate>& trace, Work w
   const Instant one_period_on = from > until - trace.period ? until : from + trace.period;
   for (;;) {
     if (from == one_period_on && from != until) {
-      // Skip whole periods at once, since there may be very many.
+      // Skip all whole periods in one step, because there may be very many.
       const Work work_each = work_per_period(trace);
       const auto possible = static_cast<std::uint64_t>((until - from) / trace.period);
       const auto whole =

@@ -18,8 +18,8 @@
 namespace nagi::model {
 
 /// A bucket that fills with tokens at a rate, up to a burst. A packet leaves as soon as the bucket
-/// has the tokens for its bytes, so a burst leaves at once. A packet that is longer than the burst
-/// waits for the missing tokens. The bucket is full at the beginning.
+/// has the tokens for its bytes, so a burst leaves immediately. A packet that is longer than the
+/// burst waits for the missing tokens. The bucket is full at the beginning.
 struct TokenBucket {
   Bitrate rate;
   Bytes burst;

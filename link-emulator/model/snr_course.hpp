@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The SNR of a single-path channel over time: a constant or a trace, times shadowing, times fading.
-// Shadowing and fading equal those of the waveforms of gr-nagi's channel with the same seed and
-// channel.
+// Shadowing and fading are equal to those that gr-nagi's channel applies to waveforms with the same
+// seed and channel number.
 //
 // Gains are computed on a grid with 64 points per 1/doppler, or per decorrelation time, and
 // interpolated linearly in between. The grid begins at time 0, so the SNR depends only on the

@@ -30,7 +30,7 @@ Position position_of(const std::string& text, std::size_t byte) {
 }
 
 /// Return the index of the first bracket that exceeds the maximum depth, if there is one. The
-/// result may be wrong after a syntax error, which is refused in any case.
+/// result may be wrong after a syntax error, but such a text is refused anyway.
 std::optional<std::size_t> find_too_deep(const std::string& text, std::size_t max_levels) {
   std::size_t depth = 0;
   std::optional<std::size_t> bracket;

@@ -66,7 +66,7 @@ std::string escape(const Character& character) {
   return text;
 }
 
-/// Return the number of typing errors that turn one word into the other (optimal string alignment).
+/// Return the number of typing errors that turn word `a` into word `b` (optimal string alignment).
 std::size_t errors_between(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row_before_that;
   std::vector<std::size_t> previous_row(b.size() + 1);

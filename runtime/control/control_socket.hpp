@@ -73,7 +73,7 @@ class ControlServer {
     std::unique_ptr<LongRequest> long_request;  // the long request that processes the pieces
     std::size_t taken = 0;                      // processed bytes of the first piece
     std::string unsent;                         // answers for which the socket has no room yet
-    bool is_refused = false;  // its data is ignored; closing at once might lose the error message
+    bool is_refused = false;  // ignore its data; closing now might lose the message
     bool waits_for_room = false;
   };
 
@@ -85,7 +85,9 @@ class ControlServer {
   /// Answer the complete lines up to the first long line. The first `searched` bytes of `unread`
   /// contain no line end.
   void answer_lines(Client& client, std::size_t searched);
+  /// Begin to process the long request in `pieces`. Other clients then wait.
   void begin_long(Client& client);
+  /// Process the next piece of the long request, and answer it at its end.
   void continue_long(Client& client);
 
   std::string path_;

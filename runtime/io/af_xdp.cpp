@@ -46,8 +46,8 @@ struct Mode {
   std::uint32_t attach;
   std::uint16_t bind;
 };
-/// Return the number of frames that can wait to be sent, a power of two. Frames are sent at once,
-/// in batches.
+/// Return the number of frames that can wait to be sent, a power of two. Frames are sent
+/// immediately, in batches.
 std::uint32_t send_ring_for(std::uint32_t receive_ring) {
   constexpr std::uint32_t minimum = 64;
   constexpr std::uint32_t maximum = 1024;

@@ -10,8 +10,8 @@
 
 namespace nagi::io {
 
-/// Collects the messages of libbpf, which would otherwise go to stderr. Only one object may exist
-/// at a time.
+/// Collects the messages of libbpf instead of writing them to stderr. Only one object may exist at
+/// a time.
 class BpfMessages {
  public:
   BpfMessages();

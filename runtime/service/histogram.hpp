@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A histogram of durations in logarithmic buckets, 32 per octave. Quantiles have an error of 3 %,
-// the memory is constant, and a value costs a few instructions. HdrHistogram uses the same idea.
+// the memory is constant, and a value costs a few instructions. HdrHistogram has similar buckets.
 #pragma once
 
 #include <algorithm>

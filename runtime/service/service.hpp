@@ -26,7 +26,7 @@ namespace nagi::runtime {
 /// The result of one call of serve().
 struct Served {
   /// The time at which a frame is due next (CLOCK_MONOTONIC, ns), or nothing if none is held. A
-  /// time in the past means that the caller must serve again at once.
+  /// time in the past means that the caller must serve again immediately.
   std::optional<std::int64_t> next_delivery_ns;
   std::int64_t now_ns = 0;  // time at which serving began, CLOCK_MONOTONIC
   std::size_t frames = 0;   // number of frames received and sent

@@ -103,7 +103,7 @@ struct MediumEvents {
 /// The model of a medium with its stations.
 class Medium {
  public:
-  /// Create the medium. `seed` and `id` select its random numbers.
+  /// Create the medium. `seed` and `id` (the id of the medium) select its random numbers.
   Medium(const MediumConfig& config, std::uint64_t seed, std::uint32_t id);
 
   /// Add a packet for station `packet.next_hop` to the queue of station `from`, after advancing the

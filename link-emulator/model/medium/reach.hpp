@@ -66,7 +66,7 @@ struct Heard {
   bool decodes = false;
   bool senses = false;
   bool interferes = false;
-  double power = 0;  // mW with SinrReach, otherwise relative
+  double power = 0;  // in mW with SinrReach, a relative value with other configurations
 };
 
 /// The signals between all stations of a medium.
