@@ -79,7 +79,7 @@ MacAddress read_mac(const ObjectReader& reader) {
   return mac;
 }
 
-std::string text_of(const MacAddress& mac) {
+std::string format_mac(const MacAddress& mac) {
   std::string text;
   for (const std::uint8_t byte : mac) {
     constexpr std::string_view digits = "0123456789abcdef";
@@ -120,7 +120,7 @@ json to_json(const MediumSettings& medium) {
   for (std::size_t i = 0; i < medium.stations.size(); ++i) {
     const StationSettings& station = medium.stations[i];
     out["stations"][i].update({{"name", station.name}, {"interface", station.interface}});
-    if (station.mac) out["stations"][i]["mac"] = text_of(*station.mac);
+    if (station.mac) out["stations"][i]["mac"] = format_mac(*station.mac);
   }
   return out;
 }

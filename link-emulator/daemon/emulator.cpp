@@ -15,7 +15,7 @@ namespace {
 using io::read_clock;
 using nlohmann::json;
 
-std::vector<std::string> interfaces_of(const Config& config) {
+std::vector<std::string> list_interfaces(const Config& config) {
   std::vector<std::string> all;
   for (const LinkConfig& link : config.links) all.insert(all.end(), {link.a, link.b});
   for (const MediumSettings& medium : config.media) {
@@ -25,7 +25,7 @@ std::vector<std::string> interfaces_of(const Config& config) {
 }
 
 /// Estimate the rates and the number of frames in flight from the configuration.
-runtime::Expected expected_of(const Config& config) {
+runtime::Expected estimate_traffic(const Config& config) {
   double frames = 0;
   runtime::Expected expected;
   for (const LinkConfig& link : config.links) {
@@ -60,7 +60,7 @@ Emulator::Emulator(const Config& config)
     : config_(config),
       time_(config.epoch_realtime_ns),
       started_realtime_ns_(read_clock(CLOCK_REALTIME)),
-      ports_(config, interfaces_of(config), expected_of(config), notices_),
+      ports_(config, list_interfaces(config), estimate_traffic(config), notices_),
       recorder_(config),
       controller_(links_, [this] { return account(false); }) {
   for (const LinkConfig& link : config.links) open_link(link);

@@ -15,7 +15,7 @@ namespace nagi::daemon {
 
 namespace {
 
-model::Packet packet_of(const PacketRecord& arrival, std::uint64_t tag) {
+model::Packet make_packet(const PacketRecord& arrival, std::uint64_t tag) {
   model::Packet packet;
   packet.size = {arrival.bytes};
   packet.tag = tag;
@@ -70,7 +70,7 @@ std::vector<PacketRecord> replay_direction(model::Direction& direction,
                        std::to_string(arrival.direction) +
                        " arrives before the previous packet; the file is damaged");
     }
-    direction.offer(packet_of(arrival, tag), at, departures);
+    direction.offer(make_packet(arrival, tag), at, departures);
     store_results();
   }
   while (const auto next = direction.next_event()) {
@@ -121,7 +121,7 @@ std::vector<PacketRecord> replay_medium(const MediumSettings& settings, std::uin
   for (const std::size_t tag : order) {
     const PacketRecord& arrival = packets[tag];
     medium.offer(static_cast<model::StationIndex>(arrival.direction - first),
-                 packet_of(arrival, tag), Instant{Duration{arrival.arrived_ns}}, events);
+                 make_packet(arrival, tag), Instant{Duration{arrival.arrived_ns}}, events);
     store_results();
   }
   while (const auto next = medium.next_delivery()) {

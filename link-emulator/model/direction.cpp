@@ -82,14 +82,14 @@ void Direction::offer(Packet packet, Instant at, std::vector<Departure>& departu
   counters_.max_waiting = std::max<std::uint64_t>(counters_.max_waiting, queue_->packets());
 }
 
-bool Direction::has_stages() const {
+bool Direction::has_feedback() const {
   return reports_transmissions() || radio_.has_ended() || !repetitions_.is_empty();
 }
 
 void Direction::advance(Instant to, std::vector<Departure>& departures) {
   assert(to >= now_);
-  if (has_stages()) {
-    advance_by_stages(to, departures);
+  if (has_feedback()) {
+    advance_by_events(to, departures);
     return;
   }
   while (in_service_ && in_service_->end <= to) {
@@ -105,7 +105,7 @@ bool Direction::can_start() const {
   return !in_service_ && (repetitions_.has_repetition() || queue_->packets() > 0);
 }
 
-void Direction::advance_by_stages(Instant to, std::vector<Departure>& departures) {
+void Direction::advance_by_events(Instant to, std::vector<Departure>& departures) {
   const auto never = Instant::max();
   for (;;) {
     const Instant end = in_service_ ? in_service_->end : never;

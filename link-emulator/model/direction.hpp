@@ -119,12 +119,12 @@ class Direction final : public DirectionModel {
   }
   [[nodiscard]] bool is_lost(const Transmission& transmission);
   [[nodiscard]] bool is_marked_on_arrival(const Packet& packet, Instant at);
-  /// Return whether the stages of packets depend on each other, because of a radio or ARQ.
-  [[nodiscard]] bool has_stages() const;
+  /// Return whether events may depend on outcomes or feedback, as with radios and ARQ.
+  [[nodiscard]] bool has_feedback() const;
   [[nodiscard]] bool can_start() const;
   /// Return the instant from which on the model needs the outcome of a transmission.
   [[nodiscard]] Instant needed_at(const Transmission& transmission) const;
-  void advance_by_stages(Instant to, std::vector<Departure>& departures);
+  void advance_by_events(Instant to, std::vector<Departure>& departures);
   void start(Transmission transmission, Instant at, bool back_to_back);
   void start_next(Instant at, bool back_to_back, std::vector<Departure>& departures);
   void end_transmission(std::vector<Departure>& departures);

@@ -19,7 +19,8 @@ struct Character {
   std::string_view bytes;
 };
 
-Character first_of(std::string_view text) {
+/// Return the first character of a text that is not empty.
+Character decode_first(std::string_view text) {
   const auto byte = [&text](std::size_t i) { return static_cast<std::uint8_t>(text[i]); };
   const std::uint8_t lead = byte(0);
   if (lead < 0x80) return {lead, text.substr(0, 1)};
@@ -67,7 +68,7 @@ std::string escape(const Character& character) {
 }
 
 /// Return the number of typing errors that turn word `a` into word `b` (optimal string alignment).
-std::size_t errors_between(std::string_view a, std::string_view b) {
+std::size_t count_typing_errors(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row_before_that;
   std::vector<std::size_t> previous_row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) previous_row[j] = j;
@@ -94,7 +95,7 @@ std::string shortened(std::string_view text, std::size_t maximum) {
   std::string shown;
   for (std::size_t count = 0; !text.empty(); ++count) {
     if (count == maximum) return shown + "...";
-    const Character character = first_of(text);
+    const Character character = decode_first(text);
     shown += is_printable(character.code) ? std::string(character.bytes) : escape(character);
     text.remove_prefix(character.bytes.size());
   }
@@ -103,7 +104,7 @@ std::string shortened(std::string_view text, std::size_t maximum) {
 
 bool has_unprintable(std::string_view text) {
   while (!text.empty()) {
-    const Character character = first_of(text);
+    const Character character = decode_first(text);
     if (!is_printable(character.code)) return true;
     text.remove_prefix(character.bytes.size());
   }
@@ -117,7 +118,7 @@ std::string nearest(std::string_view word, const std::vector<std::string_view>& 
   std::size_t fewest = 0;
   if (word.size() > longest) return {};
   for (const std::string_view candidate : candidates) {
-    const std::size_t errors = errors_between(word, candidate);
+    const std::size_t errors = count_typing_errors(word, candidate);
     const std::size_t shorter = std::min(word.size(), candidate.size());
     const bool begins =
         shorter >= min_beginning && (word.starts_with(candidate) || candidate.starts_with(word));

@@ -123,7 +123,7 @@ void walk(const std::string& text, int& line, LineRecorder& recorder) {
 }
 
 /// Return the number of members of all objects in a value. Members with the same key count once.
-std::size_t members_in(const json& value) {
+std::size_t count_members(const json& value) {
   std::size_t count = 0;
   std::vector<const json*> waiting{&value};
   while (!waiting.empty()) {
@@ -139,7 +139,7 @@ std::size_t members_in(const json& value) {
 }
 
 /// Return the number of members of all objects in JSON text: the number of colons outside strings.
-std::size_t members_in(const std::string& text) {
+std::size_t count_members(const std::string& text) {
   std::size_t count = 0;
   for_each_outside_strings(text, [&](std::size_t at) {
     count += text[at] == ':' ? 1 : 0;
@@ -157,7 +157,7 @@ JsonSource::JsonSource(std::string name, std::string text, int first_line)
   } catch (const JsonTextError& error) {
     throw InputError(position(first_line_ - 1 + error.line()) + error.what());
   }
-  if (members_in(value_) == members_in(text_)) return;
+  if (count_members(value_) == count_members(text_)) return;
 
   // Recording the lines of all keys takes far longer than parsing and is rarely needed.
   int line = first_line_;

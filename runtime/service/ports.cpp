@@ -50,6 +50,7 @@ std::uint32_t receive_ring(const Expected& expected, std::size_t ports, bool vir
   return static_cast<std::uint32_t>(frames);
 }
 
+/// Return the length of the longest frame of all interfaces, rounded up to cache lines.
 std::size_t slot_bytes(const std::vector<std::string>& interfaces) {
   std::size_t longest = 0;
   for (const std::string& interface : interfaces) {

@@ -13,6 +13,8 @@ std::size_t kind_index(const AirFrame& frame) { return static_cast<std::size_t>(
 
 }  // namespace
 
+/// Put the next frame of each station in `begins` on the air, and start its reception at the
+/// stations that it reaches.
 void Medium::begin_frames(const std::vector<StationIndex>& begins) {
   std::vector<FrameSlot> begun;
   for (const StationIndex index : begins) {
@@ -27,6 +29,7 @@ void Medium::begin_frames(const std::vector<StationIndex>& begins) {
   }
 }
 
+/// Start the transmission of a frame, whose `end` is still its duration.
 void Medium::put_on_air(AirFrame frame) {
   Station& station = stations_[frame.from];
   const Duration duration = frame.end.time_since_epoch();
@@ -150,6 +153,8 @@ void Medium::record_outcome(FrameSlot slot, StationIndex receiver, FrameOutcome 
   if (on_air_[slot].frame.to == receiver) on_air_[slot].frame.outcome = outcome;
 }
 
+/// End the transmissions of `senders`: their signals end, receptions are finished, and the frames
+/// are counted and reported.
 void Medium::end_frames(const std::vector<StationIndex>& senders) {
   std::vector<FrameSlot> ended;
   for (const StationIndex sender : senders) {

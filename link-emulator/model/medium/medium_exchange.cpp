@@ -8,6 +8,8 @@
 
 namespace nagi::model {
 
+/// Process a frame whose reception at a station ends: determine its outcome, and respond, deliver,
+/// or set the NAV.
 void Medium::finish_reception(StationIndex index, const OnAir& ended) {
   Station& station = stations_[index];
   const AirFrame frame = ended.frame;
@@ -44,6 +46,7 @@ void Medium::finish_reception(StationIndex index, const OnAir& ended) {
   }
 }
 
+/// Return whether the loss model of a sender and a receiver loses a frame.
 bool Medium::is_lost(StationIndex index, const AirFrame& frame) {
   if (std::holds_alternative<NoLoss>(config_.loss)) return false;
   const std::uint64_t pair = frame.from * stations_.size() + index;
@@ -138,6 +141,7 @@ void Medium::deliver(StationIndex index, const AirFrame& frame) {
   output_->deliveries.push_back({frame.from, index, frame.data, now_});
 }
 
+/// Wait for a CTS or an ACK, and schedule the timeout.
 void Medium::await_response(StationIndex index, Awaited awaited) {
   Station& station = stations_[index];
   station.awaited = awaited;
@@ -146,6 +150,7 @@ void Medium::await_response(StationIndex index, Awaited awaited) {
   schedule(index, Phase::timeout, now_ + phy_.response_timeout());
 }
 
+/// Continue the exchange after a station has sent a frame.
 void Medium::finish_sending(StationIndex index, const AirFrame& frame) {
   if (frame.kind == FrameKind::rts) {
     await_response(index, Awaited::cts);
