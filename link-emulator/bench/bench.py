@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures nagi-link on this machine, compared with other programs: `make bench`.
+"""Measures nagi-link on this machine, and compares it with other programs: `make bench`.
 
     bench.py [throughput] [calibrated] [timing] [rate] [memory] [--quick] [--json FILE]
              [--seconds N]
 
-throughput  RFC 2544, 26.1: the highest offered rate without loss, and the rate delivered under
-            overload, in one direction, compared with the bare AF_XDP forwarder; each on one core
-calibrated  the throughput with a radio's calibrated losses and fading, compared with no losses
-timing      how late packets are sent, and the delay that plain forwarding adds
+throughput  the highest offered rate without loss (RFC 2544, 26.1), and the rate delivered under
+            overload, in one direction; compared with the bare AF_XDP forwarder, each on one core
+calibrated  the throughput with a radio's calibrated losses and fading, relative to no losses
+timing      the lateness of sent packets, and the delay of forwarding without emulation
 rate        the achieved rate relative to the configured one, compared with tbf and Rattan
-memory      resident memory in a run with a full queue
+memory      the resident memory in a run with a full queue
 
-Exit status: 0 all targets met, 1 a target missed, 2 the benchmark cannot run here.
+Exit status: 0 if all targets are met, 1 if a target is missed, 2 if the benchmark cannot run.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from bench_report import Row, describe_machine, report_results
 from bench_subjects import LinkProgram
 
 NOTES = """\
-The source is on processor 0, the measured program on processor 1, with SCHED_FIFO. A veth does the
-receiver's kernel work on the sender's processor: passing frames into the middle uses processor 0,
-passing them to the sink, a BPF program that drops them, uses processor 1. The kernel's bridge uses
-processor 0 only. In throughput trials no source sends frames to the middle: the kernel creates them
-there, as a driver would, which costs processor 0 less than a source would. Frames are 1,000 bytes
-long, of which 986 are IP. ">=": processor 0 was the limit. Rates are IP bits between arrivals, from
-0.5 s on, with 10 % overload; tbf, which counts Ethernet bytes, has 1000/986 of the rate.
-"generator": the source was too slow for a verdict. Calibrated losses have a mean SNR of 100 dB with
-Rayleigh fading: the SNR of each packet is computed and looked up, and no packet is lost."""
+The source runs on processor 0, the measured program on processor 1 with SCHED_FIFO. A veth executes
+the receiver's part of the kernel on the sender's processor. So processor 0 passes frames into the
+middle, and processor 1 passes them to the sink, a BPF program that drops them. The kernel's bridge
+uses processor 0 only. In throughput trials, no source sends frames to the middle. The kernel makes
+them there as a driver would, which costs processor 0 less time. Frames have 1,000 bytes, of which
+986 are IP. ">=": processor 0 was the limit. Rates are IP bits per time between arrivals, from 0.5 s
+on, with 10 % overload. tbf counts Ethernet bytes, so its rate is 1000/986 times higher.
+"generator": no verdict, because the source was too slow. Calibrated losses have a mean SNR of 100
+dB with Rayleigh fading: the SNR of each packet is computed and looked up, but no packet is lost."""
 
 
 SUBJECTS = ("throughput", "calibrated", "timing", "rate", "memory")
@@ -50,7 +50,9 @@ SUBJECTS = ("throughput", "calibrated", "timing", "rate", "memory")
 
 def read_arguments() -> argparse.Namespace:
     parser = make_parser(__doc__ or "", SUBJECTS, seconds="a trial (not of memory)")
-    parser.add_argument("--hours", type=float, default=0.0, help="duration of `memory`")
+    parser.add_argument(
+        "--hours", type=float, default=0.0, help="duration of the measurement `memory`, in hours"
+    )
     parser.add_argument(
         "--nagi-link", type=Path, default=Path(sys.prefix) / "bin" / "nagi-link", metavar="FILE"
     )

@@ -22,19 +22,21 @@ def make_parser(doc: str, subjects: Collection[str], *, seconds: str) -> argpars
     Args:
         doc: The command's docstring.
         subjects: Names of the measurements that can be selected.
-        seconds: What the option `--seconds` sets the duration of.
+        seconds: The activity whose duration `--seconds` sets, for the help text.
     """
     parser = argparse.ArgumentParser(description=doc.splitlines()[0])
-    parser.add_argument("what", nargs="*", help=f"some of {', '.join(subjects)}; default: all")
+    parser.add_argument(
+        "what", nargs="*", help=f"measurements: {', '.join(subjects)}; default: all"
+    )
     parser.add_argument("--quick", action="store_true", help="shorter and fewer trials")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all results to FILE")
-    parser.add_argument("--seconds", type=float, help=f"duration of {seconds}")
+    parser.add_argument("--seconds", type=float, help=f"duration of {seconds}, in seconds")
     parser.add_argument(
         "--programs",
         type=Path,
         default=ROOT / "build" / "link-emulator" / "bench",
         metavar="DIR",
-        help="directory of bench-source and the other programs",
+        help="directory with the programs bench-source, bench-sink, ...",
     )
     return parser
 
@@ -42,31 +44,41 @@ def make_parser(doc: str, subjects: Collection[str], *, seconds: str) -> argpars
 def parse_arguments(
     parser: argparse.ArgumentParser, subjects: Collection[str]
 ) -> argparse.Namespace:
-    """Parse the command line; `what` then has the names of the selected measurements."""
+    """Parse the command line; `what` of the result has the names of the selected measurements."""
     options = parser.parse_args()
     for name in options.what:
         if name not in subjects:
-            parser.error(f"{name}: no such measurement; give some of {', '.join(subjects)}")
+            parser.error(f"there is no measurement {name}; choose from {', '.join(subjects)}")
     options.what = options.what or list(subjects)
     return options
 
 
 def find_obstacle(measured: Path, programs: Path) -> str | None:
-    """Return why the benchmark of a program cannot run, with the cure, or None if it can."""
+    """Return why the benchmark cannot run here, with the cure, or None if it can run.
+
+    Args:
+        measured: The path of the measured program.
+        programs: The directory with the benchmark's own programs.
+    """
     if os.geteuid() != 0:
-        return "needs root, for network namespaces: run it with sudo"
+        return "network namespaces need root; run it with sudo"
     if (os.cpu_count() or 1) < 2:
-        return "needs two processors: one for the source, one for the measured program"
+        return "two processors are needed, one for the source and one for the measured program"
     if not measured.exists():
-        return f"no {measured}: run make"
+        return f"{measured} does not exist; run `make`"
     for name in ("bench-source", "bench-injector", "bench-sink", "bench-forwarder"):
         if not (programs / name).exists():
-            return f"no {programs / name}: cmake --build build --target nagi_bench"
+            return (
+                f"{programs / name} does not exist; run `cmake --build build --target nagi_bench`"
+            )
     return None
 
 
 def run_benchmark(measure: Callable[[], None]) -> int:
-    """Run a benchmark, print the reason if it ends early, and return its exit status."""
+    """Run a benchmark, and return its exit status.
+
+    If `measure` raises BenchError, or is interrupted, the reason is printed.
+    """
 
     def exit_on_signal(number: int, _: FrameType | None) -> None:
         raise SystemExit(128 + number)

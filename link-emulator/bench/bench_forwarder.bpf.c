@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sends all frames that come in at an interface to the AF_XDP socket of their queue.
+// Redirects all frames that arrive at an interface to the AF_XDP socket of their queue.
 #include "io/xsk_map.bpf.h"
 
 SEC("xdp")

@@ -3,7 +3,7 @@
 // bench-forwarder: a bare AF_XDP forwarder, with which emulators are compared. It forwards the
 // frames that arrive at one of two interfaces to the other, in both directions. It has one thread,
 // one memory for the frames of both interfaces, no copy in user space, no model and no time stamps.
-// It uses generic XDP, as between veth interfaces. It sleeps while there is nothing to do. It
+// It uses generic XDP, as between veth interfaces. It sleeps while forward is nothing to do. It
 // prints "ready", runs until SIGTERM or SIGINT, and then reports its counters as JSON.
 
 #include <linux/if_link.h>
@@ -29,7 +29,7 @@ constexpr int max_kicks = 4;  // the kernel sends 32 frames per call
 
 volatile std::sig_atomic_t stopped = 0;
 
-/// One end: its socket, and the BPF program that feeds the socket.
+/// One interface: its socket, and the BPF program that redirects frames to the socket.
 struct Side {
   Xsk xsk;
   io::Descriptor link;
@@ -44,16 +44,16 @@ struct Side {
 
   /// Give the kernel `ring_frames` frames to receive into, starting at frame `first`.
   void provide(std::uint32_t first) {
-    std::uint32_t place = 0;
-    xsk_ring_prod__reserve(&xsk.fill, ring_frames, &place);
+    std::uint32_t position = 0;
+    xsk_ring_prod__reserve(&xsk.fill, ring_frames, &position);
     for (std::uint32_t i = 0; i < ring_frames; ++i) {
-      *xsk_ring_prod__fill_addr(&xsk.fill, place + i) = std::uint64_t{first + i} * chunk_bytes;
+      *xsk_ring_prod__fill_addr(&xsk.fill, position + i) = std::uint64_t{first + i} * chunk_bytes;
     }
     xsk_ring_prod__submit(&xsk.fill, ring_frames);
   }
 };
 
-/// Move the frames that arrived at `from` to `to`. Return the number of frames.
+/// Send the frames that arrived at `from` out of `to`. Return the number of frames.
 std::uint32_t move_frames(Xsk& from, Xsk& to) {
   std::uint32_t source = 0;
   std::uint32_t target = 0;
@@ -111,11 +111,11 @@ int run(const std::array<std::string, 2>& interfaces) {
   std::array<pollfd, 2> arrivals{
       {{a.xsk.descriptor(), POLLIN, 0}, {b.xsk.descriptor(), POLLIN, 0}}};
   while (stopped == 0) {
-    const std::uint32_t there = move_frames(a.xsk, b.xsk);
-    const std::uint32_t back = move_frames(b.xsk, a.xsk);
-    moved[0] += there;
-    moved[1] += back;
-    if (there + back + a.xsk.unsent() + b.xsk.unsent() == 0) {
+    const std::uint32_t forward = move_frames(a.xsk, b.xsk);
+    const std::uint32_t backward = move_frames(b.xsk, a.xsk);
+    moved[0] += forward;
+    moved[1] += backward;
+    if (forward + backward + a.xsk.unsent() + b.xsk.unsent() == 0) {
       poll(arrivals.data(), arrivals.size(), 100);
     }
   }
@@ -131,8 +131,8 @@ int run(const std::array<std::string, 2>& interfaces) {
 int main(int argc, char** argv) {
   std::array<std::string, 2> interfaces;
   CLI::App app{"bench-forwarder: the bare AF_XDP forwarder between two interfaces"};
-  app.add_option("a", interfaces[0], "interface")->required();
-  app.add_option("b", interfaces[1], "interface")->required();
+  app.add_option("a", interfaces[0], "first interface")->required();
+  app.add_option("b", interfaces[1], "second interface")->required();
   return nagi::bench::run_command(app, "bench-forwarder", argc, argv,
                                   [&] { return nagi::bench::run(interfaces); });
 }

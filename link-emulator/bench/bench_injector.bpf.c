@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// bench_pace runs once for every frame that the kernel makes: it waits, before the first of a
-// batch, until that is due, and lets the frame pass. bench_redirect, at loopback's ingress, has it
-// arrive at an interface.
+// bench_pace runs once for every frame that the kernel makes. Before the first frame of a batch, it
+// waits until the batch is due. bench_redirect, at the ingress of the loopback interface, redirects
+// the frame to the ingress of another interface.
 #include "bench_injector.h"
 
 // clang-format off: the helpers' headers need the kernel's first
@@ -11,7 +11,7 @@
 // clang-format on
 
 #define GIVEN_UP_NS 1000000
-#define MOST_LOOKS 5000 /* at the clock, for one batch: some 0.2 ms */
+#define MAX_CLOCK_READS 5000 /* per batch; they take about 0.2 ms */
 
 struct {
   __uint(type, BPF_MAP_TYPE_ARRAY);
@@ -34,7 +34,7 @@ int bench_pace(struct xdp_md* frame __attribute__((unused))) {
   state->left_of_batch = state->batch - 1;
   __u64 due = state->due_ns;
   __u64 now = bpf_ktime_get_ns();
-  for (int looks = 1; now < due && looks < MOST_LOOKS; ++looks) now = bpf_ktime_get_ns();
+  for (int reads = 1; now < due && reads < MAX_CLOCK_READS; ++reads) now = bpf_ktime_get_ns();
   if (now > due + GIVEN_UP_NS) {
     due = now;
     ++state->delays;

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // bench-injector: makes frames arrive at an interface, as if its driver had received them, and
-// reports the result as JSON. A source that writes each frame would load its processor more than
-// the measured system loads its own. This program therefore uses the kernel's test of XDP programs
+// reports the result as JSON. A source that writes each frame would need more processor time than
+// the measured program. This program therefore uses the kernel's test of XDP programs
 // (BPF_PROG_TEST_RUN with live frames, Linux 5.18), which creates frames evenly from recycled
 // memory. A BPF program at the ingress of the loopback interface redirects the frames to the
-// interface. All frames are alike. Loopback cannot be used otherwise during a run.
+// interface. All frames are equal. During a run, the loopback interface cannot be used for anything
+// else.
 //
 // The schedule consists of absolute instants, one per batch. A batch that is more than a
 // millisecond late shifts all later batches. The offered rate therefore never exceeds the requested
-// rate. Exit status: 0 done, 1 the kernel refused, 2 bad arguments.
+// rate. Exit status: 0 on success, 1 if the kernel refuses an operation, 2 if the command line is
+// invalid.
 
 #include "bench_injector.h"
 
@@ -88,7 +90,7 @@ int run(const OfferedLoad& load) {
 int main(int argc, char** argv) {
   nagi::bench::OfferedLoad load;
   load.burst = 32;
-  CLI::App app{"bench-injector: has UDP/IPv4 frames arrive at an interface at an even rate"};
+  CLI::App app{"bench-injector: makes UDP/IPv4 frames arrive at an interface at an even rate"};
   nagi::bench::add_options(app, load);
   return nagi::bench::run_command(app, "bench-injector", argc, argv,
                                   [&] { return nagi::bench::run(load); });

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What bench-injector and its BPF programs tell each other.
+ * The schedule and the counters that bench-injector and its BPF programs share.
  */
 #ifndef NAGI_BENCH_INJECTOR_H
 #define NAGI_BENCH_INJECTOR_H
@@ -8,13 +8,13 @@
 #include <linux/types.h>
 
 struct bench_schedule {
-  __u64 frames;
-  __u64 left_of_batch;
-  __u64 batch; /* frames */
-  __u64 due_ns;
-  __u64 gap_ns;    /* between batches */
-  __u64 delays;    /* of more than a millisecond */
-  __u64 interface; /* where frames are to arrive, by its index */
+  __u64 frames;        /* frames made so far */
+  __u64 left_of_batch; /* frames of the current batch that follow */
+  __u64 batch;         /* frames */
+  __u64 due_ns;        /* time of the next batch */
+  __u64 gap_ns;        /* time between batches */
+  __u64 delays;        /* batches that were more than a millisecond late */
+  __u64 interface;     /* index of the interface at which frames arrive */
 };
 
 #endif

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The lab of the benchmark: left -- middle -- right, two veth pairs between three namespaces.
 
-All namespaces belong to a keeper and end with it. Offloads and IPv6 are off and neighbours are
-static, so that only frames of the benchmark are on the wire.
+All namespaces belong to a process, the keeper, and end with it. Offloads and IPv6 are off and
+neighbours are static, so that only frames of the benchmark are on the wire.
 
 The source uses processor 0, the measured program processor 1. A veth runs the receiver's part of
 the kernel on the sender's processor. So processor 0 also passes frames into the middle, and
-processor 1 passes them to the sink, whose program runs in the kernel. Where the source would be the
-limit, an injector replaces it: it makes frames arrive at the middle's interface without sending
+processor 1 passes them to the sink, whose program runs in the kernel. Where the source would be too
+slow, an injector replaces it, which makes frames arrive at the middle's interface without sending
 them.
 """
 
@@ -27,14 +27,14 @@ from nagi.labs.keeper import Keeper
 
 SOURCE_CPU = 0
 MEASURED_CPU = 1
-REALTIME_PRIORITY = 20  # nagi-link's own
-MEASURED = ("taskset", "-c", str(MEASURED_CPU), "chrt", "-f", str(REALTIME_PRIORITY))
+REALTIME_PRIORITY = 20  # the priority that nagi-link requests
+MEASURED_PREFIX = ("taskset", "-c", str(MEASURED_CPU), "chrt", "-f", str(REALTIME_PRIORITY))
 FRAME_BYTES = 1000  # Ethernet header to the end of the payload, without FCS
 IP_BYTES = FRAME_BYTES - 14
-MIN_INJECTED = 100_000  # frames/s: the injector cannot pause longer between frames
-HELD_UP_S = 0.01  # 8,000 frames at 800,000/s: the size of a ring of the bare forwarder
+MIN_INJECTED = 100_000  # frames/s: the injector cannot make longer gaps between frames
+HELD_UP_S = 0.01  # 8,000 frames at 800,000/s, which fill a ring of the bare forwarder
 
-_PLACED = ("taskset", "-c", str(SOURCE_CPU), "nice", "-n", "-20")
+_SOURCE_PREFIX = ("taskset", "-c", str(SOURCE_CPU), "nice", "-n", "-20")
 _TIMEOUT_S = 10.0
 _TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -48,7 +48,7 @@ class CpuTime:
     """Processor times in seconds.
 
     Attributes:
-        process: Time of one process, including the kernel's work on its behalf.
+        process: Time of one process, including the kernel's work for this process.
         waited: Time that this process waited while others used its processor.
         core: Time of the measured processor that was not idle.
         stolen: Time of all processors that the hypervisor gave to other guests.
@@ -69,7 +69,7 @@ class CpuTime:
 
 
 def read_cpu_time(pid: int | None) -> CpuTime:
-    """Read the processor times so far.
+    """Read the processor times so far. Without `pid`, the times of a process are 0.
 
     Sources are stat and schedstat, see proc(5); the first two numbers of schedstat are in
     nanoseconds.
@@ -110,20 +110,20 @@ class Program:
         while "ready" not in self._output:
             line = self.process.stdout.readline()
             if not line:
-                raise BenchError(f"a program did not start: {self._output.strip()}")
+                raise BenchError(f"{self.process.args!r} did not start: {self._output.strip()}")
             self._output += line
 
     def finish(self, timeout_s: float) -> str:
         """Wait for the program's end and return its output since it was ready.
 
         Raises:
-            BenchError: The program fails, or does not end in time.
+            BenchError: The program fails, or does not end in time; it is then killed.
         """
         try:
             output, _ = self.process.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired:
             self.kill()
-            raise BenchError(f"a program did not end: {self.process.args!r}") from None
+            raise BenchError(f"{self.process.args!r} did not end within {timeout_s:g} s") from None
         if self.process.returncode != 0:
             raise BenchError(f"{self.process.args!r} failed: {self._output}{output}".strip())
         return output
@@ -167,7 +167,7 @@ class Lab:
         for name in ("left", "middle", "right"):
             self.add_namespace(name)
         for outer, inner in (("left", "e0"), ("right", "e1")):
-            self.run_beside(
+            self.run_in_lab(
                 f"ip link add eth0 netns {outer} type veth peer name {inner} netns middle"
             )
             for namespace, interface in ((outer, "eth0"), ("middle", inner)):
@@ -177,7 +177,7 @@ class Lab:
         self.right_mac = self.read_mac("right", "eth0")
 
     def add_namespace(self, name: str) -> None:
-        self.run_beside(f"ip netns add {name}")
+        self.run_in_lab(f"ip netns add {name}")
         self.run(name, "ip link set lo up")
         for interface in ("all", "default"):
             self.run(name, f"sysctl -qw net.ipv6.conf.{interface}.disable_ipv6=1")
@@ -194,14 +194,14 @@ class Lab:
         """Return the path of one of the benchmark's own programs."""
         return str(self._programs / name)
 
-    def make_beside_command(self, *command: str) -> list[str]:
+    def make_lab_command(self, *command: str) -> list[str]:
         """Return the command line that runs a command in the keeper's namespaces."""
         enter = ["nsenter", "--target", str(self._keeper.pid), "--mount", "--pid", "--wdns=/"]
         return [*enter, "--", *command]
 
-    def run_beside(self, command: str) -> str:
+    def run_in_lab(self, command: str) -> str:
         """Run a command of words without spaces in the keeper's namespaces; return its output."""
-        return _run_command(self.make_beside_command(*command.split()))
+        return _run_command(self.make_lab_command(*command.split()))
 
     def _make_command(self, namespace: str, *command: str) -> list[str]:
         network = f"/proc/{self._keeper.pid}/root/run/netns/{namespace}"
@@ -214,12 +214,12 @@ class Lab:
     def start(self, namespace: str, *command: str) -> Program:
         return self._start(self._make_command(namespace, *command))
 
-    def start_beside(self, *command: str) -> Program:
-        return self._start(self.make_beside_command(*command))
+    def start_in_lab(self, *command: str) -> Program:
+        return self._start(self.make_lab_command(*command))
 
     def start_measured(self, *command: str) -> Program:
         """Start the measured program in the middle, on processor 1, at nagi-link's priority."""
-        return self.start("middle", *MEASURED, *command)
+        return self.start("middle", *MEASURED_PREFIX, *command)
 
     def start_source(self, rate: float, burst: int, seconds: float, *options: str) -> Program:
         command = self.make_source_command("eth0", self.right_mac, rate, burst, seconds)
@@ -227,13 +227,15 @@ class Lab:
 
     def start_injector(self, rate: float, burst: int, seconds: float) -> Program:
         options = _make_options(self.right_mac, rate, burst, seconds)
-        return self.start("middle", *_PLACED, self.find_tool("bench-injector"), "e0", *options)
+        return self.start(
+            "middle", *_SOURCE_PREFIX, self.find_tool("bench-injector"), "e0", *options
+        )
 
     def make_source_command(
         self, interface: str, to_mac: str, rate: float, burst: int, seconds: float
     ) -> list[str]:
         options = _make_options(to_mac, rate, burst, seconds)
-        return [*_PLACED, self.find_tool("bench-source"), interface, *options]
+        return [*_SOURCE_PREFIX, self.find_tool("bench-source"), interface, *options]
 
     def start_sink(self, namespace: str, interface: str, *options: str) -> Program:
         sink = self.start(namespace, self.find_tool("bench-sink"), interface, *options)
@@ -298,7 +300,7 @@ def run_trial(
     settle: float = 0.0,
     catch_up: bool = False,
 ) -> Trial:
-    """Send frames through the middle of the lab and return the results.
+    """Send frames through the middle of the lab, and measure their arrivals.
 
     Args:
         lab: The lab.
@@ -308,7 +310,7 @@ def run_trial(
         seconds: Duration of sending.
         drain: Seconds to wait until the last frames have arrived.
         settle: Seconds of arrivals before the sink measures the rate.
-        catch_up: Whether the source sends late frames at once; otherwise it omits them.
+        catch_up: Whether the source sends late frames immediately instead of omitting them.
     """
     room = ["--frames", str(int(rate * seconds) + 1000), "--settle", str(settle)]
     options = ["--catch-up"] if catch_up else []
@@ -320,9 +322,9 @@ def run_trial(
 
 
 def run_count_trial(lab: Lab, pid: int | None, rate: float, burst: int, seconds: float) -> Trial:
-    """Make frames arrive in the middle and only count those that the sink receives.
+    """Make frames arrive in the middle, and only count the frames that the sink receives.
 
-    A rate of 0 means as fast as possible.
+    `rate` is in frames/s; 0 means as fast as possible.
     """
 
     def start() -> Program:
@@ -351,7 +353,7 @@ def _run_trial(
 
 
 def _make_options(to_mac: str, rate: float, burst: int, seconds: float) -> list[str]:
-    """Return the options that source and injector share."""
+    """Return the command-line options that source and injector share."""
     options = {
         "--to-mac": to_mac,
         "--frame-bytes": str(FRAME_BYTES),
@@ -378,13 +380,18 @@ def _run_command(command: list[str]) -> str:
 
 @dataclass
 class Trials:
-    """The durations of trials."""
+    """The options that determine the durations of trials."""
 
     quick: bool
     seconds: float | None  # duration of each trial, None for the default
 
     def choose_length(self, usual: float, quick: float) -> float:
-        """Return the duration of a trial in seconds."""
+        """Return the duration of a trial in seconds.
+
+        Args:
+            usual: The default duration.
+            quick: The default duration with `--quick`.
+        """
         if self.seconds is not None:
             return self.seconds
         return quick if self.quick else usual

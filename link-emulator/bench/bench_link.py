@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the benchmarks of nagi-link share: options, results and limits of the traffic source."""
+"""Options and results that the benchmarks of nagi-link share, and limits of the traffic source."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from bench_report import Row
 from bench_subjects import LinkProgram, NagiLink
 
 OVERLOAD = 1.1  # offered rate over the link's rate
-KEEPS_UP = 0.99  # of the requested rate: below this, the source limits the measurement
+KEEPS_UP = 0.99  # fraction of the requested rate; a slower source limits the measurement
 
 
 @dataclass

@@ -13,8 +13,8 @@ from bench_link import OVERLOAD, Bench
 from bench_report import Row, judge
 from bench_throughput import print_progress
 
-MEMORY_BYTES = 100_000_000
-MEMORY_GROWTH_BYTES = 500_000  # more than single pages
+MAX_RESIDENT_BYTES = 100_000_000
+MAX_GROWTH_BYTES = 500_000  # more than single pages
 
 
 def read_resident_bytes(pid: int) -> int:
@@ -26,10 +26,13 @@ def read_resident_bytes(pid: int) -> int:
 
 
 def measure_memory(bench: Bench) -> None:
-    """Measure the resident memory of nagi-link over time, with a full queue."""
+    """Measure the resident memory of nagi-link over time, with a full queue.
+
+    The growth is measured from the time at which the queue has been full for some seconds.
+    """
     rate_bps, one_way_ns = 200_000_000, 50_000_000
     seconds = bench.hours * 3600 if bench.hours else (20.0 if bench.quick else 60.0)
-    settled_after = min(30.0, seconds / 2)
+    settled_after_s = min(30.0, seconds / 2)
     interval_s = max(1.0, seconds / 600)
     forward = {
         "rate_bps": rate_bps,
@@ -58,37 +61,37 @@ def measure_memory(bench: Bench) -> None:
                 if time.monotonic() - last_message >= 60:
                     last_message = time.monotonic()
                     print_progress(f"memory: {samples[-1][0]:.0f} s, {samples[-1][1] / 1e6:.1f} MB")
-            sent = json.loads(source.finish(10))
-            received = json.loads(sink.stop())
-        settled = next(
-            (size for time_s, size in samples if time_s >= settled_after), samples[-1][1]
+            source_result = json.loads(source.finish(10))
+            sink_result = json.loads(sink.stop())
+        settled_bytes = next(
+            (size for time_s, size in samples if time_s >= settled_after_s), samples[-1][1]
         )
-        maximum = max(size for _, size in samples)
-        growth = samples[-1][1] - settled
-        kept_up = float(sent["rate"]) >= 1.02 * rate_bps / 8 / IP_BYTES
+        max_bytes = max(size for _, size in samples)
+        growth_bytes = samples[-1][1] - settled_bytes
+        kept_up = float(source_result["rate"]) >= 1.02 * rate_bps / 8 / IP_BYTES
         details[link.name] = {
             "resident_bytes": samples,
-            "source": sent,
-            "sink": received,
+            "source": source_result,
+            "sink": sink_result,
             "account": link.account,
         }
         megabytes = "; ".join(
-            f"{size / 1e6:.1f}" for size in (samples[0][1], settled, samples[-1][1])
+            f"{size / 1e6:.1f}" for size in (samples[0][1], settled_bytes, samples[-1][1])
         )
         bench.rows.append(
             Row(
-                f"resident at start; {settled_after:g} s; {seconds:g} s: {link.name}",
+                f"resident at start; {settled_after_s:g} s; {seconds:g} s: {link.name}",
                 f"{megabytes} MB",
-                target=f"< {MEMORY_BYTES / 1e6:.0f} MB",
-                verdict=judge(maximum < MEMORY_BYTES, kept_up),
+                target=f"< {MAX_RESIDENT_BYTES / 1e6:.0f} MB",
+                verdict=judge(max_bytes < MAX_RESIDENT_BYTES, kept_up),
             )
         )
         bench.rows.append(
             Row(
-                f"  growth from {settled_after:g} s to the end",
-                f"{growth / 1e6:.2f} MB",
-                target=f"<= {MEMORY_GROWTH_BYTES / 1e6:g} MB",
-                verdict=judge(growth <= MEMORY_GROWTH_BYTES, kept_up),
+                f"  growth from {settled_after_s:g} s to the end",
+                f"{growth_bytes / 1e6:.2f} MB",
+                target=f"<= {MAX_GROWTH_BYTES / 1e6:g} MB",
+                verdict=judge(growth_bytes <= MAX_GROWTH_BYTES, kept_up),
             )
         )
     bench.details["memory"] = details

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures the error of nagi-link's rate, compared with the kernel's tbf and Rattan."""
+"""Measures the error of nagi-link's rate, and compares it with the kernel's tbf and Rattan."""
 
 from __future__ import annotations
 
@@ -9,38 +9,38 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench_lab import IP_BYTES, MEASURED, BenchError, CpuTime, Trial, run_trial
+from bench_lab import IP_BYTES, MEASURED_PREFIX, BenchError, CpuTime, Trial, run_trial
 from bench_link import OVERLOAD, Bench
 from bench_report import GENERATOR, Row, judge
 from bench_subjects import Bridge
 from bench_throughput import print_progress
 
-RATE_ERROR = 0.001
+MAX_RATE_ERROR = 0.001
 RATES_BPS = (10_000_000, 100_000_000, 200_000_000)
-RATE_QUEUE_PACKETS = 1000  # 39 ms at 200 Mb/s: longer than pauses of the source
-SETTLE_S = 0.5  # until all token buckets are empty
+RATE_QUEUE_PACKETS = 1000  # 39 ms at 200 Mb/s, which is longer than pauses of the source
+SETTLE_S = 0.5  # time until all token buckets are empty
 
 
 def find_rattan(path: Path | None) -> Path | None:
     """Return the path of Rattan: `path` if given, else from $PATH or Cargo's directory, or None."""
     if path is not None:
         return path.resolve() if path.exists() else None
-    of_cargo = Path.home() / ".cargo" / "bin" / "rattan"
-    on_path = shutil.which("rattan")
-    return Path(on_path) if on_path else of_cargo if of_cargo.exists() else None
+    cargo_path = Path.home() / ".cargo" / "bin" / "rattan"
+    found_path = shutil.which("rattan")
+    return Path(found_path) if found_path else cargo_path if cargo_path.exists() else None
 
 
 def run_rattan_trial(bench: Bench, rattan: Path, rate_bps: int, seconds: float) -> Trial:
-    """Send frames over a link of Rattan, which makes namespaces of its own.
+    """Send frames over a link of Rattan, which creates its own namespaces.
 
-    Rattan runs the source in its left namespace. Its right end is in the namespace in which it was
-    started. It has the processor and the priority of nagi-link.
+    Rattan runs the source in its left namespace. The right end of its link is in the namespace in
+    which Rattan was started. Rattan has the processor and the priority of nagi-link.
 
     Raises:
-        BenchError: Rattan makes no interface or fails.
+        BenchError: Rattan creates no interface, or fails.
     """
     lab = bench.lab
-    if "rattan" not in lab.run_beside("ip netns list"):
+    if "rattan" not in lab.run_in_lab("ip netns list"):
         lab.add_namespace("rattan")
     rate = OVERLOAD * rate_bps / 8 / IP_BYTES
     source = lab.make_source_command("$interface", "$mac", rate, 1, seconds)
@@ -51,25 +51,27 @@ def run_rattan_trial(bench: Bench, rattan: Path, rate_bps: int, seconds: float) 
         f"sleep 1; exec chrt -o 0 {words} --catch-up --from 10.1.1.1 --to $RATTAN_BASE"
     )
     queue = json.dumps({"packet_limit": RATE_QUEUE_PACKETS})
-    command = ["ip", "netns", "exec", "rattan", *MEASURED, str(rattan), "link"]
+    command = ["ip", "netns", "exec", "rattan", *MEASURED_PREFIX, str(rattan), "link"]
     command += ["--uplink-bandwidth", f"{rate_bps}bps", "--uplink-queue", "droptail"]
     command += ["--uplink-queue-args", queue, "--", "sh", "-c", script]
-    running = lab.start_beside(*command)
+    rattan_process = lab.start_in_lab(*command)
     deadline = time.monotonic() + 5
-    while not (right := [i for i in lab.list_interfaces("rattan") if i.startswith("vR1")]):
-        if time.monotonic() > deadline or running.process.poll() is not None:
-            running.kill()
-            raise BenchError("Rattan made no interface on its right")
+    while not (interfaces := [i for i in lab.list_interfaces("rattan") if i.startswith("vR1")]):
+        if time.monotonic() > deadline or rattan_process.process.poll() is not None:
+            rattan_process.kill()
+            raise BenchError("Rattan created no interface at its right end")
         time.sleep(0.05)
-    room = str(int(rate * seconds) + 1000)
-    sink = lab.start_sink("rattan", right[0], "--frames", room, "--settle", str(SETTLE_S))
-    output = running.finish(seconds + 10)
-    sent = next(line for line in output.splitlines() if line.startswith('{"frames"'))
-    return Trial(rate, json.loads(sent), json.loads(sink.stop()), CpuTime(0, 0, 0, 0))
+    max_arrivals = str(int(rate * seconds) + 1000)
+    sink = lab.start_sink(
+        "rattan", interfaces[0], "--frames", max_arrivals, "--settle", str(SETTLE_S)
+    )
+    output = rattan_process.finish(seconds + 10)
+    source_line = next(line for line in output.splitlines() if line.startswith('{"frames"'))
+    return Trial(rate, json.loads(source_line), json.loads(sink.stop()), CpuTime(0, 0, 0, 0))
 
 
 def measure_rate(bench: Bench, rattan: Path | None) -> None:
-    """Measure the rate errors of tbf, nagi-link and, if there is one, Rattan under overload."""
+    """Measure the rate errors of tbf, nagi-link and, if `rattan` is given, Rattan in overload."""
     seconds = bench.choose_length(10, 5)
     delay_ns = 10_000_000
     details: dict[str, Any] = {}
@@ -98,7 +100,7 @@ def measure_rate(bench: Bench, rattan: Path | None) -> None:
                 )
         if rattan is None:
             results["Rattan"] = (
-                "not compared: no rattan here (cargo install rattan --version 0.1.1)"
+                "not compared: rattan is not installed (cargo install rattan --version 0.1.1)"
             )
         else:
             print_progress(f"rate: Rattan: {rate_bps / 1e6:g} Mb/s for {seconds:g} s")
@@ -115,7 +117,7 @@ def measure_rate(bench: Bench, rattan: Path | None) -> None:
 
 
 def has_kept_queue_filled(trial: Trial, rate_bps: int) -> bool:
-    """Return whether the source overloaded the link without pauses that empty its queue."""
+    """Return whether the source overloaded the link, without pauses that empty the queue."""
     packets_per_s = rate_bps / 8 / IP_BYTES
     paused_s = float(trial.source["latest_ns"]) / 1e9
     return (
@@ -146,8 +148,8 @@ def _report_rate(
                 f"rate error at {rate_bps / 1e6:g} Mb/s, {name}",
                 errors[name],
                 f"{errors[reference]} (tbf)" if is_link else "",
-                target=f"<= {100 * RATE_ERROR:g} %" if is_link else "",
-                verdict=judge(abs(error or 0.0) <= RATE_ERROR, kept_up)
+                target=f"<= {100 * MAX_RATE_ERROR:g} %" if is_link else "",
+                verdict=judge(abs(error or 0.0) <= MAX_RATE_ERROR, kept_up)
                 if has_verdict
                 else ("-" if kept_up else GENERATOR),
             )

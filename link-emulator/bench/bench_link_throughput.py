@@ -18,8 +18,8 @@ from nagi_contracts.calibration import Calibration
 from nagi_contracts.impairments.losses.sdr import SdrCurvePlan
 
 MIN_THROUGHPUT = 300_000  # packets/s without loss
-MIN_RATIO = 0.8  # to the bare forwarder
-MIN_CALIBRATED_RATIO = 0.9  # to nagi-link without losses
+MIN_RATIO = 0.8  # throughput over that of the bare forwarder
+MIN_CALIBRATED_RATIO = 0.9  # throughput over that of nagi-link without losses
 EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
 CALIBRATION = EXPERIMENTS / "calibrations" / "ofdm-qpsk.json"
 DELAY_NS = 50_000_000
@@ -31,7 +31,7 @@ AMPLE = {
 
 
 def measure_throughput(bench: Bench) -> None:
-    """Compare the throughput of nagi-link with that of the bare forwarder and the bridge."""
+    """Measure the throughputs of nagi-link, the bare forwarder and the bridge, and compare them."""
     kinds = bench.link.list_io_kinds()
     makers: dict[str, Callable[[], Subject]] = {}
     bare = Forwarder.name
@@ -89,8 +89,8 @@ def _run_rounds(
 
     Args:
         bench: The options.
-        makers: Functions that make the subjects of every round, by name.
-        others: Functions that make the subjects of the first round only.
+        makers: Functions that make the subjects of all rounds, by name.
+        others: Functions that make further subjects, for the first round only, by name.
 
     Returns:
         Throughputs and accounts of each subject, by name, one per round.
@@ -128,7 +128,7 @@ def _make_rows(
     """Return the rows of a subject.
 
     Args:
-        rounds: The subject's throughputs.
+        rounds: The subject's throughput in each round.
         name: The subject's name.
         reference: Throughputs of the subject to compare with, or None.
         min_ratio: Target of the ratio to the reference, or None if there is no target.
@@ -137,7 +137,7 @@ def _make_rows(
     def median(rounds: list[Throughput], field: str) -> float:
         return statistics.median(float(getattr(throughput, field)) for throughput in rounds)
 
-    def is_limited(rounds: list[Throughput]) -> bool:
+    def is_bounded(rounds: list[Throughput]) -> bool:
         return sum(throughput.source_limited for throughput in rounds) * 2 >= len(rounds)
 
     def ratio(field: str) -> float | None:
@@ -148,20 +148,20 @@ def _make_rows(
         return Row(label, show(rounds), show(reference) if reference else "", ratio(field))
 
     def lossless(rounds: list[Throughput]) -> str:
-        return f"{'>= ' if is_limited(rounds) else ''}{median(rounds, 'lossless') / 1e3:.0f} kpps"
+        return f"{'>= ' if is_bounded(rounds) else ''}{median(rounds, 'lossless') / 1e3:.0f} kpps"
 
     def delivered(rounds: list[Throughput]) -> str:
         rate, offered = median(rounds, "overload_delivered"), median(rounds, "overload_offered")
         return f"{rate / 1e3:.0f} of {offered / 1e3:.0f} kpps"
 
-    def cost(rounds: list[Throughput]) -> str:
+    def processor_time(rounds: list[Throughput]) -> str:
         return f"{median(rounds, 'process_us'):.2f}; {median(rounds, 'core_us'):.2f} us"
 
     first = row(f"throughput, nothing lost: {name}", lossless, "lossless")
     if min_ratio is not None:
         is_good = median(rounds, "lossless") >= MIN_THROUGHPUT and (first.ratio or 0) >= min_ratio
         # A reference that the source limits is a lower bound, so the ratio is an upper bound.
-        is_certain = not is_limited(reference or []) if is_good else not is_limited(rounds)
+        is_certain = not is_bounded(reference or []) if is_good else not is_bounded(rounds)
         first = replace(
             first,
             target=f">= {MIN_THROUGHPUT // 1000} kpps, ratio >= {min_ratio}",
@@ -169,12 +169,12 @@ def _make_rows(
         )
     # The forwarding rate at maximum offered load (RFC 2285, section 3.6.2) shows the capacity of a
     # processor. The throughput (RFC 2544) also depends on other programs that use the processor.
-    overloaded = row("  delivered under overload", delivered, "overload_delivered")
+    overload_row = row("  delivered under overload", delivered, "overload_delivered")
     if min_ratio is not None:
-        is_good = (overloaded.ratio or 0) >= min_ratio
-        overloaded = replace(overloaded, target=f"ratio >= {min_ratio}", verdict=judge(is_good))
-    rows = [first, overloaded]
+        is_good = (overload_row.ratio or 0) >= min_ratio
+        overload_row = replace(overload_row, target=f"ratio >= {min_ratio}", verdict=judge(is_good))
+    rows = [first, overload_row]
     # The bridge has no process and uses the source's processor.
     if median(rounds, "process_us") > 0:
-        rows.append(row("  processor time per packet: process; core", cost, "process_us"))
+        rows.append(row("  processor time per packet: process; core", processor_time, "process_us"))
     return rows

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures how late nagi-link sends packets, and the delay that it adds."""
+"""Measures the lateness of packets that nagi-link sends, and the delay that nagi-link adds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ P99_LATENESS_NS = 100_000
 
 
 def measure_timing(bench: Bench) -> None:
-    """Measure lateness and added delay of nagi-link, and the delay of plain forwarding."""
+    """Measure lateness and added delay of nagi-link, and the delay of forwarding without emulation.
+
+    If the source is too slow, a measurement is repeated up to twice.
+    """
     delay_ns = 20_000_000
     seconds = bench.choose_length(10, 3)
     forward = {"rate_bps": AMPLE_RATE_BPS, "delay_ns": delay_ns}
@@ -46,7 +49,7 @@ def measure_timing(bench: Bench) -> None:
             is_good = error["median"] <= MEDIAN_LATENESS_NS and error["p99"] <= P99_LATENESS_NS
             bench.rows.append(
                 Row(
-                    f"sent later than due, own account, median; p99: {subject.name}",
+                    f"lateness of sent packets (account), median; p99: {subject.name}",
                     f"{error['median'] / 1e3:.1f}; {error['p99'] / 1e3:.1f} us",
                     target=f"<= {MEDIAN_LATENESS_NS / 1e3:.0f}; {P99_LATENESS_NS / 1e3:.0f} us",
                     verdict=judge(
@@ -57,7 +60,7 @@ def measure_timing(bench: Bench) -> None:
         lost = f", {trial.lost} lost" if trial.lost else ""
         bench.rows.append(
             Row(
-                f"one-way delay{' less 20 ms' if delay else ''}, p50; p99; max: {subject.name}",
+                f"one-way delay{' minus 20 ms' if delay else ''}, p50; p99; max: {subject.name}",
                 added + lost,
                 baseline if delay else "",
                 verdict="-" if kept_up else GENERATOR,

@@ -19,11 +19,11 @@ NO_TARGET = "-"
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table: a measurement, its reference and its target.
+    """One line of the table: a measurement, the value to compare it with, and its target.
 
     Attributes:
         what: Label of the measurement.
-        ratio: Measurement over reference.
+        ratio: Measured value over reference value; None if there is no reference.
     """
 
     what: str
@@ -56,7 +56,7 @@ def format_table(rows: list[Row]) -> str:
 
 
 def describe_machine() -> dict[str, Any]:
-    """Return the properties of the machine for which the results are valid."""
+    """Return the properties of this machine, which the results depend on."""
     model = ""
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):

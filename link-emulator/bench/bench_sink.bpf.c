@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// At an interface's ingress: counts bench-source's frames (bench_count), or notes when each arrived
-// too (bench_note), and drops them. Other frames pass.
+// Programs for the ingress of an interface. bench_count counts the frames of bench-source and drops
+// them. bench_note also records the arrival time of each frame. Other frames pass.
 #include "bench_sink.h"
 
 // clang-format off: the helpers' headers need the kernel's first
@@ -13,7 +13,7 @@
 
 #include "frame_stamp.h"
 
-/* TCX_PASS and TCX_DROP, newer than Debian 12's headers */
+/* TCX_PASS and TCX_DROP, which Debian 12's headers lack */
 enum verdict { pass = 0, drop = 2 };
 
 struct {
@@ -32,7 +32,7 @@ struct {
   __type(value, struct bench_arrival);
 } arrivals SEC(".maps");
 
-/* What bench-source wrote into the frame; nothing if it is not one of its frames. */
+/* Return the stamp of a frame, or null if bench-source did not send the frame. */
 static __always_inline const struct bench_stamp* stamp_of(struct __sk_buff* frame) {
   const char* data = (const char*)(long)frame->data;
   const struct bench_stamp* stamp = (const void*)(data + BENCH_STAMP_OFFSET);

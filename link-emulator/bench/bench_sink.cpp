@@ -4,8 +4,8 @@
 // number of frames, their order, their rate, and their delays.
 //
 // A BPF program at the interface's ingress (tcx, Linux 6.6) records each arrival in an array,
-// indexed by the frame's number, and drops the frame. This process sleeps meanwhile, because on a
-// machine with two cores, a working receiver takes time from the measured programs. Other frames
+// indexed by the frame's number, and drops the frame. Meanwhile, this process sleeps, because on a
+// machine with two cores a busy receiver would take time from the measured programs. Other frames
 // pass. The program prints "ready", and runs until SIGTERM or SIGINT, or for --seconds.
 //
 // Definitions. One-way delay: arrival minus sending, both by CLOCK_MONOTONIC. Reordered: a frame
@@ -111,16 +111,16 @@ int run(const Request& request) {
   const io::Descriptor stop = io::stop_signals();
   const unsigned interface = if_nametoindex(request.interface.c_str());
   if (interface == 0) io::throw_errno("interface " + request.interface);
-  const char* wanted = request.count_only ? "bench_count" : "bench_note";
-  const std::uint32_t places = request.count_only ? 1 : request.frames;
+  const char* program = request.count_only ? "bench_count" : "bench_note";
+  const std::uint32_t capacity = request.count_only ? 1 : request.frames;
   io::BpfObject object(bpf::bench_sink);
-  object.resize_map("arrivals", places);
+  object.resize_map("arrivals", capacity);
   object.leave_out(request.count_only ? "bench_note" : "bench_count");
   object.load();
   const SharedArray<bench_totals> totals(object.map("totals"), 1);
-  const SharedArray<bench_arrival> arrivals(object.map("arrivals"), places);
+  const SharedArray<bench_arrival> arrivals(object.map("arrivals"), capacity);
   {
-    const io::Descriptor link = io::attach(object.program(wanted), interface, io::tcx_ingress, 0);
+    const io::Descriptor link = io::attach(object.program(program), interface, io::tcx_ingress, 0);
     std::printf("ready\n");
     std::fflush(stdout);
     pollfd asked{stop.get(), POLLIN, 0};
@@ -144,16 +144,18 @@ int run(const Request& request) {
 
 int main(int argc, char** argv) {
   nagi::bench::Request request;
-  CLI::App app{"bench-sink: notes the arrival of bench-source's frames"};
-  app.add_option("interface", request.interface, "where they arrive")->required();
-  app.add_option("--frames", request.frames, "how many arrivals it can note")
+  CLI::App app{"bench-sink: records the arrivals of bench-source's frames"};
+  app.add_option("interface", request.interface, "interface at which the frames arrive")
+      ->required();
+  app.add_option("--frames", request.frames, "maximum number of arrivals to record")
       ->capture_default_str()
       ->check(CLI::Range(1, 100'000'000));
-  app.add_flag("--count-only", request.count_only, "costs least: no times, no order");
-  app.add_option("--settle", request.settle, "seconds before the rate is measured")
+  app.add_flag("--count-only", request.count_only,
+               "only count frames, without times and order, which costs least");
+  app.add_option("--settle", request.settle, "seconds of arrivals before the rate is measured")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1e6));
-  app.add_option("--seconds", request.seconds, "the longest it works")
+  app.add_option("--seconds", request.seconds, "maximum duration")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1e6));
   return nagi::bench::run_command(app, "bench-sink", argc, argv,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // bench-source: sends numbered UDP/IPv4 frames out of an interface at an even rate, by a schedule
-// of absolute instants, and reports the result as JSON. It uses AF_XDP, which costs the processor
-// least: frames stay in place, and only their number and time are rewritten.
+// of absolute instants, and reports the result as JSON. It uses AF_XDP, which needs the least
+// processor time: frames stay in memory, and only their number and time are rewritten.
 //
-// A slot that is missed by more than a millisecond is skipped and not made up for. The offered rate
-// therefore never exceeds the requested rate. Exit status: 0 done, 1 the kernel refused, 2 bad
-// arguments.
+// A burst that is late by more than a millisecond is skipped, unless --catch-up is given. The
+// offered rate therefore never exceeds the requested rate. Exit status: 0 on success, 1 if the
+// kernel refuses an operation, 2 if the command line is invalid.
 
 #include <net/if.h>
 #include <sys/ioctl.h>
@@ -28,7 +28,7 @@ namespace {
 constexpr std::int64_t second_ns = 1'000'000'000;
 constexpr std::int64_t late_ns = 100'000;         // ns; a burst later than this counts as late
 constexpr std::int64_t given_up_ns = 1'000'000;   // ns; a burst later than this is skipped
-constexpr std::int64_t spun_before_ns = 150'000;  // ns; the end of a wait, which is spun
+constexpr std::int64_t spun_before_ns = 150'000;  // ns; busy-waited at the end of a wait
 
 struct Request {
   OfferedLoad load;
@@ -149,7 +149,7 @@ int run(const Request& request) {
   Ends ends;
   if (inet_pton(AF_INET, request.source.c_str(), &ends.source) != 1 ||
       inet_pton(AF_INET, request.destination.c_str(), &ends.destination) != 1) {
-    std::fprintf(stderr, "bench-source: an IPv4 address is a.b.c.d\n");
+    std::fprintf(stderr, "bench-source: --from or --to is not an IPv4 address such as 10.0.0.1\n");
     return 2;
   }
   ends.destination_mac = request.load.destination;
@@ -174,9 +174,11 @@ int main(int argc, char** argv) {
   nagi::bench::Request request;
   CLI::App app{"bench-source: sends numbered UDP/IPv4 frames at an even rate"};
   nagi::bench::add_options(app, request.load);
-  app.add_option("--from", request.source, "IPv4 address")->capture_default_str();
-  app.add_option("--to", request.destination, "IPv4 address")->capture_default_str();
-  app.add_flag("--catch-up", request.catch_up, "leave out no slot, however late");
+  app.add_option("--from", request.source, "IPv4 address of the sender")->capture_default_str();
+  app.add_option("--to", request.destination, "IPv4 address of the receiver")
+      ->capture_default_str();
+  app.add_flag("--catch-up", request.catch_up,
+               "send late bursts immediately instead of skipping them");
   return nagi::bench::run_command(app, "bench-source", argc, argv,
                                   [&] { return nagi::bench::run(request); });
 }

@@ -15,7 +15,7 @@ from typing import Any
 
 from bench_lab import FRAME_BYTES, IP_BYTES, Lab, Program
 
-AMPLE_RATE_BPS = 10_000_000_000  # more than a source can fill
+AMPLE_RATE_BPS = 10_000_000_000  # more than a source can send
 
 
 class Subject(ABC):
@@ -23,7 +23,7 @@ class Subject(ABC):
 
     name = ""
     pid: int | None = None
-    account: dict[str, Any] | None = None  # the program's own counts, after its end
+    account: dict[str, Any] | None = None  # counters that the program reports at its end
 
     @abstractmethod
     def __enter__(self) -> Subject: ...
@@ -73,8 +73,8 @@ class Bridge(Subject):
         static = f"bridge fdb replace {self._lab.right_mac} dev e1 master static"
         run("middle", static)
         if self._rate_bps is not None:
-            wire = round(self._rate_bps * FRAME_BYTES / IP_BYTES)
-            tbf = f"tbf rate {wire}bit burst 5kb limit {self._limit}"
+            ethernet_bps = round(self._rate_bps * FRAME_BYTES / IP_BYTES)
+            tbf = f"tbf rate {ethernet_bps}bit burst 5kb limit {self._limit}"
             run("middle", f"tc qdisc add dev e1 root {tbf}")
         return self
 
@@ -86,15 +86,20 @@ class Bridge(Subject):
 
 @dataclass(frozen=True)
 class LinkProgram:
-    """The program nagi-link, and keys to add to each of its configurations."""
+    """The program nagi-link.
+
+    Attributes:
+        path: Path of the program.
+        extra: Keys that are added to each configuration, or replace keys of it.
+    """
 
     path: Path
-    extra: Mapping[str, Any] = field(default_factory=dict)  # replaces keys of every configuration
+    extra: Mapping[str, Any] = field(default_factory=dict)
 
     def list_io_kinds(self) -> list[str]:
         """Return the kinds of packet I/O that this nagi-link can use.
 
-        A version without the option uses AF_PACKET; the result is then [""].
+        A version without the key `io` uses AF_PACKET. The result is then [""].
         """
         kinds = [io for io in ("af_xdp", "af_packet") if self._accepts({"io": io})]
         return kinds or [""]
@@ -134,7 +139,7 @@ class LinkProgram:
 
 
 class NagiLink(Subject):
-    """nagi-link with one link. `io` is af_xdp, af_packet, or empty for its default."""
+    """nagi-link with one link. `io` is af_xdp, af_packet, or empty for the program's default."""
 
     def __init__(
         self,

@@ -13,9 +13,11 @@ from typing import Any
 from bench_lab import Lab, Trial, run_count_trial
 from bench_subjects import Subject
 
-MAX_TRIALS = 6  # at one rate, if other programs disturb them
+MAX_TRIALS = 6  # per rate, if other programs disturb trials
 BURST = 32  # frames that the source sends at once in throughput trials
-INJECTOR_KEEPS_UP = 0.95  # lower than for a source: at high rates the injector is often delayed
+INJECTOR_KEEPS_UP = (
+    0.95  # lower than for a source, because the injector is often delayed at high rates
+)
 
 
 def print_progress(message: str) -> None:
@@ -28,10 +30,11 @@ class Throughput:
 
     Attributes:
         lossless: The highest offered rate without loss; 0 if all rates had losses.
-        source_limited: Whether the source's highest rate had no loss.
-        process_us: The process's time per packet delivered under overload.
-        core_us: The core's time per packet delivered under overload, with interrupts and other
-            programs.
+        source_limited: True if the source was too slow to cause losses; `lossless` is then a lower
+            bound.
+        process_us: Processor time of the process per packet delivered under overload.
+        core_us: Time of the measured processor per packet delivered under overload, including
+            interrupts and other programs.
     """
 
     lossless: float
@@ -51,13 +54,13 @@ class SourceTooSlow(Exception):
 
 
 def find_throughput(lab: Lab, subject: Subject, seconds: float) -> Throughput:
-    """Search the highest rate that a subject forwards without loss.
+    """Search for the highest rate that a subject forwards without loss.
 
     The search begins with overload. From the delivered rate it decreases the rate by steps of 10 %
-    until no frame is lost, or increases it until a frame is lost. Then it tries the middle of the
-    last two rates. A trial with losses or with too slow a source is repeated once. A trial with
-    losses while other programs used the subject's processor is repeated as well, and does not
-    count.
+    until no frame is lost, or increases it until a frame is lost. Then it tries the middle between
+    the highest rate without loss and the lowest rate with losses. A trial with losses, or with a
+    source that is too slow, is repeated once. A trial with losses during which other programs used
+    the subject's processor is repeated as well, and does not count as such a repetition.
 
     Args:
         lab: The lab.
@@ -80,7 +83,7 @@ def find_throughput(lab: Lab, subject: Subject, seconds: float) -> Throughput:
         return trial
 
     def passes(rate: float) -> bool:
-        """Return whether a rate has no losses, and keep the best trial. Raises SourceTooSlow."""
+        """Return whether a rate has no losses, and update `best`. Raises SourceTooSlow."""
         nonlocal best
         attempts = 2
         for _ in range(MAX_TRIALS):
@@ -99,7 +102,7 @@ def find_throughput(lab: Lab, subject: Subject, seconds: float) -> Throughput:
 
     source_limited = False
     overload = offer(0)
-    if overload.lost == 0:  # the source may have been delayed
+    if overload.lost == 0:  # maybe the source was delayed
         overload = max(overload, offer(0), key=lambda trial: trial.offered_rate)
     if overload.lost == 0:
         best = overload

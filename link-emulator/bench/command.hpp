@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the main functions of the benchmark's programs share: the command line, and what becomes of
-// errors. Exit status: 0 done, 1 the kernel refused something, 2 the command line was refused.
+// The common part of the main functions of the benchmark's programs: command line and errors. Exit
+// status: 0 on success, 1 if the kernel refuses an operation, 2 if the command line is invalid.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -10,7 +10,8 @@
 
 namespace nagi::bench {
 
-/// Reads the command line of `app`, called `name`, then runs `work`. Returns the exit status.
+/// Parse the command line of the program `name`, run `work`, and return the exit status. Errors of
+/// the kernel are printed.
 template <class Work>
 int run_command(CLI::App& app, const char* name, int argc, char** argv, Work work) {
   try {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What bench-source writes into every frame behind the headers, for bench-sink: a mark, the frame's
- * number, and when it was sent. In the machine's own byte order: both ends run on one machine and
- * share its CLOCK_MONOTONIC.
+ * The stamp that bench-source writes behind the headers of every frame, for bench-sink: a mark, the
+ * number of the frame, and the time of sending. Numbers are in the machine's byte order, because
+ * both programs run on the same machine. They also use the same CLOCK_MONOTONIC.
  */
 #ifndef NAGI_BENCH_FRAME_STAMP_H
 #define NAGI_BENCH_FRAME_STAMP_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The frame that bench-source sends and bench-sink counts: Ethernet, IPv4 (RFC 791), UDP (RFC 768,
-// no checksum), then what frame_stamp.h says.
+// no checksum), then a stamp (frame_stamp.h).
 #pragma once
 
 #include <arpa/inet.h>
@@ -23,6 +23,7 @@ constexpr std::size_t min_frame_bytes =
 
 using MacAddress = std::array<std::uint8_t, ETH_ALEN>;
 
+/// The addresses of sender and receiver.
 struct Ends {
   MacAddress source_mac{};
   MacAddress destination_mac{};
@@ -30,7 +31,8 @@ struct Ends {
   in_addr destination{};
 };
 
-/// Writes the frame but for number and time. `bytes`: Ethernet header to end, without FCS.
+/// Write a frame without its number and time. `bytes` is the length from the Ethernet header to the
+/// end, without FCS.
 inline void write_frame(std::uint8_t* frame, std::size_t bytes, const Ends& ends) {
   constexpr std::uint16_t port = 9;  // discard, RFC 863
   const auto put16 = [frame](std::size_t at, std::size_t value) {

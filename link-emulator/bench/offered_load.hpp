@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What bench-source and bench-injector are asked to offer, as their command lines have it.
+// The load that bench-source and bench-injector offer, with its options on their command lines.
 #pragma once
 
 #include <netinet/ether.h>
@@ -18,32 +18,34 @@ struct OfferedLoad {
   std::string interface;
   MacAddress destination{};
   std::size_t frame_bytes = 1000;  // Ethernet header to end, without FCS
-  double rate = 0;                 // frames a second; 0: as fast as possible
-  std::uint32_t burst = 1;         // frames at once
+  double rate = 0;                 // frames per second; 0 means as fast as possible
+  std::uint32_t burst = 1;         // frames sent at once
   double seconds = 1;
 };
 
 inline void add_options(CLI::App& app, OfferedLoad& load) {
-  app.add_option("interface", load.interface, "where they are offered")->required();
+  app.add_option("interface", load.interface, "interface at which the frames are offered")
+      ->required();
   app.add_option_function<std::string>(
          "--to-mac",
          [&load](const std::string& text) {
            const ether_addr* mac = ether_aton(text.c_str());
-           if (mac == nullptr) throw CLI::ValidationError("--to-mac: not 6 hex pairs: " + text);
+           if (mac == nullptr) throw CLI::ValidationError("--to-mac: not a MAC address: " + text);
            std::memcpy(load.destination.data(), mac, ETH_ALEN);
          },
-         "destination")
+         "MAC address of the destination")
       ->required();
-  app.add_option("--frame-bytes", load.frame_bytes, "Ethernet header to end, without FCS")
+  app.add_option("--frame-bytes", load.frame_bytes,
+                 "length from the Ethernet header to the end, without FCS")
       ->capture_default_str()
       ->check(CLI::Range(min_frame_bytes, std::size_t{1514}));
-  app.add_option("--rate", load.rate, "frames a second, 0 for as fast as possible")
+  app.add_option("--rate", load.rate, "frames per second; 0 means as fast as possible")
       ->capture_default_str()
       ->check(CLI::Range(0.0, 1e8));
-  app.add_option("--burst", load.burst, "frames at once")
+  app.add_option("--burst", load.burst, "frames to send at once")
       ->capture_default_str()
       ->check(CLI::Range(1, 256));
-  app.add_option("--seconds", load.seconds, "for how long")
+  app.add_option("--seconds", load.seconds, "duration of sending")
       ->capture_default_str()
       ->check(CLI::Range(0.001, 1e6));
 }

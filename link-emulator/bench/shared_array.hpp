@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Memory that BPF programs and this process share.
+// BPF arrays in memory that BPF programs and this process share.
 #pragma once
 
 #include <sys/mman.h>
@@ -13,11 +13,11 @@
 
 namespace nagi::bench {
 
-/// The entries of a BPF array (with BPF_F_MMAPABLE), for this process to read and write.
+/// The entries of a BPF array (with BPF_F_MMAPABLE), which this process can read and write.
 template <typename Entry>
 class SharedArray {
  public:
-  /// Throws std::system_error.
+  /// Map the array with the descriptor `map` into memory. Throws std::system_error.
   SharedArray(int map, std::uint32_t entries)
       : entries_(entries),
         address_(mmap(nullptr, bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, map, 0)) {

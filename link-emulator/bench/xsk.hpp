@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// AF_XDP (Linux Documentation/networking/af_xdp.rst): the memory frames lie in, and a socket with
-// its four rings on one interface. Copy mode, queue 0, no XDP program of its own.
+// AF_XDP (Linux Documentation/networking/af_xdp.rst): the memory for frames, and a socket with its
+// four rings on one interface. The socket uses copy mode and queue 0. The caller attaches the XDP
+// program.
 #pragma once
 
 #include <sys/mman.h>
@@ -19,9 +20,9 @@
 namespace nagi::bench {
 
 constexpr std::uint32_t ring_frames = 8192;  // 27 ms at 300,000 packets/s
-constexpr std::uint32_t chunk_bytes = 2048;  // of which the kernel takes 256 in front
+constexpr std::uint32_t chunk_bytes = 2048;  // the kernel uses the first 256
 
-/// What belongs to one interface: its socket and rings. Umem opens and closes it.
+/// The socket of one interface and its rings. Umem opens and closes the socket.
 struct Xsk {
   xsk_ring_cons rx{};
   xsk_ring_prod tx{};
@@ -30,11 +31,12 @@ struct Xsk {
   xsk_socket* socket = nullptr;
 
   [[nodiscard]] int descriptor() const { return xsk_socket__fd(socket); }
-  /// Frames the kernel has not taken yet.
+  /// Return the number of frames that the kernel has not taken yet.
   [[nodiscard]] std::uint32_t unsent() const {
     return *tx.producer - __atomic_load_n(tx.consumer, __ATOMIC_ACQUIRE);
   }
-  /// Has the kernel send what is in the transmit ring; it may leave some for the next call.
+  /// Make the kernel send the frames in the transmit ring. Some frames may remain until the next
+  /// call.
   void kick() const {
     if (sendto(descriptor(), nullptr, 0, MSG_DONTWAIT, nullptr, 0) < 0 && errno != EAGAIN &&
         errno != EBUSY && errno != ENOBUFS && errno != EINTR) {
@@ -46,7 +48,8 @@ struct Xsk {
 /// Memory for frames, and the sockets that share it.
 class Umem {
  public:
-  /// `first`: the socket that will be opened first. Throws std::system_error.
+  /// Allocate memory for `frames` frames. `first` is the socket that will be opened first. Throws
+  /// std::system_error.
   Umem(std::uint32_t frames, Xsk& first)
       : bytes_(std::size_t{frames} * chunk_bytes),
         area_(mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
@@ -71,7 +74,8 @@ class Umem {
     return static_cast<std::uint8_t*>(area_) + address;
   }
 
-  /// `xsk` must outlive this memory. Throws std::system_error.
+  /// Open the socket `xsk`, which must outlive this memory. If `receives` is false, the socket only
+  /// sends. Throws std::system_error.
   void open(Xsk& xsk, const std::string& interface, bool receives) {
     xsk_socket_config config{};
     config.rx_size = ring_frames;

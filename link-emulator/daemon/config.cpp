@@ -18,12 +18,12 @@ using nlohmann::json;
 
 constexpr std::uint64_t schema_version = 1;
 
-std::string interface_name(const ObjectReader& reader, const std::string& key,
+std::string read_interface(const ObjectReader& reader, const std::string& key,
                            std::set<std::string>& taken) {
   std::string interface = reader.text(key);
   if (!taken.insert(interface).second) {
     throw ConfigError(reader.at(key), "interface " + shortened(interface) + " is used twice",
-                      "give every end of every link an interface of its own");
+                      "use a different interface for each end of each link, and for each station");
   }
   return interface;
 }
@@ -35,33 +35,34 @@ struct Taken {
   std::set<std::string> interfaces;
 };
 
-std::string name_of(const ObjectReader& reader, Taken& taken) {
+std::string read_name(const ObjectReader& reader, Taken& taken) {
   std::string name = reader.text("name");
   if (!taken.names.insert(name).second) {
-    throw ConfigError(reader.at("name"), "two links are called " + shortened(name),
-                      "give each link a name of its own");
+    throw ConfigError(reader.at("name"), "two links or media are called " + shortened(name),
+                      "give each of them a different name");
   }
   return name;
 }
 
-std::uint32_t id_of(const ObjectReader& reader, Taken& taken) {
+std::uint32_t read_id(const ObjectReader& reader, Taken& taken) {
   const auto id =
       static_cast<std::uint32_t>(reader.whole("id", 0, std::numeric_limits<std::uint32_t>::max()));
   if (!taken.ids.insert(id).second) {
-    throw ConfigError(reader.at("id"), "two links have the id " + std::to_string(id),
-                      "give each link an id of its own: they keep their random draws apart");
+    throw ConfigError(reader.at("id"), "two links or media have the id " + std::to_string(id),
+                      "give each of them a different id, because random draws depend on it");
   }
   return id;
 }
 
-/// Refuse ids that are too large for the 23 bits of a channel's number, if the link has fading.
+/// Refuse an id that is too large for the 23 bits of a channel's number, if the link uses the loss
+/// model `sdr`.
 void refuse_ids_without_a_channel(const ObjectReader& reader, const LinkConfig& link) {
   if (link.id < model::max_channels / 2) return;
   for (const auto* direction : {&link.forward, &link.backward}) {
     if (!std::holds_alternative<model::SdrLoss>(direction->loss)) continue;
     throw ConfigError(reader.at("id"),
                       "loss model \"sdr\" on a link with the id " + std::to_string(link.id),
-                      "give it an id below " + std::to_string(model::max_channels / 2));
+                      "give the link an id below " + std::to_string(model::max_channels / 2));
   }
 }
 
@@ -73,12 +74,12 @@ MacAddress read_mac(const ObjectReader& reader) {
                   &mac[3], &mac[4], &mac[5], &end) != 6 ||
       static_cast<std::size_t>(end) != text.size()) {
     throw ConfigError(reader.at("mac"), "no MAC address: " + shown(reader.any("mac")),
-                      "write it as 02:00:00:00:00:01");
+                      "write an address such as 02:00:00:00:00:01");
   }
   return mac;
 }
 
-std::string text_of(const MacAddress& mac) {
+std::string format_mac(const MacAddress& mac) {
   std::string text;
   for (const std::uint8_t byte : mac) {
     constexpr std::string_view digits = "0123456789abcdef";
@@ -92,8 +93,8 @@ MediumSettings read_medium(const ObjectReader& reader, Taken& taken) {
   MediumSettings medium;
   medium.config =
       model::read_medium(reader, {"name", "id", "monitor"}, {"name", "interface", "mac"});
-  medium.name = name_of(reader, taken);
-  medium.id = id_of(reader, taken);
+  medium.name = read_name(reader, taken);
+  medium.id = read_id(reader, taken);
   if (reader.has("monitor")) medium.monitor = reader.text("monitor");
   const json& stations = reader.array("stations");
   std::set<std::string> names;
@@ -103,9 +104,9 @@ MediumSettings read_medium(const ObjectReader& reader, Taken& taken) {
     settings.name = station.text("name");
     if (!names.insert(settings.name).second) {
       throw ConfigError(station.at("name"), "two stations are called " + shortened(settings.name),
-                        "give each station a name of its own");
+                        "give each station a different name");
     }
-    settings.interface = interface_name(station, "interface", taken.interfaces);
+    settings.interface = read_interface(station, "interface", taken.interfaces);
     if (station.has("mac")) settings.mac = read_mac(station);
     medium.stations.push_back(std::move(settings));
   }
@@ -119,7 +120,7 @@ json to_json(const MediumSettings& medium) {
   for (std::size_t i = 0; i < medium.stations.size(); ++i) {
     const StationSettings& station = medium.stations[i];
     out["stations"][i].update({{"name", station.name}, {"interface", station.interface}});
-    if (station.mac) out["stations"][i]["mac"] = text_of(*station.mac);
+    if (station.mac) out["stations"][i]["mac"] = format_mac(*station.mac);
   }
   return out;
 }
@@ -158,10 +159,10 @@ Config read(ObjectReader reader) {
     ObjectReader item(links[i], reader.at("links") / i);
     item.only({"name", "id", "a", "b", "forward", "backward", "radio", "sockets", "core"});
     LinkConfig link;
-    link.name = name_of(item, taken);
-    link.id = id_of(item, taken);
-    link.a = interface_name(item, "a", taken.interfaces);
-    link.b = interface_name(item, "b", taken.interfaces);
+    link.name = read_name(item, taken);
+    link.id = read_id(item, taken);
+    link.a = read_interface(item, "a", taken.interfaces);
+    link.b = read_interface(item, "b", taken.interfaces);
     link.forward = model::read_direction(item.object("forward"));
     link.backward = model::read_direction(item.object("backward"));
     refuse_ids_without_a_channel(item, link);
@@ -185,7 +186,7 @@ Config read(ObjectReader reader) {
     throw ConfigError(reader.at("packets"),
                       "cannot record more than " + std::to_string(max_recorded_directions) +
                           " directions of links and stations of media",
-                      "leave the record out, or run two nagi-links");
+                      "remove \"packets\", or run two nagi-links");
   }
   return config;
 }

@@ -3,14 +3,14 @@
 // The configuration file of nagi-link.
 //
 //   {"schema_version": 1,
-//    ...                                    the keys of all such programs: runtime's
-//                                           service/settings.hpp
+//    ...                                    the keys of all services; see service/settings.hpp of
+//                                           runtime
 //    "packets": "packets.bin",              file for records of packets (packet_record.hpp);
 //                                           optional
 //    "transmissions": "transmissions.bin",  file for records of the transmissions of radios and of
 //                                           links with ARQ (transmission_record.hpp); optional
 //    "links": [{"name": "wireless", "id": 1,
-//               "a": "eth0", "b": "eth1",                  forward is from a to b
+//               "a": "eth0", "b": "eth1",                  forward leads from a to b
 //               "forward": {...}, "backward": {...},       see model/direction_json.hpp
 //               "sockets": {"forward": 3, "backward": 4}}]}  only for radios: inherited sockets
 //                                                          (radio_socket.hpp)
@@ -38,9 +38,9 @@ struct LinkConfig {
   std::string b;         // interface at end b
   model::DirectionConfig forward;
   model::DirectionConfig backward;
-  std::optional<int> socket_forward;  // descriptors of sockets
+  std::optional<int> socket_forward;  // descriptors of the sockets to radios
   std::optional<int> socket_backward;
-  std::optional<int> core;
+  std::optional<int> core;  // descriptor of the socket to nagi-fpga
 };
 
 using MacAddress = std::array<std::uint8_t, 6>;
@@ -55,7 +55,7 @@ struct MediumSettings {
   std::string name;
   std::uint32_t id = 0;  // selects the medium's random draws
   model::MediumConfig config;
-  std::string monitor;
+  std::string monitor;  // path of a capture of all frames; empty for none
   std::vector<StationSettings> stations;
 
   /// Return whether the result depends on the flow to which a packet belongs.
@@ -65,7 +65,7 @@ struct MediumSettings {
 };
 
 struct Config : runtime::ServiceSettings {
-  std::string packets;
+  std::string packets;  // paths of record files; empty if they are not written
   std::string transmissions;
   std::vector<LinkConfig> links;
   std::vector<MediumSettings> media;
@@ -74,7 +74,8 @@ struct Config : runtime::ServiceSettings {
 /// Read a configuration. Throws InputError with file, line and key.
 Config read_config(const runtime::JsonSource& source);
 
-/// Return the links and media of a configuration as JSON; queues in BDPs are written in packets.
+/// Return the seed, the links and the media of a configuration as JSON; queues in BDPs are written
+/// in packets.
 nlohmann::json to_json(const Config& config);
 
 }  // namespace nagi::daemon

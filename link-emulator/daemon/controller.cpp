@@ -34,9 +34,9 @@ LinkDirection& Controller::find_direction(const ObjectReader& request) const {
   const std::string direction = request.text("direction");
   const auto link = std::ranges::find(links_, name, &Link::name);
   if (link == links_.end()) {
-    std::string known;
-    for (const Link& other : links_) known += (known.empty() ? "" : ", ") + other.name;
-    throw ConfigError(request.at("link"), "there is no link " + shortened(name), "links: " + known);
+    std::string names;
+    for (const Link& other : links_) names += (names.empty() ? "" : ", ") + other.name;
+    throw ConfigError(request.at("link"), "there is no link " + shortened(name), "links: " + names);
   }
   if (direction != "forward" && direction != "backward") {
     throw ConfigError(request.at("direction"), "unknown direction " + shown(direction),

@@ -3,11 +3,12 @@
 // The requests that nagi-link accepts on its control socket (control/control_socket.hpp), and its
 // answers:
 //
-//   {"command": "show"}                              "account": {...}, as in links.json
+//   {"command": "show"}                              "account": {...}: settings and counters, in
+//                                                    the format of links.json
 //   {"command": "set", "link": "wireless", "direction": "forward", "config": {...}}
 //                                                    "config": the new configuration
-//       The given keys replace those of the direction; null removes a key. The change loses no
-//       packet.
+//       The keys of "config" replace those of the direction; null removes a key. The change loses
+//       no packet.
 //   {"command": "stop"}
 #pragma once
 
@@ -20,14 +21,16 @@
 
 namespace nagi::daemon {
 
-/// Answers the requests.
+/// Answers the requests of the control socket.
 class Controller {
  public:
-  /// Create a controller of `links`, which must outlive it. `account` returns the current account.
+  /// Create a controller of `links`, which must outlive it. `account` is a function that returns
+  /// the current account.
   Controller(const std::vector<Link>& links, std::function<nlohmann::json()> account)
       : links_(links), account_(std::move(account)) {}
 
-  /// Answer a request. Throws ConfigError if the request is refused.
+  /// Return the answer to a request, {"ok": true, ...}. Throws ConfigError if the request is
+  /// refused.
   nlohmann::json answer(const nlohmann::json& request);
   /// Return whether a request to stop has arrived.
   [[nodiscard]] bool stopped() const { return stopped_; }

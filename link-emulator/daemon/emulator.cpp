@@ -15,7 +15,7 @@ namespace {
 using io::read_clock;
 using nlohmann::json;
 
-std::vector<std::string> interfaces_of(const Config& config) {
+std::vector<std::string> list_interfaces(const Config& config) {
   std::vector<std::string> all;
   for (const LinkConfig& link : config.links) all.insert(all.end(), {link.a, link.b});
   for (const MediumSettings& medium : config.media) {
@@ -25,7 +25,7 @@ std::vector<std::string> interfaces_of(const Config& config) {
 }
 
 /// Estimate the rates and the number of frames in flight from the configuration.
-runtime::Expected expected_of(const Config& config) {
+runtime::Expected estimate_traffic(const Config& config) {
   double frames = 0;
   runtime::Expected expected;
   for (const LinkConfig& link : config.links) {
@@ -60,13 +60,14 @@ Emulator::Emulator(const Config& config)
     : config_(config),
       time_(config.epoch_realtime_ns),
       started_realtime_ns_(read_clock(CLOCK_REALTIME)),
-      ports_(config, interfaces_of(config), expected_of(config), notices_),
+      ports_(config, list_interfaces(config), estimate_traffic(config), notices_),
       recorder_(config),
       controller_(links_, [this] { return account(false); }) {
   for (const LinkConfig& link : config.links) open_link(link);
   for (const MediumSettings& medium : config.media) open_medium(medium);
   real_time_.emplace(directions(), media(), time_, ports_.pool());
-  // On a medium a reception is decided at the end of its frame, so nothing is known ahead.
+  // On a medium, the outcome of a frame is known only at its end, so no frame can be sent ahead of
+  // time.
   if (config.virtual_time && media_.empty())
     virtual_time_.emplace(directions(), time_, ports_.pool());
 }
@@ -150,8 +151,7 @@ runtime::Served Emulator::serve(const std::vector<int>& readable) {
 }
 
 Duration Emulator::lookahead() const {
-  if (!virtual_time_ || !is_free_to_ask())
-    return {};  // otherwise only poll() finds the ports with frames
+  if (!virtual_time_ || !is_cheap_to_read()) return {};  // only poll() finds the ports with frames
   return virtual_time_->lookahead();
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// nagi-link as a service: the links of a configuration between network interfaces, the record
-// files, and the account. Drivers advance the links.
+// nagi-link as a service: the links and media of a configuration between network interfaces, the
+// record files, and the account (settings and counters, written as links.json). Drivers advance the
+// links.
 #pragma once
 
 #include <cstdint>
@@ -29,12 +30,12 @@ namespace nagi::daemon {
 class Emulator final : public runtime::Service {
  public:
   /// Open all interfaces and files of `config` except the account and the control socket. Offloads
-  /// that disturb the emulation are switched off until the end, or refused. Throws InputError, or
-  /// std::system_error if the kernel refuses.
+  /// that disturb the emulation are switched off until the end; they are an error with the policy
+  /// `refuse`. Throws InputError, or std::system_error if the kernel refuses.
   explicit Emulator(const Config& config);
 
   [[nodiscard]] std::vector<int> descriptors() const override;
-  [[nodiscard]] bool is_free_to_ask() const override { return ports_.is_free_to_ask(); }
+  [[nodiscard]] bool is_cheap_to_read() const override { return ports_.is_cheap_to_read(); }
   [[nodiscard]] std::vector<std::string> interfaces() const override { return ports_.interfaces(); }
   void note(const std::string& what) override { notices_.add(what); }
   runtime::Served serve(const std::vector<int>& readable) override;
@@ -52,7 +53,7 @@ class Emulator final : public runtime::Service {
     recorder_.start();
   }
   void finish() override;
-  /// Return the account, in the format of links.json.
+  /// Return the account, in the format of links.json. `complete` is true for the last account.
   [[nodiscard]] nlohmann::json account(bool complete) override;
 
  private:

@@ -19,7 +19,7 @@ using nlohmann::json;
 
 namespace {
 
-constexpr std::size_t max_kept = 128;  // arrivals
+constexpr std::size_t max_collected = 128;  // arrivals
 constexpr Duration max_ahead = std::chrono::milliseconds(1);
 constexpr std::int64_t latest_ns = fpga::never / 2;  // later instants count as never
 
@@ -38,8 +38,8 @@ Duration whole_ticks(Duration duration) {
   return duration - Duration{duration.count() % fpga::tick_ns};
 }
 
-/// Return the least duration of a packet's transmission. It may take longer by the remaining work
-/// of the previous packet.
+/// Return the least duration of a packet's transmission. The transmission takes longer if work of
+/// the previous packet remains.
 Duration min_air_time(const model::DirectionConfig& config, const model::Packet& packet) {
   const auto* rate = std::get_if<Bitrate>(&config.rate);
   if (rate == nullptr) return {};
@@ -52,7 +52,7 @@ model::Fate fate_of(std::uint8_t code) {
   constexpr std::array fates = {model::Fate::delivered, model::Fate::queue_overflow,
                                 model::Fate::channel_loss};
   if (code >= fates.size()) {
-    throw std::system_error(EPROTO, std::generic_category(), "no fate of a packet");
+    throw std::system_error(EPROTO, std::generic_category(), "unknown fate of a packet");
   }
   return fates.at(code);
 }
@@ -61,24 +61,25 @@ model::Fate fate_of(std::uint8_t code) {
 
 FpgaCore::FpgaCore(int socket, std::string name, const FpgaSettings& settings, io::FramePool& pool)
     : name_(std::move(name)),
-      worth_a_message_(settings.virtual_time ? max_kept : 1),
+      min_arrivals_(settings.virtual_time ? max_collected : 1),
       socket_(socket, name_),
       pool_(pool) {
-  for (std::size_t i = 0; i < sides_.size(); ++i) {
-    sides_[i].config = settings.directions.at(i);
-    const auto* delay = std::get_if<Duration>(&sides_[i].config.delay);
-    if (delay == nullptr) throw InputError(name_ + ": a delay that changes; give `delay_ns`");
-    // Use whole ticks, so that the core rounds as it does without this part of the delay.
-    if (settings.virtual_time) sides_[i].ahead = whole_ticks(std::min(*delay, max_ahead));
-    sides_[i].delay = *delay - sides_[i].ahead;
-    sides_[i].config.delay = sides_[i].delay;
+  for (std::size_t i = 0; i < states_.size(); ++i) {
+    states_[i].config = settings.directions.at(i);
+    const auto* delay = std::get_if<Duration>(&states_[i].config.delay);
+    if (delay == nullptr)
+      throw InputError(name_ + ": an FPGA needs a constant delay; give `delay_ns`");
+    // Use whole ticks, so that this part of the delay does not change how the core rounds.
+    if (settings.virtual_time) states_[i].ahead = whole_ticks(std::min(*delay, max_ahead));
+    states_[i].delay = *delay - states_[i].ahead;
+    states_[i].config.delay = states_[i].delay;
   }
   const json request_json = {{"version", runtime::program_version},
                              {"protocol", fpga::protocol_version},
                              {"link", settings.link},
                              {"seed", settings.seed},
-                             {"forward", model::to_json(sides_[0].config)},
-                             {"backward", model::to_json(sides_[1].config)}};
+                             {"forward", model::to_json(states_[0].config)},
+                             {"backward", model::to_json(states_[1].config)}};
   fpga::MessageWriter request(fpga::Kind::configure);
   request.bytes(bytes_of_text(request_json.dump()));
   ask(request, fpga::Kind::configure);
@@ -95,48 +96,49 @@ std::span<const std::byte> FpgaCore::ask(fpga::MessageWriter& request, fpga::Kin
   if (!answer) report_end();
   if (answered == fpga::Kind::refused) throw InputError(name_ + ": " + text_of(*answer));
   if (answered != kind) {
-    throw std::system_error(EPROTO, std::generic_category(), name_ + ": no answer of nagi-fpga");
+    throw std::system_error(EPROTO, std::generic_category(),
+                            name_ + ": nagi-fpga sent another message than the answer");
   }
   return *answer;
 }
 
 void FpgaCore::offer(DirectionName direction, const model::Packet& packet, Instant at) {
-  Side& own_side = side(direction);
-  own_side.held.emplace_back(packet);
-  ++own_side.count;
-  own_side.last_arrival = at;
+  DirectionState& state = state_of(direction);
+  state.held.emplace_back(packet);
+  ++state.count;
+  state.last_arrival = at;
   waiting_.push_back({at, direction, slot_of(packet)});
 }
 
 void FpgaCore::advance(DirectionName direction, Instant to) {
-  Side& own_side = side(direction);
-  own_side.known = std::max(own_side.known, to);
-  const Instant known = std::min(sides_[0].known, sides_[1].known);
+  DirectionState& state = state_of(direction);
+  state.may_advance_to = std::max(state.may_advance_to, to);
+  const Instant known = std::min(states_[0].may_advance_to, states_[1].may_advance_to);
   if (known <= now_) return;
-  const bool may_deliver = std::ranges::any_of(sides_, [&](const Side& side) {
-    return (side.count > 0 && earliest(side) <= known) ||
-           (!side.under_way.empty() && side.under_way.front().at <= known);
+  const bool may_deliver = std::ranges::any_of(states_, [&](const DirectionState& either) {
+    return (either.count > 0 && earliest(either) <= known) ||
+           (!either.in_flight.empty() && either.in_flight.front().at <= known);
   });
-  if (may_deliver || waiting_.size() >= worth_a_message_) bring_to(known);
+  if (may_deliver || waiting_.size() >= min_arrivals_) advance_core(known);
 }
 
 void FpgaCore::catch_up() {
-  const Instant known = std::min(sides_[0].known, sides_[1].known);
-  if (known > now_) bring_to(known);
+  const Instant known = std::min(states_[0].may_advance_to, states_[1].may_advance_to);
+  if (known > now_) advance_core(known);
 }
 
-Instant FpgaCore::earliest(const Side& side) const {
+Instant FpgaCore::earliest(const DirectionState& state) const {
   const auto first =
-      std::ranges::find_if(side.held, [](const auto& packet) { return packet.has_value(); });
+      std::ranges::find_if(state.held, [](const auto& packet) { return packet.has_value(); });
   const HeldFrame& frame = held_frame(pool_, **first);
   const Instant end =
-      std::max(frame.arrived, side.last_end) + min_air_time(side.config, **first) + side.delay;
+      std::max(frame.arrived, state.last_end) + min_air_time(state.config, **first) + state.delay;
   // The core's next event includes this packet, or precedes it.
-  const bool is_inside = frame.arrived <= now_;
-  return fpga::next_tick(is_inside ? std::max(end, next_) : end);
+  const bool is_in_core = frame.arrived <= now_;
+  return fpga::next_tick(is_in_core ? std::max(end, next_) : end);
 }
 
-void FpgaCore::bring_to(Instant to) {
+void FpgaCore::advance_core(Instant to) {
   std::ranges::stable_sort(waiting_, {}, &Arrival::at);
   const auto later = std::ranges::upper_bound(waiting_, to, {}, &Arrival::at);
   fpga::MessageWriter request(fpga::Kind::advance);
@@ -156,33 +158,35 @@ void FpgaCore::bring_to(Instant to) {
   const auto head = answer.part<fpga::AdvancedHead>();
   for (std::uint32_t i = 0; i < head.departures; ++i) {
     const auto departure = answer.part<fpga::DepartureHead>();
-    take(departure, answer.bytes(departure.length), to);
+    take_departure(departure, answer.bytes(departure.length), to);
   }
   answer.require_end();
   now_ = to;
   next_ = instant(std::clamp(head.next_ns, nanoseconds(to), latest_ns));
 }
 
-void FpgaCore::take(const fpga::DepartureHead& head, std::span<const std::byte> frame, Instant to) {
-  const std::size_t position = head.direction < sides_.size()
-                                   ? head.index - sides_.at(head.direction).first
+void FpgaCore::take_departure(const fpga::DepartureHead& head, std::span<const std::byte> frame,
+                              Instant to) {
+  const std::size_t position = head.direction < states_.size()
+                                   ? head.index - states_.at(head.direction).first
                                    : std::size_t{0};
-  if (head.direction >= sides_.size() || position >= sides_.at(head.direction).held.size() ||
-      !sides_.at(head.direction).held[position]) {
+  if (head.direction >= states_.size() || position >= states_.at(head.direction).held.size() ||
+      !states_.at(head.direction).held[position]) {
     throw std::system_error(EPROTO, std::generic_category(),
-                            name_ + ": the core has a packet that it was not given");
+                            name_ + ": the core reports a packet that it did not receive");
   }
   if (head.arrived_ns < 0 || head.left_ns < head.arrived_ns || instant(head.left_ns) > to) {
-    throw std::system_error(EPROTO, std::generic_category(),
-                            name_ + ": a packet left the core before it came, or after now");
+    throw std::system_error(
+        EPROTO, std::generic_category(),
+        name_ + ": the core reports a departure before the arrival, or in the future");
   }
-  Side& own_side = sides_.at(head.direction);
-  model::Packet packet = *own_side.held[position];
-  own_side.held[position].reset();
-  --own_side.count;
-  while (!own_side.held.empty() && !own_side.held.front()) {
-    own_side.held.pop_front();
-    ++own_side.first;
+  DirectionState& state = states_.at(head.direction);
+  model::Packet packet = *state.held[position];
+  state.held[position].reset();
+  --state.count;
+  while (!state.held.empty() && !state.held.front()) {
+    state.held.pop_front();
+    ++state.first;
   }
 
   HeldFrame& held = held_frame(pool_, packet);
@@ -191,11 +195,11 @@ void FpgaCore::take(const fpga::DepartureHead& head, std::span<const std::byte> 
     const std::span<std::uint8_t> held_bytes = bytes_of(pool_, held.frame);
     if (frame.size() != held_bytes.size()) {
       throw std::system_error(EPROTO, std::generic_category(),
-                              name_ + ": a frame left the core with another length");
+                              name_ + ": the core changed the length of a frame");
     }
     std::ranges::copy(frame, std::as_writable_bytes(held_bytes).begin());
   }
-  // The core determines the rest of the record.
+  // The core determines these values of the record.
   held.arrived = instant(head.arrived_ns);
   held.index = head.index;
   held.identity = head.identity;
@@ -204,65 +208,65 @@ void FpgaCore::take(const fpga::DepartureHead& head, std::span<const std::byte> 
   packet.marked = head.marked != 0;
   const Instant left = instant(head.left_ns);
   if (fate == model::Fate::delivered) {
-    own_side.last_end = std::max(own_side.last_end, left - own_side.delay);
-    own_side.under_way.push_back({packet, fate, left + own_side.ahead});
+    state.last_end = std::max(state.last_end, left - state.delay);
+    state.in_flight.push_back({packet, fate, left + state.ahead});
   } else {
-    own_side.departures.push_back({packet, fate, left});
+    state.departures.push_back({packet, fate, left});
   }
 }
 
 void FpgaCore::take_departures(DirectionName direction, std::vector<Departure>& departures) {
-  Side& own_side = side(direction);
-  while (!own_side.under_way.empty() && own_side.under_way.front().at <= now_) {
-    own_side.departures.push_back(own_side.under_way.front());
-    own_side.under_way.pop_front();
+  DirectionState& state = state_of(direction);
+  while (!state.in_flight.empty() && state.in_flight.front().at <= now_) {
+    state.departures.push_back(state.in_flight.front());
+    state.in_flight.pop_front();
   }
-  departures.insert(departures.end(), own_side.departures.begin(), own_side.departures.end());
-  own_side.departures.clear();
+  departures.insert(departures.end(), state.departures.begin(), state.departures.end());
+  state.departures.clear();
 }
 
-void FpgaCore::take_under_way(DirectionName direction, std::vector<Departure>& departures) {
-  Side& own_side = side(direction);
+void FpgaCore::take_in_flight(DirectionName direction, std::vector<Departure>& departures) {
+  DirectionState& state = state_of(direction);
   take_departures(direction, departures);
-  departures.insert(departures.end(), own_side.under_way.begin(), own_side.under_way.end());
-  own_side.under_way.clear();
+  departures.insert(departures.end(), state.in_flight.begin(), state.in_flight.end());
+  state.in_flight.clear();
 }
 
 std::optional<Instant> FpgaCore::next_delivery(DirectionName direction) const {
-  const Side& own_side = side(direction);
-  if (!own_side.under_way.empty()) return fpga::next_tick(own_side.under_way.front().at);
-  if (own_side.count == 0) return std::nullopt;
-  return earliest(own_side) + own_side.ahead;
+  const DirectionState& state = state_of(direction);
+  if (!state.in_flight.empty()) return fpga::next_tick(state.in_flight.front().at);
+  if (state.count == 0) return std::nullopt;
+  return earliest(state) + state.ahead;
 }
 
 Instant FpgaCore::now(DirectionName direction) const {
-  return std::max(now_, side(direction).last_arrival);
+  return std::max(now_, state_of(direction).last_arrival);
 }
 
 std::size_t FpgaCore::held(DirectionName direction) const {
-  return side(direction).count + side(direction).under_way.size();
+  return state_of(direction).count + state_of(direction).in_flight.size();
 }
 
 void FpgaCore::for_each_held(DirectionName direction,
                              const std::function<void(const model::Packet&)>& visit) const {
-  for (const auto& packet : side(direction).held) {
+  for (const auto& packet : state_of(direction).held) {
     if (packet) visit(*packet);
   }
-  for (const Departure& departure : side(direction).under_way) visit(departure.packet);
+  for (const Departure& departure : state_of(direction).in_flight) visit(departure.packet);
 }
 
 const model::DirectionCounters& FpgaCore::counters(DirectionName direction) {
   fpga::MessageWriter request(fpga::Kind::count);
   fpga::MessageReader answer(ask(request, fpga::Kind::count));
-  for (Side& side : sides_) {
-    const auto& count = side.counted = answer.part<fpga::CountsOf>();
-    // Arrivals that were not sent to the core yet are held here.
-    model::DirectionCounters& counters = side.counters;
+  for (DirectionState& state : states_) {
+    const auto& count = state.counted = answer.part<fpga::CountsOf>();
+    // The loop below adds arrivals that were not sent to the core yet.
+    model::DirectionCounters& counters = state.counters;
     counters.offered = count.offered;
     counters.offered_bytes = {count.offered_bytes};
-    counters.delivered = count.delivered - side.under_way.size();
+    counters.delivered = count.delivered - state.in_flight.size();
     counters.delivered_bytes = {count.delivered_bytes};
-    for (const Departure& departure : side.under_way) {
+    for (const Departure& departure : state.in_flight) {
       counters.delivered_bytes.count -= departure.packet.size.count;
     }
     counters.queue_overflows = count.queue_overflows + count.memory_overflows;
@@ -275,15 +279,15 @@ const model::DirectionCounters& FpgaCore::counters(DirectionName direction) {
   }
   answer.require_end();
   for (const Arrival& arrival : waiting_) {
-    model::DirectionCounters& counters = side(arrival.direction).counters;
+    model::DirectionCounters& counters = state_of(arrival.direction).counters;
     ++counters.offered;
     counters.offered_bytes += {pool_.note<HeldFrame>(arrival.slot).frame.length};
   }
-  return side(direction).counters;
+  return state_of(direction).counters;
 }
 
 json FpgaCore::account(DirectionName direction) const {
-  const fpga::CountsOf& counted = side(direction).counted;
+  const fpga::CountsOf& counted = state_of(direction).counted;
   return {{"tick_ns", fpga::tick_ns},
           {"memory_overflows", counted.memory_overflows},
           {"late_releases", counted.late_releases},

@@ -13,7 +13,8 @@
 //               if the packet was delivered. Departures stand in the order of time.
 //   count       no content. Answer: CountsOf for both directions
 //
-// Instead of any answer, nagi-fpga may send `refused` with an error message as text, and then ends.
+// Instead of an answer, nagi-fpga may send `refused` with an error message as text. It ends
+// afterwards.
 #pragma once
 
 #include <array>
@@ -50,7 +51,7 @@ struct ArrivalHead {
 constexpr std::int64_t never = INT64_MAX;
 
 struct AdvancedHead {
-  std::int64_t next_ns = never;  // time of the core's next event, unless a packet arrives before
+  std::int64_t next_ns = never;  // time of the core's next event if no packet arrives
   std::uint32_t departures = 0;
   std::uint32_t reserved = 0;
 };
@@ -61,7 +62,7 @@ struct DepartureHead {
   std::int64_t left_ns = 0;
   std::uint32_t index = 0;
   std::uint32_t identity = 0;
-  std::uint32_t late_ns = 0;  // time from `left_ns` until it left the core
+  std::uint32_t late_ns = 0;  // time from `left_ns` until the packet left the core
   std::uint16_t ip_bytes = 0;
   std::uint16_t length = 0;  // length of the frame that follows, or 0 if none follows
   std::uint8_t direction = 0;

@@ -15,10 +15,11 @@ namespace nagi::daemon::fpga {
 
 namespace {
 
-constexpr int timeout_ms = 60'000;  // a message takes milliseconds to answer
+constexpr int timeout_ms = 60'000;  // an answer usually takes milliseconds
 
 [[noreturn]] void refuse_message() {
-  throw std::system_error(EPROTO, std::generic_category(), "no message of an FPGA's core");
+  throw std::system_error(EPROTO, std::generic_category(),
+                          "invalid message between nagi-link and nagi-fpga");
 }
 
 }  // namespace
@@ -67,10 +68,10 @@ void Socket::send(MessageWriter& message) {
   }
 }
 
-bool Socket::read(std::span<std::byte> bytes, bool answers) {
+bool Socket::read(std::span<std::byte> bytes, bool has_time_limit) {
   std::size_t read = 0;
   while (read < bytes.size()) {
-    if (answers) {
+    if (has_time_limit) {
       pollfd readable{descriptor(), POLLIN, 0};
       if (poll(&readable, 1, timeout_ms) == 0) {
         throw std::system_error(ETIMEDOUT, std::generic_category(), name_ + ": no answer");
@@ -79,22 +80,22 @@ bool Socket::read(std::span<std::byte> bytes, bool answers) {
     const ssize_t length = recv(descriptor(), &bytes[read], bytes.size() - read, 0);
     if (length < 0 && errno == EINTR) continue;
     // The kernel resets the connection if the other end closes it with unread data.
-    const bool is_over = length == 0 || (length < 0 && errno == ECONNRESET);
-    if (is_over && read == 0) return false;
-    if (is_over) refuse_message();
+    const bool has_ended = length == 0 || (length < 0 && errno == ECONNRESET);
+    if (has_ended && read == 0) return false;
+    if (has_ended) refuse_message();
     if (length < 0) throw std::system_error(errno, std::generic_category(), name_);
     read += static_cast<std::size_t>(length);
   }
   return true;
 }
 
-std::optional<std::span<const std::byte>> Socket::receive(Kind& kind, bool answers) {
+std::optional<std::span<const std::byte>> Socket::receive(Kind& kind, bool has_time_limit) {
   Header header;
-  if (!read(std::as_writable_bytes(std::span(&header, 1)), answers)) return std::nullopt;
+  if (!read(std::as_writable_bytes(std::span(&header, 1)), has_time_limit)) return std::nullopt;
   if (header.bytes > max_message_bytes) refuse_message();
   kind = header.kind;
   received_.resize(header.bytes);
-  if (!read(received_, answers)) refuse_message();
+  if (!read(received_, has_time_limit)) refuse_message();
   return received_;
 }
 

@@ -21,7 +21,7 @@ class MessageReader {
  public:
   explicit MessageReader(std::span<const std::byte> bytes) : left_(bytes) {}
 
-  /// Read the next part. Throws std::system_error if the message is too short.
+  /// Read the next part of the message. Throws std::system_error if the message is too short.
   template <class Part>
   Part part() {
     static_assert(std::is_trivially_copyable_v<Part>);
@@ -54,7 +54,7 @@ class MessageWriter {
   std::vector<std::byte> bytes_;
 };
 
-/// A socket to the other process.
+/// A socket between nagi-link and nagi-fpga.
 class Socket {
  public:
   /// Take over an inherited descriptor. `name` names the socket in errors. Throws InputError if the
@@ -65,13 +65,14 @@ class Socket {
   /// Send a message. Throws std::system_error if the other end has closed the socket.
   void send(MessageWriter& message);
   void send(MessageWriter&& message) { send(message); }
-  /// Wait for a message and return it, or nothing if the other end has closed the socket. The
-  /// message is valid until the next call. If `answers` is true, the other end must send within a
-  /// time limit. Throws std::system_error if a message is incomplete or the limit is exceeded.
-  std::optional<std::span<const std::byte>> receive(Kind& kind, bool answers);
+  /// Wait for a message, store its kind in `kind`, and return its content, or nothing if the other
+  /// end has closed the socket. The message is valid until the next call. If `has_time_limit` is
+  /// true, the message must arrive within a minute. Throws std::system_error if a message is
+  /// incomplete or late.
+  std::optional<std::span<const std::byte>> receive(Kind& kind, bool has_time_limit);
 
  private:
-  bool read(std::span<std::byte> bytes, bool answers);
+  bool read(std::span<std::byte> bytes, bool has_time_limit);
 
   io::Descriptor socket_;
   std::string name_;

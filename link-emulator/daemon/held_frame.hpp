@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A frame that the link model holds. The model identifies a packet by the slot of its frame. A note
-// in the slot, in front of the frame, holds the other properties of the frame.
+// A frame that the link model holds. The model identifies a packet by the slot of its frame. The
+// other properties of the frame are in a note (HeldFrame), which lies in the slot in front of the
+// frame.
 #pragma once
 
 #include <cstddef>
@@ -15,12 +16,13 @@
 
 namespace nagi::daemon {
 
+/// The note of a frame.
 struct HeldFrame {
   Instant arrived;
   io::Frame frame;
   std::uint32_t index = 0;     // number of the packet in its direction, modulo 2^32
   std::uint32_t identity = 0;  // see io/ip_header.hpp; 0 if packets are not recorded
-  std::int64_t late_ns = 0;    // on a medium: time from being due to being handed over
+  std::int64_t late_ns = 0;    // on a medium: lateness of the last copy that was handed over
 };
 
 inline io::Slot slot_of(const model::Packet& packet) { return static_cast<io::Slot>(packet.tag); }

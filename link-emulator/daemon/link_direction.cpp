@@ -40,14 +40,14 @@ LinkDirection::LinkDirection(std::uint8_t number, const model::DirectionConfig& 
                     nullptr, in,     out,     shared} {}
 
 LinkDirection::LinkDirection(std::uint8_t number, const model::DirectionConfig& config,
-                             model::Direction* here, FpgaDirection* core,
+                             model::Direction* local, FpgaDirection* core,
                              std::unique_ptr<model::DirectionModel> model,
                              std::unique_ptr<RadioSocket> socket, io::Port& in, io::Port& out,
                              const Shared& shared)
     : number_(number),
       config_(config),
       model_(std::move(model)),
-      here_(here),
+      local_(local),
       core_(core),
       in_(in),
       out_(out),
@@ -57,9 +57,9 @@ LinkDirection::LinkDirection(std::uint8_t number, const model::DirectionConfig& 
       recorder_(shared.recorder),
       transmissions_(number, std::move(socket), pool_, recorder_) {}
 
-Instant LinkDirection::take_in(Instant now) {
-  if (here_ != nullptr) transmissions_.take_outcomes(*here_);
-  while (!postponed_.empty() && take_in_one(postponed_.front())) postponed_.pop_front();
+Instant LinkDirection::read_arrivals(Instant now) {
+  if (local_ != nullptr) transmissions_.take_outcomes(*local_);
+  while (!postponed_.empty() && offer_arrival(postponed_.front())) postponed_.pop_front();
   // Frames that the model cannot accept yet are also read, because waiting frames would keep this
   // process awake.
   has_unread_ = true;
@@ -68,17 +68,17 @@ Instant LinkDirection::take_in(Instant now) {
     arrivals_.clear();
     has_unread_ = ports_.receive(in_, arrivals_);
     for (const io::Arrival& arrival : arrivals_) {
-      if (!postponed_.empty() || !take_in_one(arrival)) postponed_.push_back(arrival);
+      if (!postponed_.empty() || !offer_arrival(arrival)) postponed_.push_back(arrival);
     }
   }
   return has_unread_ || !postponed_.empty() ? model_->now() : now;
 }
 
-bool LinkDirection::take_in_one(const io::Arrival& arrival) {
+bool LinkDirection::offer_arrival(const io::Arrival& arrival) {
   // The kernel stamps a frame before it queues it, so the model may be ahead of the timestamp.
   const Instant stamped = time_.from_monotonic(arrival.monotonic_ns);
   Instant at = std::max(stamped, model_->now());
-  if (here_ == nullptr) at = fpga::next_tick(at);
+  if (local_ == nullptr) at = fpga::next_tick(at);
   if (socket() != nullptr) {
     model_->advance(at, departures_);
     if (awaits_outcome()) return false;
@@ -88,30 +88,30 @@ bool LinkDirection::take_in_one(const io::Arrival& arrival) {
   const io::IpHeader header({pool_.data(frame.slot) + frame.offset, frame.length});
   pool_.note<HeldFrame>(frame.slot) = {at, frame, static_cast<std::uint32_t>(arrived_++),
                                        recorder_.has_packets() ? header.identity() : 0};
-  const std::uint32_t flow = here_ != nullptr && here_->distinguishes_flows() ? header.flow() : 0;
+  const std::uint32_t flow = local_ != nullptr && local_->distinguishes_flows() ? header.flow() : 0;
   model_->offer({ip_bytes(frame), frame.slot, model::Ecn{header.ecn()}, flow}, at, departures_);
   return true;
 }
 
-void LinkDirection::bring_on(Instant known) {
+void LinkDirection::advance(Instant known) {
   // A model in an FPGA checks this itself.
-  if (here_ == nullptr || known > here_->now()) model_->advance(known, departures_);
+  if (local_ == nullptr || known > local_->now()) model_->advance(known, departures_);
 }
 
 Duration LinkDirection::lookahead() const {
   if (core_ != nullptr) return core_->ahead();
-  // A radio must start each transmission at its time, so nothing is known ahead.
-  return here_ == nullptr || socket() != nullptr ? Duration{} : here_->min_delay();
+  // A radio must start each transmission at its time, so no packet can be taken ahead of time.
+  return local_ == nullptr || socket() != nullptr ? Duration{} : local_->min_delay();
 }
 
-void LinkDirection::take_under_way() {
-  if (here_ != nullptr) here_->take_under_way(departures_);
-  if (core_ != nullptr) core_->take_under_way(departures_);
+void LinkDirection::take_in_flight() {
+  if (local_ != nullptr) local_->take_in_flight(departures_);
+  if (core_ != nullptr) core_->take_in_flight(departures_);
 }
 
-void LinkDirection::settle() {
+void LinkDirection::process_departures() {
   model_->take_departures(departures_);
-  if (here_ != nullptr) transmissions_.settle(*here_);
+  if (local_ != nullptr) transmissions_.process(*local_);
   for (const model::Departure& departure : departures_) {
     if (departure.is_copy) {
       due_.push_back(copy_of(departure));
@@ -145,7 +145,7 @@ model::Departure LinkDirection::copy_of(const model::Departure& departure) {
   return copy;
 }
 
-const HeldFrame& LinkDirection::leaving(const model::Departure& departure) {
+const HeldFrame& LinkDirection::prepare_frame(const model::Departure& departure) {
   const HeldFrame& held = held_frame(pool_, departure.packet);
   if (departure.packet.marked || departure.packet.corrupted) {
     io::IpHeader header({pool_.data(held.frame.slot) + held.frame.offset, held.frame.length});
@@ -168,28 +168,28 @@ void LinkDirection::note_handed_over_ahead(const HeldFrame& held,
 }
 
 json LinkDirection::change(const json& changes, const json::json_pointer& where) {
-  if (here_ == nullptr) {
-    throw ConfigError(where, "an FPGA's links do not change while they run",
+  if (local_ == nullptr) {
+    throw ConfigError(where, "a link in an FPGA cannot change while it runs",
                       "start nagi-link with another configuration");
   }
   const model::DirectionConfig config = model::apply_changes(config_, changes, where);
-  if (std::holds_alternative<model::RadioLoss>(config.loss) != here_->is_radio()) {
+  if (std::holds_alternative<model::RadioLoss>(config.loss) != local_->is_radio()) {
     throw ConfigError(
         where / "loss",
-        here_->is_radio() ? "this direction is a radio" : "this direction is no radio",
-        "a link stays what it was started as; leave its loss as it is");
+        local_->is_radio() ? "this direction is a radio" : "this direction is not a radio",
+        "start nagi-link again with another configuration, or keep the loss model");
   }
 
-  const Instant now = std::max(take_in(time_.now()), model_->now());
-  here_->change(config, now, departures_);
-  settle();
+  const Instant now = std::max(read_arrivals(time_.now()), model_->now());
+  local_->change(config, now, departures_);
+  process_departures();
   config_ = config;
   changes_.push_back({now, model::to_json(config)});
   return changes_.back().config;
 }
 
 void LinkDirection::finish() {
-  settle();
+  process_departures();
   model_->for_each_held([this](const model::Packet& packet) {
     recorder_.record_held(number_, held_frame(pool_, packet), packet);
   });
@@ -227,7 +227,7 @@ json LinkDirection::account() const {
       {"transit_error_ns", runtime::account_of(transit_error_)},
       {"late_events", late_events_}};
   if (core_ != nullptr) account["core"] = core_->account();
-  if (here_ != nullptr && here_->reports_transmissions())
+  if (local_ != nullptr && local_->reports_transmissions())
     account["transmissions"] = transmissions_.account();
   return account;
 }

@@ -78,7 +78,7 @@ int main(int argc, char** argv) {
     return added;
   };
   const auto with_socket = [&](CLI::App* added) {
-    added->add_option("socket", arguments.socket, "its control socket")->required();
+    added->add_option("socket", arguments.socket, "control socket of the nagi-link")->required();
     return added;
   };
   with_config(command("run", "emulate until SIGTERM, SIGINT, SIGHUP or a stop command", run));

@@ -32,6 +32,7 @@ constexpr std::array<std::uint8_t, 6> llc_and_snap = {0xAA, 0xAA, 0x03, 0, 0, 0}
 // Length of the part of a frame that is captured: all headers up to the TCP payload.
 constexpr std::uint32_t snap_bytes = 192;
 
+/// Return the first byte of a frame: protocol version, type and subtype.
 std::uint8_t frame_control(FrameKind kind) {
   switch (kind) {
     case FrameKind::rts:
@@ -70,7 +71,7 @@ void Monitor::append(std::span<const std::uint8_t> bytes) {
   bytes_.insert(bytes_.end(), bytes.begin(), bytes.end());
 }
 
-void Monitor::radiotap(const AirFrame& frame) {
+void Monitor::put_radiotap(const AirFrame& frame) {
   const bool is_ofdm = phy_.table->service_and_tail_bits != 0;
   const bool is_5_ghz = phy_.table->name == "802.11a";
   const bool at_data_rate = frame.kind == FrameKind::data && frame.to != model::everybody;
@@ -91,10 +92,10 @@ void Monitor::radiotap(const AirFrame& frame) {
 void Monitor::add(const AirFrame& frame, const MacAddress& receiver, const MacAddress& sender,
                   std::span<const std::uint8_t> ethernet, std::int64_t realtime_ns) {
   bytes_.clear();
-  radiotap(frame);
-  const bool is_again = frame.kind == FrameKind::data && frame.attempt > 1;
+  put_radiotap(frame);
+  const bool is_retry = frame.kind == FrameKind::data && frame.attempt > 1;
   put(frame_control(frame.kind));
-  put(std::uint8_t{is_again ? retry_flag : std::uint8_t{0}});
+  put(std::uint8_t{is_retry ? retry_flag : std::uint8_t{0}});
   put(static_cast<std::uint16_t>(in_us(frame.reserves).count()));
   append(receiver);
   if (frame.kind == FrameKind::rts || frame.kind == FrameKind::data) append(sender);
@@ -108,8 +109,8 @@ void Monitor::add(const AirFrame& frame, const MacAddress& receiver, const MacAd
 }
 
 void Monitor::close(runtime::Notices& notices) {
-  const std::string trouble = runtime::close_file(path_, file_->file());
-  if (!trouble.empty()) notices.add(trouble);
+  const std::string error = runtime::close_file(path_, file_->file());
+  if (!error.empty()) notices.add(error);
 }
 
 }  // namespace nagi::daemon

@@ -37,7 +37,7 @@ class Monitor {
   [[nodiscard]] std::uint64_t lost() const { return file_->file().lost(); }
 
  private:
-  void radiotap(const model::AirFrame& frame);
+  void put_radiotap(const model::AirFrame& frame);
   template <class Number>
   void put(Number value);
   void append(std::span<const std::uint8_t> bytes);

@@ -21,7 +21,8 @@ std::vector<PacketRecord> read_records(const std::string& path) {
   }
   const std::uintmax_t size = std::filesystem::file_size(path) - sizeof header;
   if (size % sizeof(PacketRecord) != 0) {
-    throw InputError(path + ": cut off inside a record; give a file that was written to its end");
+    throw InputError(path +
+                     ": the last record is incomplete; give a file that was written completely");
   }
   std::vector<PacketRecord> records(size / sizeof(PacketRecord));
   file.read(reinterpret_cast<char*>(records.data()), static_cast<std::streamsize>(size));

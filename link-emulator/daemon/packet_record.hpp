@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// packets.bin: one record per packet that arrived, so that anybody can pass the same arrivals
-// through the model again and compare the results. A header and records of one size, little-endian:
+// packets.bin: one record per packet that arrived. With these records, the same arrivals can pass
+// through the model again, to compare the results. The file is a header and records of one size,
+// little-endian:
 //
 //   header   8 bytes "nagi-pkt", version (32 bit, 2), bytes of a record (32 bit, 40)
 //   record   arrived_ns   int64    time at which the packet entered the model, since the epoch
-//            left_ns      int64    time at which it was due or dropped; 0 while it is held
+//            left_ns      int64    time at which the packet was due or dropped; 0 while it is held
 //            index        uint32   number of the packet in its direction, modulo 2^32
 //            identity     uint32   see io/ip_header.hpp
-//            late_ns      int32    time from being due to being handed to the kernel, at most
-//                                  2^31 - 1
-//            flow         uint32   hash of its flow if the queue distinguishes flows, else 0
+//            late_ns      int32    time from `left_ns` until the packet was handed to the
+//                                  kernel, at most 2^31 - 1
+//            flow         uint32   hash of the flow if the queue distinguishes flows, else 0
 //            bytes        uint16   IP bytes
 //            direction    uint8    2 x the link's position in the configuration, + 1 for backward;
 //                                  the stations of media follow in their order
@@ -18,13 +19,12 @@
 //                                  4 dropped by active queue management (AQM), 5 given up by a
 //                                  station of a medium
 //            ecn          uint8    ECN field at arrival
-//            flags        uint8    bit 0: marked; bit 1: corrupted; bit 2: a copy of the packet
-//            with
-//                                  the same index
+//            flags        uint8    bit 0: marked; bit 1: corrupted; bit 2: a duplicate of
+//                                  the packet with the same index
 //            next_hop     uint16   on a medium: position of the destination station, + 1; 65535 for
 //                                  broadcasts, 65534 for a destination elsewhere; else 0
 //
-// Records stand in the order in which the packets left.
+// Records are in the order in which the packets left.
 #pragma once
 
 #include <array>
@@ -84,7 +84,7 @@ inline std::uint32_t next_hop_of(std::uint16_t code) {
   return code < 0xFFFE ? code - 1U : 0xFFFF'0000U | code;
 }
 
-/// Read a file of records. Throws InputError if the file is not one.
+/// Read a file of records. Throws InputError if the file has another format or is truncated.
 std::vector<PacketRecord> read_records(const std::string& path);
 
 }  // namespace nagi::daemon

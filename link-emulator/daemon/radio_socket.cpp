@@ -35,7 +35,7 @@ static_assert(sizeof(AnswerHead) == 8);
 constexpr std::size_t longest_answer = 1 << 16;
 constexpr int buffered_bytes = 1 << 22;  // more than any radio has in flight
 
-bool is_of_radios(Outcome outcome) {
+bool is_radio_outcome(Outcome outcome) {
   return outcome <= Outcome::payload_error || outcome == Outcome::receiver_busy ||
          outcome == Outcome::not_sent || outcome == Outcome::not_received;
 }
@@ -47,8 +47,9 @@ RadioSocket::RadioSocket(int descriptor, std::string name)
   int type = 0;
   socklen_t length = sizeof type;
   if (getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &length) != 0 || type != SOCK_SEQPACKET) {
-    throw InputError(name_ + ": descriptor " + std::to_string(descriptor) +
-                     " is no socket to a radio; start nagi-sdr, which makes one, not nagi-link");
+    throw InputError(
+        name_ + ": descriptor " + std::to_string(descriptor) +
+        " is no socket to a radio; start nagi-sdr, which makes this socket and starts nagi-link");
   }
   fcntl(descriptor, F_SETFD, FD_CLOEXEC);
   setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &buffered_bytes, sizeof buffered_bytes);
@@ -64,8 +65,8 @@ void RadioSocket::send(const model::Transmission& transmission, std::span<const 
   message.msg_iov = parts.data();
   message.msg_iovlen = parts.size();
   if (sendmsg(descriptor(), &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) return;
-  const char* reason =
-      errno == EAGAIN ? ": the radio does not take its packets" : ": the radio ended";
+  const char* reason = errno == EAGAIN ? ": the radio's process does not read its packets"
+                                       : ": the radio's process has ended";
   throw std::system_error(errno, std::generic_category(), name_ + reason);
 }
 
@@ -74,14 +75,16 @@ std::optional<RadioSocket::Answer> RadioSocket::receive() {
   if (length < 0 && (errno == EAGAIN || errno == EINTR)) return std::nullopt;
   // The kernel resets the connection if the radio closes it with unread messages.
   if (length == 0 || (length < 0 && errno == ECONNRESET)) {
-    throw std::system_error(EPIPE, std::generic_category(), name_ + ": the radio ended");
+    throw std::system_error(EPIPE, std::generic_category(),
+                            name_ + ": the radio's process has ended");
   }
   if (length < 0) throw std::system_error(errno, std::generic_category(), name_);
   AnswerHead head;
   const auto bytes = static_cast<std::size_t>(length);
   if (bytes >= sizeof head) std::memcpy(&head, buffer_.data(), sizeof head);
-  if (bytes < sizeof head || !is_of_radios(Outcome{head.outcome})) {
-    throw std::system_error(EPROTO, std::generic_category(), name_ + ": no answer of a radio");
+  if (bytes < sizeof head || !is_radio_outcome(Outcome{head.outcome})) {
+    throw std::system_error(EPROTO, std::generic_category(),
+                            name_ + ": the radio's process sent no valid answer");
   }
   return Answer{head.number, Outcome{head.outcome}, head.snr,
                 std::span(buffer_).subspan(sizeof head, bytes - sizeof head)};

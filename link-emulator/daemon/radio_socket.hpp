@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The protocol with the process of a radio, for one direction of a link, over a SOCK_SEQPACKET
-// socket. The radio's process modulates packets and demodulates the waveforms. It gets one message
-// per transmission and sends one answer per transmission, in the same order; little-endian:
+// The protocol between nagi-link and the process of a radio, for one direction of a link, over a
+// SOCK_SEQPACKET socket. The radio's process modulates packets and demodulates the waveforms.
+// nagi-link sends one message per transmission, and the process sends one answer per transmission
+// in the same order. Numbers are little-endian:
 //
-//   message  uint32 number of the transmission, uint32 mode of rate adaptation (else 0), int64
-//   begin
-//            and int64 end (ns since the epoch), then the IP packet
+//   message  uint32 number of the transmission, uint32 mode of rate adaptation (else 0),
+//            int64 begin and int64 end (ns since the epoch), then the IP packet
 //   answer   uint32 number, uint8 outcome, uint8 0, int16 signal-to-noise ratio at the receiver
-//            (0.01 dB; -32768 if it was not measured), then the IP packet as received, if it was
+//            (0.01 dB; -32768 if it was not measured); if the IP packet was received, it follows as
+//            the receiver decoded it
 #pragma once
 
 #include <cstddef>

@@ -16,26 +16,26 @@ runtime::Served RealTimeDriver::serve(const std::vector<int>& readable) {
   for (LinkDirection* direction : directions_) {
     const std::uint64_t arrived = direction->arrived();
     const io::Port& in = direction->in();
-    const bool may_have_frames = in.is_free_to_ask() || direction->socket() != nullptr ||
+    const bool may_have_frames = in.is_cheap_to_read() || direction->socket() != nullptr ||
                                  std::ranges::find(readable, in.descriptor()) != readable.end();
-    known_.push_back(may_have_frames ? direction->take_in(now) : now);
+    known_.push_back(may_have_frames ? direction->read_arrivals(now) : now);
     served.frames += direction->arrived() - arrived;
   }
   // Both directions of an FPGA advance together, when the arrivals of both are known.
-  for (std::size_t i = 0; i < directions_.size(); ++i) directions_[i]->bring_on(known_[i]);
+  for (std::size_t i = 0; i < directions_.size(); ++i) directions_[i]->advance(known_[i]);
   for (LinkDirection* direction : directions_) {
-    direction->settle();
+    direction->process_departures();
     served.frames += direction->due().size();
   }
   for (SharedMedium* medium : media_) {
     const std::uint64_t arrived = medium->arrived();
-    medium->bring_on(now, readable);
+    medium->advance(now, readable);
     served.frames += medium->arrived() - arrived;
   }
   for (LinkDirection* direction : directions_) hand_over(*direction);
   for (SharedMedium* medium : media_) {
     served.frames += medium->hand_over();
-    medium->conclude();
+    medium->record_results();
   }
 
   std::optional<Instant> next;
@@ -64,19 +64,19 @@ void RealTimeDriver::hand_over(LinkDirection& direction) {
     __builtin_prefetch(&held_frame(pool_, departure.packet));
   }
   for (const model::Departure& departure : due) {
-    leaving_.push_back(direction.leaving(departure));
+    leaving_.push_back(direction.prepare_frame(departure));
     frames_.push_back(leaving_.back().frame);
   }
-  // A frame counts as handed over when the kernel has processed the frames before it. Later
+  // A frame counts as handed over when the kernel has processed all earlier frames. Later
   // processing by the kernel, including reception at the far end, does not count.
   const Instant started = time_.now();
   direction.out().send(frames_);
-  const double each =
+  const double ns_per_frame =
       static_cast<double>((time_.now() - started).count()) / static_cast<double>(frames_.size());
   double waited = 0;
   for (std::size_t i = 0; i < due.size(); ++i) {
     const auto late = (started - due[i].at).count() + static_cast<std::int64_t>(waited);
-    waited += each;
+    waited += ns_per_frame;
     direction.note_handed_over(leaving_[i], due[i], late);
   }
   due.clear();

@@ -14,7 +14,7 @@ namespace nagi::daemon {
 
 namespace {
 
-const char* cause_of(model::Fate fate) {
+const char* describe_drop(model::Fate fate) {
   switch (fate) {
     case model::Fate::queue_overflow:
       return "queue overflow";
@@ -28,7 +28,8 @@ const char* cause_of(model::Fate fate) {
 }
 
 /// Return the record of a packet that is held.
-PacketRecord record_of(std::uint8_t direction, const HeldFrame& held, const model::Packet& packet) {
+PacketRecord make_held_record(std::uint8_t direction, const HeldFrame& held,
+                              const model::Packet& packet) {
   const auto next_hop = packet.next_hop ? next_hop_code(*packet.next_hop) : std::uint16_t{0};
   return {.arrived_ns = held.arrived.time_since_epoch().count(),
           .index = held.index,
@@ -42,7 +43,7 @@ PacketRecord record_of(std::uint8_t direction, const HeldFrame& held, const mode
           .next_hop = next_hop};
 }
 
-/// A file of records of one size, with its header.
+/// Create a file of records of one size, and write its header. Return null if `path` is empty.
 template <class Header>
 std::unique_ptr<io::BackgroundFile> make_record_file(const std::string& path) {
   if (path.empty()) return nullptr;
@@ -88,7 +89,7 @@ Recorder::Recorder(const Config& config)
 void Recorder::record_departure(std::uint8_t direction, const HeldFrame& held,
                                 const model::Departure& departure, std::int64_t late_ns) {
   if (!packets_) return;
-  PacketRecord record = record_of(direction, held, departure.packet);
+  PacketRecord record = make_held_record(direction, held, departure.packet);
   record.left_ns = departure.at.time_since_epoch().count();
   record.fate = fate_code(departure.fate);
   record.flags = flags_of(departure.packet, departure.is_copy);
@@ -100,7 +101,7 @@ void Recorder::record_departure(std::uint8_t direction, const HeldFrame& held,
 void Recorder::record_held(std::uint8_t direction, const HeldFrame& held,
                            const model::Packet& packet) {
   if (!packets_) return;
-  const PacketRecord record = record_of(direction, held, packet);
+  const PacketRecord record = make_held_record(direction, held, packet);
   packets_->append(std::as_bytes(std::span(&record, 1)));
 }
 
@@ -108,7 +109,7 @@ void Recorder::record_drop(std::uint8_t direction, const model::Departure& depar
                            std::int64_t realtime_ns, std::span<const std::uint8_t> frame) {
   if (!drops_) return;
   drops_->add(direction, realtime_ns, frame.data(), static_cast<std::uint32_t>(frame.size()),
-              cause_of(departure.fate));
+              describe_drop(departure.fate));
 }
 
 void Recorder::record_transmission(std::uint8_t direction, const model::Transmission& transmission,
@@ -143,14 +144,15 @@ void Recorder::record_frame(std::uint8_t station, const model::AirFrame& frame,
   record.outcome = outcome_codes.at(static_cast<std::size_t>(frame.outcome));
   record.attempt = static_cast<std::uint8_t>(frame.attempt);
   record.kind = static_cast<std::uint8_t>(frame.kind);
-  record.receiver = static_cast<std::uint8_t>(frame.to);  // everybody is 255, nobody 254
+  record.receiver =
+      static_cast<std::uint8_t>(frame.to);  // model::everybody becomes 255, model::nobody 254
   transmissions_->append(std::as_bytes(std::span(&record, 1)));
 }
 
 void Recorder::close(runtime::Notices& notices) {
   const auto close_one = [&notices](const std::string& path, io::BackgroundFile& file) {
-    const std::string trouble = runtime::close_file(path, file);
-    if (!trouble.empty()) notices.add(trouble);
+    const std::string error = runtime::close_file(path, file);
+    if (!error.empty()) notices.add(error);
   };
   if (packets_) close_one(packets_path_, *packets_);
   if (transmissions_) close_one(transmissions_path_, *transmissions_);

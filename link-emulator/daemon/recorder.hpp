@@ -37,14 +37,14 @@ class Recorder {
   /// Record a dropped packet with its frame.
   void record_drop(std::uint8_t direction, const model::Departure& departure,
                    std::int64_t realtime_ns, std::span<const std::uint8_t> frame);
-  /// Record a transmission whose outcome is known.
+  /// Record a transmission with its outcome; `snr` is in 0.01 dB.
   void record_transmission(std::uint8_t direction, const model::Transmission& transmission,
                            const HeldFrame& held, Outcome outcome, std::int16_t snr);
-  /// Record a frame that has ended on a medium. `station` is the number of its sender, `index` that
-  /// of its packet.
+  /// Record a frame that has ended on a medium. `station` is the number of its sender, `index` the
+  /// index of its packet, both as in packet_record.hpp.
   void record_frame(std::uint8_t station, const model::AirFrame& frame, std::uint32_t index);
 
-  /// Start the threads that write, with the current privileges of the caller.
+  /// Start the threads that write the files, with the current privileges of the caller.
   void start();
   /// Write the remaining records, and add notices if records were lost.
   void close(runtime::Notices& notices);

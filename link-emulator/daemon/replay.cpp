@@ -15,7 +15,7 @@ namespace nagi::daemon {
 
 namespace {
 
-model::Packet packet_of(const PacketRecord& arrival, std::uint64_t tag) {
+model::Packet make_packet(const PacketRecord& arrival, std::uint64_t tag) {
   model::Packet packet;
   packet.size = {arrival.bytes};
   packet.tag = tag;
@@ -27,8 +27,8 @@ model::Packet packet_of(const PacketRecord& arrival, std::uint64_t tag) {
 
 constexpr std::int64_t latest_arrival_ns = 366LL * 86'400 * 1'000'000'000;  // after the epoch
 
-/// Throw InputError if the model cannot accept an arrival, which nagi-link cannot have recorded.
-/// `receivers` is the number of stations of the medium, or 0 for a link.
+/// Throw InputError if the model cannot accept the arrival in a record. nagi-link does not write
+/// such records. `receivers` is the number of stations of the medium, or 0 for a link.
 void require_possible(const PacketRecord& record, std::size_t receivers, const std::string& name) {
   const auto next_hop = next_hop_of(record.next_hop);
   const bool has_next_hop =
@@ -40,7 +40,7 @@ void require_possible(const PacketRecord& record, std::size_t receivers, const s
   }
   throw InputError(name + ": packet " + std::to_string(record.index) + " of direction " +
                    std::to_string(record.direction) +
-                   " arrived in a way that there is not; the record is damaged: run it again");
+                   " has an impossible arrival; the file is damaged, so repeat the run");
 }
 
 /// Pass `arrivals` through `direction`. Return their records with the results, in the order of
@@ -50,7 +50,7 @@ std::vector<PacketRecord> replay_direction(model::Direction& direction,
   std::vector<PacketRecord> packets = arrivals;
   std::multimap<std::uint64_t, PacketRecord> copies;
   std::vector<model::Departure> departures;
-  const auto settle = [&] {
+  const auto store_results = [&] {
     for (const model::Departure& departure : departures) {
       const std::uint64_t tag = departure.packet.tag;
       PacketRecord& record =
@@ -68,14 +68,14 @@ std::vector<PacketRecord> replay_direction(model::Direction& direction,
     if (at < direction.now()) {
       throw InputError("packet " + std::to_string(arrival.index) + " of direction " +
                        std::to_string(arrival.direction) +
-                       " arrives before the one before it; the record is damaged");
+                       " arrives before the previous packet; the file is damaged");
     }
-    direction.offer(packet_of(arrival, tag), at, departures);
-    settle();
+    direction.offer(make_packet(arrival, tag), at, departures);
+    store_results();
   }
   while (const auto next = direction.next_event()) {
     direction.advance(*next, departures);
-    settle();
+    store_results();
   }
   if (copies.empty()) return packets;
   std::vector<PacketRecord> replayed;
@@ -87,8 +87,9 @@ std::vector<PacketRecord> replay_direction(model::Direction& direction,
   return replayed;
 }
 
-/// Pass the arrivals of a medium's stations, whose directions have numbers from `first` on, through
-/// the medium. Return their records with the results, station by station, in the order of arrival.
+/// Pass the arrivals of a medium's stations through the medium. The numbers of the stations in
+/// packet_record.hpp begin with `first`. Return their records with the results, station by station,
+/// in the order of arrival.
 std::vector<PacketRecord> replay_medium(const MediumSettings& settings, std::uint64_t seed,
                                         std::size_t first,
                                         const std::vector<std::vector<PacketRecord>>& arrivals) {
@@ -102,7 +103,7 @@ std::vector<PacketRecord> replay_medium(const MediumSettings& settings, std::uin
   std::ranges::stable_sort(order, {}, [&](std::size_t tag) { return packets[tag].arrived_ns; });
   model::Medium medium(settings.config, seed, settings.id);
   model::MediumEvents events;
-  const auto settle = [&] {
+  const auto store_results = [&] {
     for (const auto& [from, departure] : events.departures) {
       PacketRecord& record = packets[departure.packet.tag];
       record.left_ns = departure.at.time_since_epoch().count();
@@ -120,12 +121,12 @@ std::vector<PacketRecord> replay_medium(const MediumSettings& settings, std::uin
   for (const std::size_t tag : order) {
     const PacketRecord& arrival = packets[tag];
     medium.offer(static_cast<model::StationIndex>(arrival.direction - first),
-                 packet_of(arrival, tag), Instant{Duration{arrival.arrived_ns}}, events);
-    settle();
+                 make_packet(arrival, tag), Instant{Duration{arrival.arrived_ns}}, events);
+    store_results();
   }
   while (const auto next = medium.next_delivery()) {
     medium.advance(*next, events);
-    settle();
+    store_results();
   }
   return packets;
 }
@@ -143,7 +144,7 @@ void replay(const Config& config, const std::string& recorded, const std::string
     if (record.direction >= arrivals.size()) {
       throw InputError(recorded + ": has packets of direction " + std::to_string(record.direction) +
                        ", the configuration has " + std::to_string(arrivals.size()) +
-                       " directions; give the configuration it was recorded with");
+                       " directions; give the configuration with which the packets were recorded");
     }
     require_possible(record, receivers[record.direction], recorded);
     arrivals[record.direction].push_back(record);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Replay: recorded arrivals pass through the model of a configuration again, without a clock, and
-// the results are written as a record file. If the two files differ, the emulator did not follow
-// that configuration.
+// Replay: recorded arrivals pass through the model of a configuration again, without a clock. The
+// results are written as another file of records. If it differs from the recorded file, the
+// emulator did not follow the configuration.
 #pragma once
 
 #include <string>

@@ -65,12 +65,13 @@ SharedMedium::SharedMedium(std::uint8_t first_number, const MediumSettings& sett
   }
 }
 
-void SharedMedium::bring_on(Instant now, const std::vector<int>& readable) {
+void SharedMedium::advance(Instant now, const std::vector<int>& readable) {
   arrivals_.clear();
   for (StationIndex station = 0; station < ports_.size(); ++station) {
     const io::Port& port = *ports_[station];
-    if (port.is_free_to_ask() || std::ranges::find(readable, port.descriptor()) != readable.end()) {
-      take_in(station);
+    if (port.is_cheap_to_read() ||
+        std::ranges::find(readable, port.descriptor()) != readable.end()) {
+      read_arrivals(station);
     }
   }
   std::ranges::stable_sort(
@@ -81,7 +82,7 @@ void SharedMedium::bring_on(Instant now, const std::vector<int>& readable) {
   events_.deliveries.clear();
 }
 
-void SharedMedium::take_in(StationIndex station) {
+void SharedMedium::read_arrivals(StationIndex station) {
   bool has_more = true;
   while (has_more) {
     batch_.clear();
@@ -162,7 +163,7 @@ void SharedMedium::hand_over_at(StationIndex station) {
   due.clear();
 }
 
-void SharedMedium::conclude() {
+void SharedMedium::record_results() {
   for (const AirFrame& frame : events_.frames) record(frame);
   events_.frames.clear();
   for (const auto& [from, departure] : events_.departures) {
@@ -193,7 +194,7 @@ void SharedMedium::record(const AirFrame& frame) {
 
 void SharedMedium::finish(runtime::Notices& notices) {
   hand_over();
-  conclude();
+  record_results();
   for (StationIndex station = 0; station < ports_.size(); ++station) {
     model_.for_each_held(station, [&](const model::Packet& packet) {
       recorder_.record_held(number(station), held_frame(pool_, packet), packet);
@@ -209,10 +210,10 @@ json SharedMedium::account(const std::function<json(io::Port&)>& account_of) con
     const StationAccount& station_account = accounts_[station];
     json frames = json::object();
     for (std::size_t kind = 1; kind < kind_names.size(); ++kind) {
-      json& of_kind = frames[std::string(kind_names[kind])];
-      of_kind = {{"sent", count.frames[kind]}};
+      json& kind_account = frames[std::string(kind_names[kind])];
+      kind_account = {{"sent", count.frames[kind]}};
       for (std::size_t outcome = 0; outcome < outcome_names.size(); ++outcome) {
-        of_kind[std::string(outcome_names[outcome])] = count.by_outcome[kind][outcome];
+        kind_account[std::string(outcome_names[outcome])] = count.by_outcome[kind][outcome];
       }
     }
     stations.push_back(

@@ -2,8 +2,8 @@
 //
 // A running shared medium: frames that arrive at the ports of its stations pass through the model,
 // and copies of them are due at the ports of the stations that receive them. The destination of a
-// frame is the station with its destination MAC address. Stations have the addresses of the
-// configuration and those from which frames have arrived.
+// frame is the station with its destination MAC address. A station has the MAC address in the
+// configuration, and the addresses from which frames have arrived at its port.
 #pragma once
 
 #include <array>
@@ -43,16 +43,17 @@ class SharedMedium {
   [[nodiscard]] std::uint64_t arrived() const { return arrived_; }
 
   /// Read frames from the ports whose descriptors are in `readable` or that can be read without a
-  /// system call, and advance the model to `now`, which must have been read before.
-  void bring_on(Instant now, const std::vector<int>& readable);
+  /// system call, and advance the model to `now`, a reading of the clock before this call.
+  void advance(Instant now, const std::vector<int>& readable);
   /// Hand over the frames that are due, and return their number.
   std::size_t hand_over();
-  /// Record the packets and frames that have left the model.
-  void conclude();
+  /// Record the packets that have left the model, and the frames that have ended.
+  void record_results();
 
   /// Record the packets that are still held at the end.
   void finish(runtime::Notices& notices);
-  /// Return the account, in the format of links.json. `account_of` returns the account of a port.
+  /// Return the configuration and the counters of the medium, in the format of links.json.
+  /// `account_of` is a function that returns the counters of a port as JSON.
   [[nodiscard]] nlohmann::json account(
       const std::function<nlohmann::json(io::Port&)>& account_of) const;
   [[nodiscard]] std::uint64_t records_lost() const { return monitor_ ? monitor_->lost() : 0; }
@@ -80,7 +81,7 @@ class SharedMedium {
   [[nodiscard]] std::uint8_t number(model::StationIndex station) const {
     return static_cast<std::uint8_t>(first_number_ + station);
   }
-  void take_in(model::StationIndex station);
+  void read_arrivals(model::StationIndex station);
   void offer(const Arrival& arrival);
   [[nodiscard]] model::StationIndex next_hop(const std::uint8_t* frame, model::StationIndex from);
   void copy(const model::MediumEvents::Delivery& delivery);

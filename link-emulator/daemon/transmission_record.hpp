@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// transmissions.bin: one record per transmission on radios, links with ARQ and media. A header and
-// records of one size, little-endian:
+// transmissions.bin: one record per transmission on radios, links with ARQ and media. The file is a
+// header and records of one size, little-endian:
 //
 //   header   8 bytes "nagi-trn", version (32 bit, 1), bytes of a record (32 bit, 32)
 //   record   start_ns, end_ns   int64    begin and end, since the epoch
@@ -16,7 +16,7 @@
 //                                        broadcasts, 254 for a destination elsewhere
 //            mode               uint8    mode of rate adaptation, else 0
 //
-// Records of a direction stand in the order of their numbers. On a medium, CTS and ACK have the
+// The records of a direction are in the order of their numbers. On a medium, CTS and ACK have the
 // index of the packet to whose exchange they belong.
 #pragma once
 

@@ -12,14 +12,14 @@ namespace nagi::daemon {
 
 void Transmissions::take_outcomes(model::Direction& model) {
   if (!socket_) return;
-  auto next = std::ranges::find_if(under_way_,
-                                   [](const UnderWay& under_way) { return !under_way.outcome; });
+  auto next =
+      std::ranges::find_if(pending_, [](const Pending& pending) { return !pending.outcome; });
   while (const auto answer = socket_->receive()) {
-    if (next == under_way_.end() ||
+    if (next == pending_.end() ||
         static_cast<std::uint32_t>(next->transmission.number) != answer->number) {
       throw std::system_error(EPROTO, std::generic_category(),
-                              "the radio answers for transmission " +
-                                  std::to_string(answer->number) + ", which was not its turn");
+                              "the radio answers transmission " + std::to_string(answer->number) +
+                                  ", but another answer was due");
     }
     take_outcome(*next, *answer);
     model.report(next->outcome != Outcome::received, next->snr);
@@ -27,21 +27,21 @@ void Transmissions::take_outcomes(model::Direction& model) {
   }
 }
 
-void Transmissions::take_outcome(UnderWay& under_way, const RadioSocket::Answer& answer) {
-  under_way.outcome = answer.outcome;
-  under_way.snr = answer.snr;
+void Transmissions::take_outcome(Pending& pending, const RadioSocket::Answer& answer) {
+  pending.outcome = answer.outcome;
+  pending.snr = answer.snr;
   if (answer.outcome != Outcome::received) return;
-  const std::span<std::byte> packet = ip_packet(pool_, under_way.transmission.packet);
+  const std::span<std::byte> packet = ip_packet(pool_, pending.transmission.packet);
   if (std::ranges::equal(packet, answer.packet)) return;
   ++undetected_errors_;
   if (packet.size() == answer.packet.size()) {
     std::ranges::copy(answer.packet, packet.begin());
   } else {
-    under_way.outcome = Outcome::payload_error;
+    pending.outcome = Outcome::payload_error;
   }
 }
 
-void Transmissions::settle(model::Direction& model) {
+void Transmissions::process(model::Direction& model) {
   if (!model.reports_transmissions()) return;
   for (const model::Transmission& transmission : model.started()) start(transmission);
   model.started().clear();
@@ -51,16 +51,16 @@ void Transmissions::settle(model::Direction& model) {
 
 void Transmissions::start(const model::Transmission& transmission) {
   socket_->send(transmission, ip_packet(pool_, transmission.packet));
-  under_way_.push_back({transmission, std::nullopt});
+  pending_.push_back({transmission, std::nullopt});
 }
 
 void Transmissions::resolve(const model::Transmission& transmission) {
   Outcome outcome = transmission.lost ? Outcome::lost : Outcome::received;
   std::int16_t snr = no_snr;
   if (socket_) {
-    outcome = *under_way_.front().outcome;
-    snr = under_way_.front().snr;
-    under_way_.pop_front();
+    outcome = *pending_.front().outcome;
+    snr = pending_.front().snr;
+    pending_.pop_front();
   }
   record(transmission, outcome, snr);
   ++resolved_[static_cast<std::size_t>(outcome)];
@@ -73,20 +73,20 @@ void Transmissions::record(const model::Transmission& transmission, Outcome outc
 }
 
 void Transmissions::finish() {
-  for (const UnderWay& under_way : under_way_) {
-    record(under_way.transmission, under_way.outcome.value_or(Outcome::unanswered), under_way.snr);
+  for (const Pending& pending : pending_) {
+    record(pending.transmission, pending.outcome.value_or(Outcome::unanswered), pending.snr);
   }
 }
 
 nlohmann::json Transmissions::account() const {
-  auto ended_by = resolved_;
-  for (const UnderWay& under_way : under_way_) {
-    ++ended_by[static_cast<std::size_t>(under_way.outcome.value_or(Outcome::unanswered))];
+  auto by_outcome = resolved_;
+  for (const Pending& pending : pending_) {
+    ++by_outcome[static_cast<std::size_t>(pending.outcome.value_or(Outcome::unanswered))];
   }
   std::uint64_t sent = 0;
-  for (const std::uint64_t ended : ended_by) sent += ended;
-  const auto count = [&ended_by](Outcome outcome) {
-    return ended_by[static_cast<std::size_t>(outcome)];
+  for (const std::uint64_t ended : by_outcome) sent += ended;
+  const auto count = [&by_outcome](Outcome outcome) {
+    return by_outcome[static_cast<std::size_t>(outcome)];
   };
   return {{"sent", sent},
           {"received", count(Outcome::received)},

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The transmissions of one direction of a link that is a radio or has ARQ. Those of a radio are
-// sent to its socket when they start, and the radio returns their outcomes, which the model needs.
-// Each transmission is recorded and counted when its outcome is resolved.
+// The transmissions of one direction of a link that is a radio or has ARQ. A transmission of a
+// radio is sent to its socket when the transmission starts. The radio's process returns the
+// outcome, which the model needs. Each transmission is recorded and counted when its outcome is
+// resolved.
 #pragma once
 
 #include <array>
@@ -22,7 +23,7 @@ namespace nagi::daemon {
 /// Transmissions from their start until their outcome is resolved.
 class Transmissions {
  public:
-  /// Create the list for direction number `direction`. `socket` is that of a radio, or null.
+  /// Create the list for direction number `direction`. `socket` leads to a radio, or is null.
   Transmissions(std::uint8_t direction, std::unique_ptr<RadioSocket> socket, io::FramePool& pool,
                 Recorder& recorder)
       : direction_(direction), socket_(std::move(socket)), pool_(pool), recorder_(recorder) {}
@@ -34,21 +35,21 @@ class Transmissions {
   /// received. Throws std::system_error if the radio's process has ended or violates the protocol.
   void take_outcomes(model::Direction& model);
   /// Send transmissions that have started to the radio, and record those that are resolved.
-  void settle(model::Direction& model);
+  void process(model::Direction& model);
   /// Record the transmissions that are not resolved at the end.
   void finish();
-  /// Return the account, in the format of links.json.
+  /// Return the numbers of transmissions by outcome, in the format of links.json.
   [[nodiscard]] nlohmann::json account() const;
 
  private:
   /// A transmission that the model has not resolved yet.
-  struct UnderWay {
+  struct Pending {
     model::Transmission transmission;
     std::optional<Outcome> outcome;  // reported by the radio
     std::int16_t snr = no_snr;
   };
 
-  void take_outcome(UnderWay& under_way, const RadioSocket::Answer& answer);
+  void take_outcome(Pending& pending, const RadioSocket::Answer& answer);
   void start(const model::Transmission& transmission);
   void resolve(const model::Transmission& transmission);
   void record(const model::Transmission& transmission, Outcome outcome, std::int16_t snr);
@@ -57,7 +58,7 @@ class Transmissions {
   std::unique_ptr<RadioSocket> socket_;
   io::FramePool& pool_;
   Recorder& recorder_;
-  std::deque<UnderWay> under_way_;
+  std::deque<Pending> pending_;
   std::array<std::uint64_t, outcomes> resolved_{};  // by outcome
   std::uint64_t undetected_errors_ = 0;  // receptions with changed bytes and a correct checksum
 };

@@ -30,15 +30,15 @@ runtime::Served VirtualTimeDriver::serve_ahead() {
     // Read all frames: a remaining frame would wait until the next call, and may be due before
     // that.
     do {
-      direction.bring_on(direction.take_in(now));
+      direction.advance(direction.read_arrivals(now));
     } while (direction.has_unread());
   }
   // Both directions of an FPGA advance together, so departures are known once all arrivals are
   // read.
   for (Output& output : outputs_) {
     LinkDirection& direction = *output.direction;
-    direction.take_under_way();
-    direction.settle();
+    direction.take_in_flight();
+    direction.process_departures();
     hand_over(output, now);
     served.quiet = served.quiet && direction.model().held() == 0;
   }
@@ -50,7 +50,7 @@ void VirtualTimeDriver::hand_over(Output& output, Instant now) {
   if (due.empty()) return;
   timed_.clear();
   for (const model::Departure& departure : due) {
-    const HeldFrame& held = output.direction->leaving(departure);
+    const HeldFrame& held = output.direction->prepare_frame(departure);
     timed_.push_back({held.frame, time_.monotonic_ns(departure.at)});
     const std::int64_t late = (now - departure.at).count();
     if (late > 0) {

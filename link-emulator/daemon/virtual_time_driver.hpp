@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The driver for virtual time, in which the clock stops while this process runs, as in a guest of
-// the virtual lab. Only system calls take time there. So the driver hands many frames at once to
-// the kernel ahead of time, each with the time at which the kernel must send it.
+// the virtual lab. Only system calls take time in such a guest. So the driver hands many frames at
+// once to the kernel ahead of time, each with the time at which the kernel must send the frame.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,8 @@ class VirtualTimeDriver {
   /// lookahead() is above 0.
   runtime::Served serve_ahead();
 
-  /// Add the frames that the driver has sent without the port to the port's counters.
+  /// Add to the counters of a port the frames that this driver sent on its interface, without the
+  /// port.
   void add_sent(const io::Port& port, io::PortCounters& count) const;
 
  private:

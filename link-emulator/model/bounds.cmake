@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Makes model/bounds.hpp of bounds.json, in `generated`, which users of the model have to include.
+# Generates model/bounds.hpp from bounds.json, in the directory `generated`, from which users of the
+# model include it.
 function(nagi_make_bounds)
   set(file ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/bounds.json)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
@@ -23,7 +24,7 @@ function(nagi_make_bounds)
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/generated/model/bounds.hpp @ONLY CONTENT
 "// SPDX-License-Identifier: Apache-2.0
 //
-// What values of a link may be. Made of link-emulator/model/bounds.json.
+// The ranges of a link's settings. Generated from link-emulator/model/bounds.json.
 #pragma once
 
 #include <cstdint>

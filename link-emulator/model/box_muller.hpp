@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Complex Gaussian noise from random words, after Box and Muller (1958): sqrt(power x minus_log) is
-// the magnitude, phasor the angle. Logarithm and exp(2 pi i x) are computed by their series,
-// because libraries round them differently on different processors.
+// Complex Gaussian noise from random words, after Box and Muller (1958): sqrt(power x
+// minus_log(word)) is the magnitude, phasor(word) the direction. Logarithm and exp(2 pi i x) are
+// computed by their series, because libraries round them differently on different processors.
 #pragma once
 
 #include <bit>
@@ -27,7 +27,7 @@ inline float minus_log(std::uint32_t word) {
   return static_cast<float>(31 - exponent) * std::numbers::ln2_v<float> - s * series;
 }
 
-/// Return exp(2 pi i word / 2^32) in single precision.
+/// Return exp(2 pi i word / 2^32) as its real and imaginary part, in single precision.
 inline std::pair<float, float> phasor(std::uint32_t word) {
   // `rest` is the signed distance from the nearest multiple of a quarter turn, at most pi / 4. The
   // two highest bits of `turned` number that quarter.
@@ -41,12 +41,12 @@ inline std::pair<float, float> phasor(std::uint32_t word) {
   const float cosine =
       1 + square * (-1.0F / 2 + square * (1.0F / 24 + square * (-1.0F / 720 + square / 40320)));
   const bool swap = (turned & 0x40000000) != 0;
-  const float a = swap ? sine : cosine;
-  const float b = swap ? cosine : sine;
-  const float sign_a =
+  const float real = swap ? sine : cosine;
+  const float imaginary = swap ? cosine : sine;
+  const float real_sign =
       ((turned ^ (turned << 1)) & static_cast<std::int32_t>(0x80000000)) != 0 ? -1.0F : 1.0F;
-  const float sign_b = turned < 0 ? -1.0F : 1.0F;
-  return {sign_a * a, sign_b * b};
+  const float imaginary_sign = turned < 0 ? -1.0F : 1.0F;
+  return {real_sign * real, imaginary_sign * imaginary};
 }
 
 }  // namespace nagi::model

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random draws of radio channels, 128 bits each, by Philox4x32-10 as in random.hpp. Both the
-// waveforms of gr-nagi and the link model use them, so equal seeds and channels fade equally in
-// both.
+// Random draws of radio channels, 128 bits each, by Philox4x32-10 as in random.hpp. The waveforms
+// of gr-nagi and the link model use the same draws, so a channel with a given seed and number fades
+// equally in both.
 #pragma once
 
 #include <Random123/philox.h>
@@ -24,10 +24,11 @@ enum class ChannelPurpose : std::uint32_t {
 
 using ChannelWords = r123::Philox4x32::ctr_type;
 
-/// Return draw number `index` of object number `object`, such as a path or a sample.
+/// Return draw number `index` for the object number `object`. The purpose determines what objects
+/// are, such as paths or samples.
 ///
-/// The highest bit of the last counter word separates these draws from those of random.hpp, which
-/// may have the same seed.
+/// The highest bit of the last counter word is set, so that these draws are independent of the
+/// draws of random.hpp with the same seed.
 inline ChannelWords channel_draw(const ChannelKey& key, ChannelPurpose purpose, std::uint32_t index,
                                  std::uint64_t object) {
   const r123::Philox4x32::key_type words = {

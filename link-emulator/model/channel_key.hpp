@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The key of a radio channel among those of one seed.
+// The key of a radio channel: a seed, and the number of the channel among those with this seed.
 #pragma once
 
 #include <cstdint>

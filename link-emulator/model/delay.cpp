@@ -7,7 +7,7 @@ namespace nagi::model {
 
 namespace {
 
-constexpr int max_redraws = 100;  // after that many draws below 0 the delay is 0
+constexpr int max_redraws = 100;  // after so many draws that make the delay negative, it is 0
 
 }  // namespace
 

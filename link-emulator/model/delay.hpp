@@ -18,14 +18,15 @@
 
 namespace nagi::model {
 
-/// All distributions of jitter. Add a new distribution here.
+/// All distributions of jitter. Each has at(draw), the jitter for a 64-bit draw, and min(), the
+/// smallest jitter, or Duration::min() if there is none. Add a new distribution here.
 using JitterDistribution =
     std::variant<std::monostate, UniformJitter, NormalJitter, ExponentialJitter, TableJitter>;
 
 struct JitterConfig {
   JitterDistribution distribution;
-  /// Probability that a packet has the jitter of the previous packet. The distribution does not
-  /// change, and the autocorrelation at lag k is correlation^k.
+  /// Probability that a packet has the jitter of the previous packet. Correlation does not change
+  /// the distribution. The autocorrelation at lag k is correlation^k.
   double correlation = 0;
   /// If true, jitter that makes the delay negative is drawn again, which truncates the
   /// distribution. If false, the delay becomes 0.
@@ -49,7 +50,7 @@ class Delay {
         repeats_(jitter_.correlation),
         streams_(streams) {}
 
-  /// Return the delay of packet number `index`, which was sent at `sent`; at least 0. Call this in
+  /// Return the delay, at least 0, of packet number `index`, which was sent at `sent`. Call this in
   /// the order in which the packets were sent.
   [[nodiscard]] Duration next(std::uint64_t index, Instant sent);
   /// Return the least delay that any packet may have.

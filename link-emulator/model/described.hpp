@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Self-description of the configurations of impairments: a name, and a function fields() that
-// returns a key, a member and bounds per field. Readers and writers of formats use it; see
-// described_json.hpp.
+// Configurations of impairments describe themselves: each has a name, and a function fields() that
+// returns the key, the member and the bounds of each of its fields. Readers and writers of formats
+// use these descriptions; see described_json.hpp.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct NumberField {
   bool is_required;
 };
 
-/// A number of packets or of bytes, under one of two keys.
+/// A number of packets under one key, or a number of bytes under the other key.
 template <class Config>
 struct SizeField {
   std::string_view packets_key;
@@ -56,7 +56,8 @@ struct ChoiceField {
   std::span<const Choice<Value>> choices;
 };
 
-/// Whole numbers in strictly increasing order, all less than another member.
+/// Whole numbers in strictly increasing order, all less than the member `end`. Messages call this
+/// member `end_name`.
 template <class Config>
 struct IncreasingField {
   std::string_view key;
@@ -80,7 +81,7 @@ struct StepsField {
   Bound<double> bound;
 };
 
-/// A rule without a key of its own: `member` must not exceed `maximum`.
+/// A rule between two fields: `member` must not exceed `maximum`.
 template <class Config, class Value>
 struct NotAbove {
   std::string_view key;
@@ -89,15 +90,16 @@ struct NotAbove {
   Value Config::* maximum;
 };
 
-/// A rule without a key of its own: `member` may be given only if `choice` has the value `needed`.
+/// A rule between two fields: `member` may be given only if `choice` has the value
+/// `required_value`.
 template <class Config, class Value, class Chosen>
 struct OnlyWith {
   std::string_view key;
   std::optional<Value> Config::* member;
   std::string_view choice_key;
   Chosen Config::* choice;
-  Chosen needed;
-  std::string_view needed_name;
+  Chosen required_value;
+  std::string_view required_name;
 };
 
 /// Describe a number that must be given.

@@ -19,7 +19,7 @@ inline constexpr bool is_optional = false;
 template <class Value>
 inline constexpr bool is_optional<std::optional<Value>> = true;
 
-// Conversions between the types of members and numbers.
+// Conversions between the types of members (such as Duration, Bytes, Bitrate) and plain numbers.
 template <class Value, class Number>
 Value value_of(Number number) {
   if constexpr (is_optional<Value>) {
@@ -48,18 +48,19 @@ Trace<Value> read_steps(const ObjectReader& reader, Bound<Number> bound) {
   const nlohmann::json& steps = reader.array("steps");
   const auto where = reader.at("steps");
   const auto period = static_cast<std::uint64_t>(trace.period.count());
-  std::optional<std::uint64_t> before;
+  std::optional<std::uint64_t> previous;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     const nlohmann::json& step = steps[i];
     if (!step.is_array() || step.size() != 2) {
       throw ConfigError(where / i, "not a step: " + shown(step), "write [at_ns, value]");
     }
-    if (!before && step[0] != 0) {
-      throw not_possible(step[0], where / i / 0, "must be 0: a trace begins with its first step");
+    if (!previous && step[0] != 0) {
+      throw not_possible(step[0], where / i / 0,
+                         "must be 0, because a trace begins with its first step");
     }
-    before = next_in(step, 0, where / i, before, 1, period,
-                     "less than the period, " + std::to_string(period));
-    trace.steps.push_back({Duration{static_cast<std::int64_t>(*before)},
+    previous = next_in(step, 0, where / i, previous, 1, period,
+                       "less than the period, " + std::to_string(period));
+    trace.steps.push_back({Duration{static_cast<std::int64_t>(*previous)},
                            value_of<Value>(bounded(step[1], where / i / 1, bound))});
   }
   if (trace.steps.empty()) throw ConfigError(where, "no steps", "list at least [0, value]");
@@ -161,7 +162,8 @@ void read(const SizeField<Config>& field, const ObjectReader& reader, Config& co
   const std::string packets(field.packets_key);
   const std::string bytes(field.bytes_key);
   if (reader.has(packets) && reader.has(bytes)) {
-    throw ConfigError(reader.at(bytes), "given beside \"" + packets + "\"", "give one of the two");
+    throw ConfigError(reader.at(bytes), "given together with \"" + packets + "\"",
+                      "give one of the two");
   }
   if (reader.has(bytes)) {
     config.*field.member = Bytes{reader.whole(bytes, field.bytes)};
@@ -187,11 +189,11 @@ void read(const IncreasingField<Config>& field, const ObjectReader& reader, Conf
   const std::string key(field.key);
   const nlohmann::json& list = reader.array(key);
   const std::uint64_t end = config.*field.end;
-  std::optional<std::uint64_t> before;
+  std::optional<std::uint64_t> previous;
   for (std::size_t i = 0; i < list.size(); ++i) {
-    before = next_in(list, i, reader.at(key), before, 1, end,
-                     "less than the " + std::string(field.end_name) + ", " + std::to_string(end));
-    (config.*field.member).push_back(*before);
+    previous = next_in(list, i, reader.at(key), previous, 1, end,
+                       "less than the " + std::string(field.end_name) + ", " + std::to_string(end));
+    (config.*field.member).push_back(*previous);
   }
 }
 template <class Config>
@@ -240,7 +242,8 @@ void read(const NotAbove<Config, Value>& field, const ObjectReader& reader, Conf
   const std::string key(field.key);
   const std::string maximum_key(field.maximum_key);
   throw ConfigError(reader.at(reader.has(key) ? key : maximum_key),
-                    "\"" + key + "\" is above \"" + maximum_key + "\"", "give less, or more there");
+                    "\"" + key + "\" is above \"" + maximum_key + "\"",
+                    "give a smaller value, or a larger \"" + maximum_key + "\"");
 }
 template <class Config, class Value>
 void write(const NotAbove<Config, Value>& /*field*/, const Config& /*config*/,
@@ -252,18 +255,18 @@ void add_keys(const OnlyWith<Config, Value, Chosen>& /*field*/,
 template <class Config, class Value, class Chosen>
 void read(const OnlyWith<Config, Value, Chosen>& field, const ObjectReader& reader,
           Config& config) {
-  if (!(config.*field.member) || config.*field.choice == field.needed) return;
+  if (!(config.*field.member) || config.*field.choice == field.required_value) return;
   const std::string choice =
-      "\"" + std::string(field.choice_key) + "\": \"" + std::string(field.needed_name) + "\"";
+      "\"" + std::string(field.choice_key) + "\": \"" + std::string(field.required_name) + "\"";
   throw ConfigError(reader.at(std::string(field.key)), "given without " + choice,
-                    "leave it out, or give " + choice);
+                    "remove it, or give " + choice);
 }
 template <class Config, class Value, class Chosen>
 void write(const OnlyWith<Config, Value, Chosen>& /*field*/, const Config& /*config*/,
            nlohmann::json& /*out*/) {}
 
-/// Read an object with the fields of `Config` and, optionally, the keys `other_keys`. Throws
-/// ConfigError.
+/// Read an object with the fields of `Config`. The object may also have the keys `other_keys`,
+/// which the caller reads. Throws ConfigError.
 template <class Config>
 Config read_described(ObjectReader& reader, std::vector<std::string_view> other_keys = {}) {
   std::vector<std::string_view>& keys = other_keys;
@@ -282,18 +285,18 @@ nlohmann::json describe(const Config& config) {
   return out;
 }
 
-/// The key that names the kind of an object.
+/// The key whose value names the kind of an object, such as "model" of a loss model.
 struct Tag {
   std::string key;
-  std::string subject;       // what the kinds are, for messages
+  std::string subject;       // name of these kinds in messages, such as "loss model"
   bool has_default = false;  // a missing key means the first kind
 };
 
 template <class Kind>
 concept Named = requires { Kind::name; };
 
-/// Read an object of one of the kinds of `Variant`, which may also have the keys `other_keys`.
-/// Throws ConfigError.
+/// Read an object of one of the kinds of `Variant`. The object may also have the keys `other_keys`,
+/// which the caller reads. Throws ConfigError.
 template <class Variant>
 Variant read_one_of(ObjectReader& reader, const Tag& tag,
                     const std::vector<std::string_view>& other_keys = {}) {
@@ -304,7 +307,7 @@ Variant read_one_of(ObjectReader& reader, const Tag& tag,
   std::string names;
   std::vector<std::string_view> keys = other_keys;
   keys.push_back(tag.key);
-  const auto consider = [&]<class Kind>(std::type_identity<Kind>) {
+  const auto try_kind = [&]<class Kind>(std::type_identity<Kind>) {
     if constexpr (Named<Kind>) {
       const bool is_first = names.empty();
       add_name(names, Kind::name);
@@ -314,8 +317,8 @@ Variant read_one_of(ObjectReader& reader, const Tag& tag,
       }
     }
   };
-  [&consider]<class... Kinds>(std::type_identity<std::variant<Kinds...>>) {
-    (consider(std::type_identity<Kinds>{}), ...);
+  [&try_kind]<class... Kinds>(std::type_identity<std::variant<Kinds...>>) {
+    (try_kind(std::type_identity<Kinds>{}), ...);
   }(std::type_identity<Variant>{});
   if (!is_known) {
     throw ConfigError(reader.at(tag.key), "unknown " + tag.subject + " " + shown(name),
@@ -324,7 +327,8 @@ Variant read_one_of(ObjectReader& reader, const Tag& tag,
   return config;
 }
 
-/// Return a configuration as a JSON object, with the tag unless it is the default.
+/// Return a configuration as a JSON object, or null for a kind without a name. The tag is omitted
+/// if the kind is the default.
 template <class Variant>
 nlohmann::json describe_one_of(const Variant& config, const Tag& tag) {
   return std::visit(

@@ -72,7 +72,7 @@ void Direction::offer(Packet packet, Instant at, std::vector<Departure>& departu
   if (is_marked_on_arrival(packet, at)) try_to_mark(packet, queue_events_);
   queue_->enqueue(packet, at, is_idle ? std::nullopt : std::optional(in_service_->packet.size),
                   queue_events_);
-  // A mark does not count if the packet found no room.
+  // A mark does not count if the marked packet is dropped.
   if (packet.marked && !queue_events_.drops.empty()) queue_events_.marks = 0;
   process_queue_events(at, departures);
   if (is_idle) {
@@ -82,14 +82,14 @@ void Direction::offer(Packet packet, Instant at, std::vector<Departure>& departu
   counters_.max_waiting = std::max<std::uint64_t>(counters_.max_waiting, queue_->packets());
 }
 
-bool Direction::has_stages() const {
+bool Direction::has_feedback() const {
   return reports_transmissions() || radio_.has_ended() || !repetitions_.is_empty();
 }
 
 void Direction::advance(Instant to, std::vector<Departure>& departures) {
   assert(to >= now_);
-  if (has_stages()) {
-    advance_by_stages(to, departures);
+  if (has_feedback()) {
+    advance_by_events(to, departures);
     return;
   }
   while (in_service_ && in_service_->end <= to) {
@@ -105,12 +105,12 @@ bool Direction::can_start() const {
   return !in_service_ && (repetitions_.has_repetition() || queue_->packets() > 0);
 }
 
-void Direction::advance_by_stages(Instant to, std::vector<Departure>& departures) {
+void Direction::advance_by_events(Instant to, std::vector<Departure>& departures) {
   const auto never = Instant::max();
   for (;;) {
     const Instant end = in_service_ ? in_service_->end : never;
     const Instant outcome = radio_.has_ended() ? needed_at(radio_.first_ended()) : never;
-    const Instant feedback = repetitions_.next_known().value_or(never);
+    const Instant feedback = repetitions_.next_feedback().value_or(never);
     const Instant start = can_start() ? now_ : never;
     const Instant next = std::min({end, outcome, feedback, start});
     if (next > to || next == never) break;
@@ -138,16 +138,16 @@ Instant Direction::needed_at(const Transmission& transmission) const {
   return transmission.end + (config_.arq ? std::min(min, config_.arq->feedback) : min);
 }
 
-void Direction::take_under_way(std::vector<Departure>& departures) {
-  while (!under_way_.is_empty()) deliver_next(departures);
+void Direction::take_in_flight(std::vector<Departure>& departures) {
+  while (!in_flight_.is_empty()) deliver_next(departures);
 }
 
 void Direction::deliver_until(Instant to, std::vector<Departure>& departures) {
-  while (!under_way_.is_empty() && under_way_.next() <= to) deliver_next(departures);
+  while (!in_flight_.is_empty() && in_flight_.next() <= to) deliver_next(departures);
 }
 
 void Direction::deliver_next(std::vector<Departure>& departures) {
-  const Arrival arrival = under_way_.take_next();
+  const Arrival arrival = in_flight_.take_next();
   for (unsigned i = 0; i < arrival.copies; ++i) {
     departures.push_back({arrival.packet, Fate::delivered, arrival.at, true});
   }
@@ -167,8 +167,8 @@ std::optional<Instant> Direction::next_event() const {
   if (in_service_) consider(in_service_->end);
   if (can_start()) consider(now_);
   if (radio_.has_ended()) consider(needed_at(radio_.first_ended()));
-  if (const auto feedback = repetitions_.next_known()) consider(*feedback);
-  if (!under_way_.is_empty()) consider(under_way_.next());
+  if (const auto feedback = repetitions_.next_feedback()) consider(*feedback);
+  if (!in_flight_.is_empty()) consider(in_flight_.next());
   return next;
 }
 
@@ -180,19 +180,19 @@ std::optional<Instant> Direction::next_delivery() const {
     // During an outage without end a transmission has no end.
     next = in_service_->end > Instant::max() - min ? Instant::max() : in_service_->end + min;
   }
-  if (!under_way_.is_empty() && (!next || under_way_.next() < *next)) next = under_way_.next();
+  if (!in_flight_.is_empty() && (!next || in_flight_.next() < *next)) next = in_flight_.next();
   return next;
 }
 
 std::size_t Direction::held() const {
   std::size_t resequenced = 0;
   resequencer_.for_each([&resequenced](const Packet& /*any*/) { ++resequenced; });
-  return queue_->packets() + (in_service_ ? 1U : 0U) + under_way_.size() + radio_.size() +
+  return queue_->packets() + (in_service_ ? 1U : 0U) + in_flight_.size() + radio_.size() +
          repetitions_.size() + resequenced;
 }
 
 void Direction::for_each_held(const std::function<void(const Packet&)>& visit) const {
-  under_way_.for_each(visit);
+  in_flight_.for_each(visit);
   resequencer_.for_each(visit);
   radio_.for_each(visit);
   repetitions_.for_each(visit);
@@ -214,28 +214,28 @@ bool Direction::is_marked_on_arrival(const Packet& packet, Instant at) {
   return marking_->marks({queue_->packets()}, queue_->bytes()) && packet.may_be_marked();
 }
 
-void Direction::start(Transmission transmission, Instant at, bool at_once) {
+void Direction::start(Transmission transmission, Instant at, bool back_to_back) {
   transmission.number = transmissions_++;
   transmission.start = at;
   if (adaptation_) {
     transmission.mode = adaptation_->choose(at, transmission.attempt, transmission.number);
     transmission.end = at + adaptation_->mode(transmission.mode).air_time(transmission.packet.size);
   } else {
-    transmission.end = server_.begin(framed(transmission.packet), at, at_once);
+    transmission.end = server_.begin(framed(transmission.packet), at, back_to_back);
   }
   in_service_ = transmission;
   if (is_radio()) radio_.start(transmission);
 }
 
-/// Start the next transmission. `at_once` is true if the previous one ended at `at`.
-void Direction::start_next(Instant at, bool at_once, std::vector<Departure>& departures) {
+/// Start the next transmission. `back_to_back` is true if the previous transmission ended at `at`.
+void Direction::start_next(Instant at, bool back_to_back, std::vector<Departure>& departures) {
   if (repetitions_.has_repetition()) {
-    start(repetitions_.take_repetition(), at, at_once);
+    start(repetitions_.take_repetition(), at, back_to_back);
     return;
   }
   const std::optional<Packet> packet = queue_->dequeue(at, queue_events_);
   process_queue_events(at, departures);
-  if (packet) start({.packet = *packet, .order = orders_++}, at, at_once);
+  if (packet) start({.packet = *packet, .order = orders_++}, at, back_to_back);
 }
 
 void Direction::end_transmission(std::vector<Departure>& departures) {
@@ -268,11 +268,12 @@ void Direction::resolve(const Transmission& transmission, std::vector<Departure>
   }
 }
 
-/// Pass a packet, or the fact that it was given up, to the receiver, which keeps the order.
+/// Pass to the receiver a packet, or the information that the sender gave it up. The receiver keeps
+/// the order.
 void Direction::pass_to_receiver(const Transmission& transmission, bool given_up) {
   const auto release = [this](const Resequencer::Received& received) {
     if (received.given_up) {
-      under_way_.hold_until(received.at);
+      in_flight_.hold_until(received.at);
     } else {
       schedule_delivery(received.packet, received.order, received.at);
     }
@@ -293,7 +294,7 @@ void Direction::pass_to_receiver(const Transmission& transmission, bool given_up
 void Direction::schedule_delivery(const Packet& packet, std::uint64_t order, Instant at) {
   Arrival arrival{.packet = packet, .at = at};
   for (const auto& effect : effects_) effect->apply(order, arrival);
-  under_way_.send(arrival, config_.keep_order);
+  in_flight_.send(arrival, config_.keep_order);
 }
 
 void Direction::process_queue_events(Instant at, std::vector<Departure>& departures) {

@@ -19,7 +19,7 @@
 #include "model/counters.hpp"
 #include "model/delay.hpp"
 #include "model/direction_model.hpp"
-#include "model/effects/under_way.hpp"
+#include "model/effects/in_flight.hpp"
 #include "model/loss/loss.hpp"
 #include "model/marking/marking.hpp"
 #include "model/packet.hpp"
@@ -50,28 +50,32 @@ struct DirectionConfig {
 /// The model of one direction.
 class Direction final : public DirectionModel {
  public:
-  /// Create the direction. `seed`, `link` and `name` select its random numbers.
+  /// Create the direction. `seed`, `link` (the id of the link) and `name` select its random
+  /// numbers.
   Direction(const DirectionConfig& config, std::uint64_t seed, std::uint32_t link,
             DirectionName name);
 
   void offer(Packet packet, Instant at, std::vector<Departure>& departures) override;
 
-  /// Advance as DirectionModel does, but stop where an outcome is missing; see awaits_outcome().
+  /// Advance as described in DirectionModel, but stop at the instant at which a needed outcome of a
+  /// radio is missing; see awaits_outcome().
   void advance(Instant to, std::vector<Departure>& departures) override;
 
   /// Change the configuration at `at`, which must not lie before now().
   ///
   /// The change loses no packet. Waiting packets stay in the queue, even above a smaller limit; the
   /// new queue discipline starts in its initial state. The packet in transmission continues at the
-  /// new rate. Packets that have been transmitted arrive as without the change. Timed loss models
-  /// restart; the counts of packets continue.
+  /// new rate. Packets that have been transmitted arrive as without the change. Loss models restart
+  /// in their initial state. Counters and the numbers of packets continue.
   void change(const DirectionConfig& config, Instant at, std::vector<Departure>& departures);
 
-  /// Append the packets that have been transmitted and not delivered yet, each with the instant of
-  /// its delivery, which is fixed. The model no longer holds them afterwards.
-  void take_under_way(std::vector<Departure>& departures);
+  /// Remove the packets that have been transmitted and not delivered yet, and append them to
+  /// `departures`, each with the instant at which it will be delivered. Later events cannot change
+  /// that instant.
+  void take_in_flight(std::vector<Departure>& departures);
 
-  /// Return whether the direction reports each transmission with its outcome, as radios and ARQ do.
+  /// Return whether resolved() lists each transmission with its outcome. This is so with radios and
+  /// with ARQ.
   [[nodiscard]] bool reports_transmissions() const { return is_radio() || config_.arq.has_value(); }
   [[nodiscard]] bool is_radio() const { return std::holds_alternative<RadioLoss>(config_.loss); }
   /// Return whether the result depends on the flow to which a packet belongs.
@@ -92,7 +96,7 @@ class Direction final : public DirectionModel {
     return radio_.has_ended() && !radio_.has_outcome() && needed_at(radio_.first_ended()) <= now_;
   }
 
-  /// Return the instant of the next event, or nothing if the model is empty.
+  /// Return the instant of the next event, or nothing if the model holds no packet.
   [[nodiscard]] std::optional<Instant> next_event() const;
 
   [[nodiscard]] std::optional<Instant> next_delivery() const override;
@@ -115,13 +119,14 @@ class Direction final : public DirectionModel {
   }
   [[nodiscard]] bool is_lost(const Transmission& transmission);
   [[nodiscard]] bool is_marked_on_arrival(const Packet& packet, Instant at);
-  [[nodiscard]] bool has_stages() const;
+  /// Return whether events may depend on outcomes or feedback, as with radios and ARQ.
+  [[nodiscard]] bool has_feedback() const;
   [[nodiscard]] bool can_start() const;
   /// Return the instant from which on the model needs the outcome of a transmission.
   [[nodiscard]] Instant needed_at(const Transmission& transmission) const;
-  void advance_by_stages(Instant to, std::vector<Departure>& departures);
-  void start(Transmission transmission, Instant at, bool at_once);
-  void start_next(Instant at, bool at_once, std::vector<Departure>& departures);
+  void advance_by_events(Instant to, std::vector<Departure>& departures);
+  void start(Transmission transmission, Instant at, bool back_to_back);
+  void start_next(Instant at, bool back_to_back, std::vector<Departure>& departures);
   void end_transmission(std::vector<Departure>& departures);
   void resolve(const Transmission& transmission, std::vector<Departure>& departures);
   void pass_to_receiver(const Transmission& transmission, bool given_up);
@@ -144,16 +149,16 @@ class Direction final : public DirectionModel {
   std::vector<std::unique_ptr<Effect>> effects_;
   std::uint64_t loss_index_ = 0;
   Instant now_{};
-  Instant idle_since_{};  // since when the rate server has been idle, if it is idle
+  Instant idle_since_{};  // end of the last transmission
   std::optional<Transmission> in_service_;
   RadioOutcomes radio_;
   std::vector<Transmission> resolved_;
   Repetitions repetitions_;
   std::optional<RateAdaptation> adaptation_;
   Resequencer resequencer_;
-  UnderWay under_way_;
-  std::uint64_t transmissions_ = 0;
-  std::uint64_t orders_ = 0;
+  InFlight in_flight_;
+  std::uint64_t transmissions_ = 0;  // number of transmissions that were started
+  std::uint64_t orders_ = 0;         // number of packets that were sent at least once
   DirectionCounters counters_;
   QueueEvents queue_events_;  // a member only to reuse its memory
 };

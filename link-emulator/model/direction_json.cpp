@@ -45,15 +45,15 @@ RateConfig read_rate_trace(ObjectReader reader) {
     reader.only({"opportunities_ns", "bytes", "period_ns"});
     Opportunities all;
     all.period = duration(reader, "period_ns", bounds::period_ns);
-    all.each = Bytes{reader.whole("bytes", bounds::opportunity_bytes)};
+    all.bytes_each = Bytes{reader.whole("bytes", bounds::opportunity_bytes)};
     const json& instants = reader.array("opportunities_ns");
     const auto where = reader.at("opportunities_ns");
     const auto period = static_cast<std::uint64_t>(all.period.count());
-    std::optional<std::uint64_t> before;
+    std::optional<std::uint64_t> previous;
     for (std::size_t i = 0; i < instants.size(); ++i) {
-      before = next_in(instants, i, where, before, 0, period + 1,
-                       "at most the period, " + std::to_string(period));
-      all.at.emplace_back(static_cast<std::int64_t>(*before));
+      previous = next_in(instants, i, where, previous, 0, period + 1,
+                         "at most the period, " + std::to_string(period));
+      all.at.emplace_back(static_cast<std::int64_t>(*previous));
     }
     if (all.at.empty()) throw ConfigError(where, "no opportunities", "list at least one");
     rate = std::move(all);
@@ -65,12 +65,12 @@ RateConfig read_rate_trace(ObjectReader reader) {
   if (mean < bounds::rate_bps.minimum) {
     throw ConfigError(reader.here(),
                       "less than " + std::to_string(bounds::rate_bps.minimum) + " bit/s on average",
-                      "give it more to send, or a shorter period");
+                      "give more bytes or higher rates, or a shorter period");
   }
   if (mean > bounds::rate_bps.maximum) {
     throw ConfigError(reader.here(),
                       "more than " + std::to_string(bounds::rate_bps.maximum) + " bit/s on average",
-                      "give it less to send, or a longer period");
+                      "give fewer bytes or lower rates, or a longer period");
   }
   return rate;
 }
@@ -78,15 +78,15 @@ RateConfig read_rate_trace(ObjectReader reader) {
 RateConfig read_rate(const ObjectReader& reader) {
   if (reader.has("rate_trace")) {
     if (reader.has("burst_bytes")) {
-      throw ConfigError(reader.at("burst_bytes"), "a token bucket whose rate changes",
-                        R"(give "rate_bps", or leave the burst out)");
+      throw ConfigError(reader.at("burst_bytes"), "a token bucket cannot have a rate that changes",
+                        R"(give "rate_bps", or remove "burst_bytes")");
     }
     return read_rate_trace(reader.object("rate_trace"));
   }
   if (!reader.has("rate_bps")) {
     if (reader.has("burst_bytes")) {
       throw ConfigError(reader.at("burst_bytes"), "a token bucket without a rate",
-                        R"(give "rate_bps" too)");
+                        R"(also give "rate_bps")");
     }
     return Unlimited{};
   }
@@ -95,10 +95,11 @@ RateConfig read_rate(const ObjectReader& reader) {
   return TokenBucket{rate, Bytes{reader.whole("burst_bytes", bounds::burst_bytes)}};
 }
 
-void need_rate(const RateConfig& rate, const json::json_pointer& where, const std::string& what) {
+void need_rate(const RateConfig& rate, const json::json_pointer& where,
+               const std::string& subject) {
   if (is_limited(rate)) return;
-  throw ConfigError(where, what + " on a direction without a rate",
-                    R"(give "rate_bps" or "rate_trace" too)");
+  throw ConfigError(where, subject + " on a direction without a rate",
+                    R"(also give "rate_bps" or "rate_trace")");
 }
 
 /// Return the keys that specify the size of a queue.
@@ -108,27 +109,27 @@ const std::vector<std::string_view>& limit_keys() {
   return keys;
 }
 
-/// Read the size of a queue. `standard` is the discipline's default.
+/// Read the size of a queue, or return the default of its discipline if no size is given.
 QueueLimit read_limit(const ObjectReader& reader, const RateConfig& rate,
-                      const QueueLimit& standard) {
-  const auto alone = [&reader](const std::string& key) {
+                      const QueueLimit& default_limit) {
+  const auto refuse_other_sizes = [&reader](const std::string& key) {
     for (const std::string_view other : limit_keys()) {
       if (key == other || !reader.has(std::string(other))) continue;
-      throw ConfigError(reader.at(std::string(other)), "given beside \"" + key + "\"",
+      throw ConfigError(reader.at(std::string(other)), "given together with \"" + key + "\"",
                         "give one size");
     }
   };
   if (reader.has("packets")) {
-    alone("packets");
+    refuse_other_sizes("packets");
     return Packets{reader.whole("packets", bounds::queue_packets)};
   }
   if (reader.has("bytes")) {
-    alone("bytes");
+    refuse_other_sizes("bytes");
     return Bytes{reader.whole("bytes", bounds::queue_bytes)};
   }
   if (!reader.has("bdp")) {
     const bool has_part_of_bdp = reader.has("base_rtt_ns") || reader.has("packet_bytes");
-    if (!std::holds_alternative<Unlimited>(standard) && !has_part_of_bdp) return standard;
+    if (!std::holds_alternative<Unlimited>(default_limit) && !has_part_of_bdp) return default_limit;
     throw ConfigError(
         reader.here(), "a queue without a size",
         R"(give one of "packets", "bytes", or "bdp" with "base_rtt_ns" and "packet_bytes")");
@@ -142,7 +143,7 @@ QueueLimit read_limit(const ObjectReader& reader, const RateConfig& rate,
     throw ConfigError(reader.at("bdp"),
                       shown(reader.any("bdp")) + " BDP are more than " +
                           std::to_string(bounds::queue_packets.maximum) + " packets",
-                      "give less: a BDP is rate x base RTT / (8 x packet), here of a rate of " +
+                      "give fewer. A BDP is rate x base RTT / (8 x packet), with a rate of " +
                           std::to_string(mean_rate(rate)->bits_per_second) + " bit/s");
   }
   return packets;
@@ -170,20 +171,21 @@ LossPoint read_loss_point(const ObjectReader& loss) {
   if (!loss.has("at")) return LossPoint::egress;
   const std::string point = loss.text("at");
   if (point != "ingress" && point != "egress") {
-    throw ConfigError(loss.at("at"), "unknown place " + shown(point),
+    throw ConfigError(loss.at("at"), "unknown loss point " + shown(point),
                       R"("ingress" (before the queue) or "egress" (after transmission))");
   }
   return point == "ingress" ? LossPoint::ingress : LossPoint::egress;
 }
 
-/// Refuse losses before the queue if the loss of transmissions matters.
+/// Refuse losses before the queue on radios and on links with ARQ.
 void refuse_ingress(const ObjectReader& reader, const DirectionConfig& config) {
   if (config.loss_at != LossPoint::ingress) return;
   const bool radio = std::holds_alternative<RadioLoss>(config.loss);
   if (!radio && !config.arq) return;
   throw ConfigError(reader.at("loss") / "at",
-                    radio ? "a radio loses what is on the air" : "ARQ repeats what was transmitted",
-                    R"(write "egress", or leave it out)");
+                    radio ? "a radio loses packets only after transmission"
+                          : "ARQ needs losses after transmission",
+                    R"(write "egress", or remove "at")");
 }
 
 Mode read_mode(ObjectReader reader) {
@@ -204,16 +206,16 @@ RateAdaptationConfig read_adaptation(ObjectReader reader) {
   for (std::size_t i = 0; i < modes.size(); ++i) {
     config.modes.push_back(read_mode({modes[i], reader.at("modes") / i}));
     if (i > 0 && config.modes[i].rate < config.modes[i - 1].rate) {
-      throw ConfigError(reader.at("modes") / i, "a mode slower than the one before",
-                        "list them in the order of their rates");
+      throw ConfigError(reader.at("modes") / i, "slower than the previous mode",
+                        "list the modes in the order of their rates");
     }
   }
   const auto* table = std::get_if<SnrTable>(&config.scheme);
   if (table && table->min_snr_db.size() != modes.size()) {
     throw ConfigError(reader.at("min_snr_db"),
-                      std::to_string(table->min_snr_db.size()) + " SNRs of " +
+                      std::to_string(table->min_snr_db.size()) + " SNRs for " +
                           std::to_string(modes.size()) + " modes",
-                      "give one for each mode");
+                      "give one SNR for each mode");
   }
   if (!reader.has("recorded_snr")) return config;
   for (const json& snr : reader.array("recorded_snr")) {
@@ -237,10 +239,10 @@ json to_json(const RateAdaptationConfig& config) {
   return out;
 }
 
-void refuse_marks_twice(const ObjectReader& reader, const DirectionConfig& config) {
+void refuse_mark_without_drop_tail(const ObjectReader& reader, const DirectionConfig& config) {
   if (!config.mark || std::holds_alternative<DropTail>(config.queue)) return;
-  throw ConfigError(reader.at("mark"), "marking beside a queue discipline that marks by itself",
-                    "leave it out; disciplines mark if they have \"ecn\"");
+  throw ConfigError(reader.at("mark"), "\"mark\" is only for drop-tail queues",
+                    "remove it; the discipline of this queue marks packets itself");
 }
 
 }  // namespace
@@ -268,7 +270,7 @@ LossConfig read_loss(ObjectReader reader, const RateConfig& rate) {
     throw ConfigError(
         reader.at("model"),
         "loss model " + shown(reader.any("model")) + " on a direction without a constant rate",
-        "give \"rate_bps\" too: the process's rate follows from it");
+        "also give \"rate_bps\", from which the rate of the process follows");
   }
   return loss;
 }
@@ -278,12 +280,13 @@ json to_json(const LossConfig& config) { return describe_one_of(config, loss_tag
 DirectionConfig read_direction(ObjectReader reader) {
   DirectionConfig config;
   reader.only(direction_keys());
-  const auto exclusive = [&reader](const std::string& one, const std::string& other) {
+  const auto refuse_both = [&reader](const std::string& one, const std::string& other) {
     if (!reader.has(one) || !reader.has(other)) return;
-    throw ConfigError(reader.at(other), "given beside \"" + one + "\"", "give one of the two");
+    throw ConfigError(reader.at(other), "given together with \"" + one + "\"",
+                      "give one of the two");
   };
-  exclusive("rate_bps", "rate_trace");
-  exclusive("delay_ns", "delay_trace");
+  refuse_both("rate_bps", "rate_trace");
+  refuse_both("delay_ns", "delay_trace");
   config.rate = read_rate(reader);
   if (reader.has("overhead_bytes")) {
     config.overhead = Bytes{reader.whole("overhead_bytes", bounds::overhead_bytes)};
@@ -293,7 +296,7 @@ DirectionConfig read_direction(ObjectReader reader) {
     ObjectReader mark = reader.object("mark");
     need_rate(config.rate, mark.here(), "marking");
     config.mark = read_one_of<MarkConfig>(mark, mark_tag);
-    refuse_marks_twice(reader, config);
+    refuse_mark_without_drop_tail(reader, config);
   }
   if (reader.has("delay_ns")) config.delay = duration(reader, "delay_ns", bounds::delay_ns);
   if (reader.has("delay_trace")) {
@@ -323,7 +326,7 @@ DirectionConfig read_direction(ObjectReader reader) {
     config.rate_adaptation = read_adaptation(reader.object("rate_adaptation"));
     if (!config.arq) {
       throw ConfigError(reader.at("rate_adaptation"), "rate adaptation without feedback",
-                        R"(give "arq": {"retries": 7, "feedback_ns": 1000000} too)");
+                        R"(also give "arq": {"retries": 7, "feedback_ns": 1000000})");
     }
     need_rate(config.rate, reader.at("rate_adaptation"), "rate adaptation");
   }
@@ -344,7 +347,7 @@ json to_json(const DirectionConfig& config) {
     json instants = json::array();
     for (const Duration at : all->at) instants.push_back(at.count());
     out["rate_trace"] = {{"opportunities_ns", std::move(instants)},
-                         {"bytes", all->each.count},
+                         {"bytes", all->bytes_each.count},
                          {"period_ns", all->period.count()}};
   }
   out["overhead_bytes"] = config.overhead.count;

@@ -46,21 +46,23 @@ namespace nagi::model {
 ///            "loss_in_good": 0, "loss_in_bad": 0.01},
 ///           {"model": "trace", "lost": [3, 4, 17], "length": 100},
 ///           {"model": "sdr", "curves": [{"packet_bytes": 1000, "snr_db": [8, 12], "per": [1, 0]}],
-///            "snr_db": 10 or "snr_trace": {"steps": [[0, 10], [1000000000, 12]], "period_ns":
-///            ...}, "fading": {"kind": "rician", "doppler_hz": 5, "k_factor_db": 6} or
+///            "snr_db": 10 or
+///            "snr_trace": {"steps": [[0, 10], [1000000000, 12]], "period_ns": 2000000000},
+///            "fading": {"kind": "rician", "doppler_hz": 5, "k_factor_db": 6} or
 ///                      {"kind": "rayleigh", "doppler_hz": 5},
 ///            "shadowing": {"deviation_db": 8, "decorrelation_ns": 2000000000}},
 ///           or {"model": "radio"},
 ///           each with "at": "egress" (after transmission) or "ingress" (before the queue)
 ///   "arq": {"retries": 3, "feedback_ns": 8000000}
-///   "rate_adaptation": {"kind": "minstrel", "modes": [{"rate_bps": 1200000, "overhead_bytes":
-///   50}]},
+///   "rate_adaptation": {"kind": "minstrel",
+///                       "modes": [{"rate_bps": 1200000, "overhead_bytes": 50}]},
 ///                      or "snr_table" with "min_snr_db": [4.5], one SNR per mode; 1 to 16 modes in
 ///                      the order of their rates; replays also have "recorded_snr": [1450], the SNR
 ///                      of each transmission in 0.01 dB, or -32768 if none was measured
 DirectionConfig read_direction(ObjectReader reader);
 
-/// Read a queue or losses alone, as above, for a sender with that rate. Throws ConfigError.
+/// Read the value of "queue" or of "loss" above, for a sender with the rate `rate`. Throws
+/// ConfigError.
 QueueConfig read_queue(ObjectReader reader, const RateConfig& rate);
 nlohmann::json to_json(const QueueConfig& config);
 LossConfig read_loss(ObjectReader reader, const RateConfig& rate);
@@ -70,7 +72,8 @@ nlohmann::json to_json(const LossConfig& config);
 nlohmann::json to_json(const DirectionConfig& config);
 
 /// Return `config` with the keys of `changes` replaced; `where` is the position of `changes` in its
-/// document. A key also replaces the keys that exclude it; null removes a key. Throws ConfigError.
+/// document. A key also removes the keys that cannot be given together with it, such as
+/// "rate_trace" and "rate_bps"; null removes a key. Throws ConfigError.
 DirectionConfig apply_changes(const DirectionConfig& config, const nlohmann::json& changes,
                               const nlohmann::json::json_pointer& where);
 

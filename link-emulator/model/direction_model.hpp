@@ -27,19 +27,21 @@ class DirectionModel : public Interface {
   /// deliveries in the order of delivery.
   virtual void advance(Instant to, std::vector<Departure>& departures) = 0;
 
-  /// Append departures that the model learns of later than the other calls return.
+  /// Append departures that the other functions could not return yet. Only models that run
+  /// elsewhere have these.
   virtual void take_departures(std::vector<Departure>& /*departures*/) {}
 
-  /// Return an instant before which no packet is delivered, or nothing if the model is empty. If
-  /// delays are constant, the next packet is delivered at this instant unless it is lost. The
-  /// caller need not advance the model before this instant: the results do not depend on the calls.
+  /// Return an instant before which no packet is delivered, or nothing if the model holds no
+  /// packet. If delays are constant, the next packet is delivered at this instant unless it is
+  /// lost. The caller need not advance the model before this instant: the results do not depend on
+  /// the calls.
   [[nodiscard]] virtual std::optional<Instant> next_delivery() const = 0;
 
   /// Return the instant to which the model has advanced.
   [[nodiscard]] virtual Instant now() const = 0;
   /// Return the number of packets that wait, are being transmitted, or propagate.
   [[nodiscard]] virtual std::size_t held() const = 0;
-  /// Call `visit` for each of these packets.
+  /// Call `visit` for each packet that held() counts.
   virtual void for_each_held(const std::function<void(const Packet&)>& visit) const = 0;
   [[nodiscard]] virtual const DirectionCounters& counters() const = 0;
 };

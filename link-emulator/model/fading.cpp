@@ -8,8 +8,8 @@ namespace nagi::model {
 
 namespace {
 
-constexpr std::uint32_t sinusoids_a_path = 32;
-constexpr std::uint32_t sinusoids_of_shadows = 64;
+constexpr std::uint32_t sinusoids_per_path = 32;
+constexpr std::uint32_t shadowing_sinusoids = 64;
 constexpr std::uint32_t line_of_sight = 0xffffffff;  // in place of a sinusoid's index
 
 }  // namespace
@@ -27,7 +27,7 @@ std::complex<double> phasor(double cycles) {
     cosine = 1.0 - square / (n * (n + 1)) * cosine;
     sine = 1.0 - square / ((n + 1) * (n + 2)) * sine;
   }
-  // The innermost terms above start from 0: both series are complete to x^16.
+  // The loop begins with the innermost terms, so both series are complete to x^16.
   sine *= x;
   switch (static_cast<std::int64_t>(quarters) & 3) {
     case 0:
@@ -55,11 +55,11 @@ std::vector<Sinusoid> fading_sinusoids(const FadingConfig& config, const Channel
     sinusoids.push_back({config.doppler_hz * std::numbers::sqrt2 / 2.0, unit_interval(direct[0]),
                          std::sqrt(power * k / (k + 1.0))});
   }
-  for (std::uint32_t n = 0; n < sinusoids_a_path; ++n) {
+  for (std::uint32_t n = 0; n < sinusoids_per_path; ++n) {
     const ChannelWords random = channel_draw(key, ChannelPurpose::fading, n, path);
-    const double angle_cycles = (n + unit_interval(random[1]) - 0.5) / sinusoids_a_path;
+    const double angle_cycles = (n + unit_interval(random[1]) - 0.5) / sinusoids_per_path;
     sinusoids.push_back({config.doppler_hz * phasor(angle_cycles).real(), unit_interval(random[0]),
-                         std::sqrt(scattered / sinusoids_a_path)});
+                         std::sqrt(scattered / sinusoids_per_path)});
   }
   return sinusoids;
 }
@@ -73,18 +73,18 @@ std::complex<double> sum_at(const std::vector<Sinusoid>& sinusoids, double time_
 }
 
 Shadowing::Shadowing(const ShadowingConfig& config, const ChannelKey& key) {
-  for (std::uint32_t n = 0; n < sinusoids_of_shadows; ++n) {
+  for (std::uint32_t n = 0; n < shadowing_sinusoids; ++n) {
     const ChannelWords random = channel_draw(key, ChannelPurpose::shadowing, n, 0);
     // The frequency is the quantile of a Cauchy distribution at (n + u) / 64 of its positive half.
-    // It is the quotient of the sine and cosine, which are equal on all machines. The half step of
-    // the word keeps it finite.
+    // The code computes it as sine over cosine, because both are equal on all machines. The added
+    // half step of the word keeps the quotient finite.
     const double quantile =
-        (n + unit_interval(random[1]) + 0x1p-33) / sinusoids_of_shadows / 4.0;  // cycles
+        (n + unit_interval(random[1]) + 0x1p-33) / shadowing_sinusoids / 4.0;  // cycles
     const std::complex<double> turn = phasor(quantile);
     const double tangent = turn.imag() / turn.real();
     sinusoids_.push_back({tangent / (2.0 * std::numbers::pi * config.decorrelation_s),
                           unit_interval(random[0]),
-                          config.deviation_db * std::sqrt(2.0 / sinusoids_of_shadows)});
+                          config.deviation_db * std::sqrt(2.0 / shadowing_sinusoids)});
   }
 }
 

@@ -4,8 +4,8 @@
 // channel, so it can be evaluated in any order. gr-nagi's channel applies it to waveforms, the loss
 // model `sdr` to the SNR of each transmission.
 //
-// Except for conversions from decibels, all operations are those that IEEE 754 defines to the last
-// bit, so every machine computes the same gains.
+// Except for conversions from decibels, all operations have results that IEEE 754 defines to the
+// last bit. So every machine computes the same gains.
 #pragma once
 
 #include <complex>
@@ -36,10 +36,10 @@ std::complex<double> phasor(double cycles);
 
 /// Return the gain of one path: 32 sinusoids with random phases and angles of arrival (Xiao, Zheng
 /// and Beaulieu, "Novel sum-of-sinusoids simulation models for Rayleigh and Rician fading
-/// channels", IEEE Trans. Wireless Comm. 5(12), 2006). Its mean power is `power`, its
-/// autocorrelation J0(2 pi doppler tau) on average over seeds. With Rician fading, path 0 also has
-/// a line of sight, which arrives at 45 degrees. Without fading the gain is constant; the phases of
-/// all paths except path 0 are random.
+/// channels", IEEE Trans. Wireless Comm. 5(12), 2006). The gain has the mean power `power` and, on
+/// average over seeds, the autocorrelation J0(2 pi doppler tau). `path` is the number of the path.
+/// With Rician fading, path 0 also has a line of sight, which arrives at 45 degrees. Without fading
+/// the gain is constant; the phases of all paths except path 0 are random.
 std::vector<Sinusoid> fading_sinusoids(const FadingConfig& config, const ChannelKey& key,
                                        std::uint32_t path, double power);
 
@@ -66,7 +66,7 @@ class Shadowing {
   std::vector<Sinusoid> sinusoids_;
 };
 
-/// Return the ratio of powers that `db` decibels are.
+/// Convert decibels to a ratio of powers.
 double power_of_db(double db);
 
 }  // namespace nagi::model

@@ -9,22 +9,22 @@ namespace nagi::model {
 namespace {
 
 constexpr int nodes_per_octave = 128;
-constexpr double certain = 60;  // exponent of a certain loss: 1 - exp(-60) is 1 in 63 of 64 bits
+constexpr double certain = 60;  // exponent of a certain loss: 1 - exp(-60) rounds to 1
 
 double exponent_from_rate(double per) {
   return per >= 1 ? certain : std::min(certain, -std::log1p(-per));
 }
 
-/// Return E between two SNRs of a curve; `after` is the index of the higher one.
+/// Return E between two SNRs of a curve; `after` is the index of the higher SNR.
 double interpolate(const LossCurve& curve, std::size_t after, double snr_db) {
   const double low = curve.per[after - 1];
   const double high = curve.per[after];
-  const double share =
+  const double fraction =
       (snr_db - curve.snr_db[after - 1]) / (curve.snr_db[after] - curve.snr_db[after - 1]);
-  if (low >= 1 || high <= 0) return exponent_from_rate(low + share * (high - low));
+  if (low >= 1 || high <= 0) return exponent_from_rate(low + fraction * (high - low));
   const double from = std::log(exponent_from_rate(low));
   const double to = std::log(exponent_from_rate(high));
-  return std::exp(from + share * (to - from));
+  return std::exp(from + fraction * (to - from));
 }
 
 double exponent_at(const LossCurve& curve, double snr_db) {
@@ -70,10 +70,10 @@ double LossTable::exponent(double snr, std::uint64_t packet_bytes) const {
       std::clamp((binary - first_exponent_ + 2 * (mantissa - 0.5)) * nodes_per_octave, 0.0,
                  static_cast<double>(last));
   const std::size_t node = std::min(static_cast<std::size_t>(position), last - 1);
-  const double share = position - static_cast<double>(node);
-  const auto exponent_in = [node, share](const Row& row) {
+  const double fraction = position - static_cast<double>(node);
+  const auto exponent_in = [node, fraction](const Row& row) {
     const double low = row.exponents[node];
-    return low + share * (row.exponents[node + 1] - low);
+    return low + fraction * (row.exponents[node + 1] - low);
   };
   if (packet_bytes <= rows_.front().packet_bytes) return exponent_in(rows_.front());
   const Row& longest = rows_.back();
@@ -85,15 +85,16 @@ double LossTable::exponent(double snr, std::uint64_t packet_bytes) const {
   while (rows_[after].packet_bytes < packet_bytes) ++after;
   const Row& shorter = rows_[after - 1];
   const Row& longer = rows_[after];
-  const double part = static_cast<double>(packet_bytes - shorter.packet_bytes) /
-                      static_cast<double>(longer.packet_bytes - shorter.packet_bytes);
+  const double length_fraction = static_cast<double>(packet_bytes - shorter.packet_bytes) /
+                                 static_cast<double>(longer.packet_bytes - shorter.packet_bytes);
   const double low = exponent_in(shorter);
-  return low + part * (exponent_in(longer) - low);
+  return low + length_fraction * (exponent_in(longer) - low);
 }
 
 double exp_of_minus(double x) {
   if (x > 2 * certain) return 0;
-  // The result is 1 / exp(x / 1024)^1024, a series in which no term cancels another.
+  // The result is 1 / exp(x / 1024)^1024. The terms of this series are all positive, so they do not
+  // cancel each other.
   const double small = x / 1024;
   double sum = 1;
   for (int n = 9; n >= 1; --n) sum = 1 + sum * small / n;

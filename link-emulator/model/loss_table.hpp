@@ -3,14 +3,12 @@
 // Measured packet error rates of a receiver over SNR and packet length, interpolated monotonically.
 //
 // A packet is lost with probability 1 - exp(-E). The table interpolates the exponent E as follows:
-// - Over the SNR in decibels it interpolates ln E, which is nearly linear if each of many bits may
-// be
-//   lost. Next to a point with error rate 0 or 1 it interpolates the probability instead. Below the
-//   first and above the last SNR the probability is constant.
-// - Over the length it interpolates E linearly, which is exact if bits are lost independently.
-// Below the
-//   shortest length E is constant; above the longest it is proportional to the length. E never
-//   decreases with the length.
+// - Over the SNR in decibels: ln E is interpolated linearly, because it is nearly linear if each of
+//   many bits may be lost. Next to a point with error rate 0 or 1, the probability is interpolated
+//   instead. Below the first and above the last SNR, the probability is constant.
+// - Over the length: E is interpolated linearly, which is exact if bits are lost independently.
+//   Below the shortest length, E is constant; above the longest, E is proportional to the length. E
+//   never decreases with the length.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +36,7 @@ class LossTable {
  private:
   struct Row {
     std::uint64_t packet_bytes;
-    std::vector<double> exponents;  // at each node
+    std::vector<double> exponents;  // E at each node; nodes divide each octave of the SNR
   };
   std::vector<Row> rows_;
   int first_exponent_ = 0;  // binary exponent of the first node's SNR

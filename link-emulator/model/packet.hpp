@@ -26,7 +26,8 @@ struct Packet {
   [[nodiscard]] bool may_be_marked() const { return ecn == Ecn::ect0 || ecn == Ecn::ect1; }
 };
 
-/// The ways in which a packet leaves the model. `retry_limit`: a station of a medium gave it up.
+/// The ways in which a packet leaves the model. `retry_limit` means that a station of a medium gave
+/// the packet up.
 enum class Fate : std::uint8_t { delivered, queue_overflow, channel_loss, aqm_drop, retry_limit };
 
 /// A packet that leaves the model, with the instant of its delivery or drop.
@@ -34,9 +35,10 @@ struct Departure {
   Packet packet;
   Fate fate = Fate::delivered;
   Instant at;
-  bool is_copy = false;  // a duplicate; the original departs after it
+  bool is_copy = false;  // true for a duplicate, which departs before the original
 };
 
+/// The value of an SNR that was not measured.
 constexpr std::int16_t no_snr = std::numeric_limits<std::int16_t>::min();
 
 /// A transmission of a packet during [start, end). With ARQ a packet may have several.
@@ -47,7 +49,7 @@ struct Transmission {
   Instant start{};
   Instant end{};
   bool lost = false;          // valid once the outcome is resolved
-  std::int16_t snr = no_snr;  // measured by a radio's receiver, 0.01 dB; valid likewise
+  std::int16_t snr = no_snr;  // measured by a radio's receiver, 0.01 dB; valid like `lost`
   std::uint8_t mode = 0;      // mode of rate adaptation
   std::uint64_t order = 0;    // number of the packet, in the order of first attempts
 };

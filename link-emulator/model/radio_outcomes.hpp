@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Transmissions of a radio. For these the model samples no losses: a radio carries each
-// transmission and reports its outcome. The model needs the outcome when the packet would be
-// delivered or, with ARQ, `feedback` after the transmission if that is sooner. If it is still
-// missing, the model waits.
+// Transmissions of a radio. The model samples no losses for them, because a radio carries each
+// transmission and reports its outcome. The model needs this outcome at the instant at which the
+// packet would be delivered or, with ARQ, `feedback` after the transmission if that is earlier. If
+// the outcome is missing then, the model waits.
 #pragma once
 
 #include <deque>
@@ -25,7 +25,7 @@ class RadioOutcomes {
   [[nodiscard]] std::vector<Transmission>& started() { return started_; }
   [[nodiscard]] bool has_ended() const { return !ended_.empty(); }
   [[nodiscard]] const Transmission& first_ended() const { return ended_.front(); }
-  /// Return whether the outcome of the first transmission that has ended was reported.
+  /// Return whether the radio has reported the outcome of the first transmission that has ended.
   [[nodiscard]] bool has_outcome() const { return !outcomes_.empty(); }
   /// Remove and return the first transmission that has ended, with its outcome.
   Transmission resolve_first() {
@@ -49,7 +49,7 @@ class RadioOutcomes {
     bool lost;
     std::int16_t snr;
   };
-  std::deque<Outcome> outcomes_;  // of the first in ended_, and then of the current transmission
+  std::deque<Outcome> outcomes_;  // in the order of transmissions, from the first of `ended_` on
 };
 
 }  // namespace nagi::model

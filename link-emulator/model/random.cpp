@@ -13,19 +13,19 @@ namespace {
 
 using Wide = unsigned __int128;
 
-/// A ratio of two polynomials; the coefficients begin with the constant term.
+/// A ratio of two polynomials, given by their coefficients from the constant term on.
 struct Ratio {
-  std::array<double, 8> above;
-  std::array<double, 8> below;
+  std::array<double, 8> numerator;
+  std::array<double, 8> denominator;
 
   [[nodiscard]] double at(double x) const {
-    double numerator = 0;
-    double denominator = 0;
-    for (std::size_t i = above.size(); i-- > 0;) {
-      numerator = numerator * x + above[i];
-      denominator = denominator * x + below[i];
+    double top = 0;
+    double bottom = 0;
+    for (std::size_t i = numerator.size(); i-- > 0;) {
+      top = top * x + numerator[i];
+      bottom = bottom * x + denominator[i];
     }
-    return numerator / denominator;
+    return top / bottom;
   }
 };
 
@@ -113,8 +113,8 @@ double standard_normal(std::uint64_t draw) {
       above ? static_cast<double>(draw - half) + 0.5 : -(static_cast<double>(half - draw) - 0.5),
       -64);  // p - 1/2
   if (q >= -0.425 && q <= 0.425) return q * centre.at(0.180625 - q * q);
-  const std::uint64_t nearest_end = above ? ~draw : draw;
-  const double r = std::sqrt(std::ldexp(static_cast<double>(exponential_q40(nearest_end)), -40));
+  const std::uint64_t tail_draw = above ? ~draw : draw;
+  const double r = std::sqrt(std::ldexp(static_cast<double>(exponential_q40(tail_draw)), -40));
   const double distance = r <= 5 ? tail.at(r - 1.6) : far_tail.at(r - 5);
   return above ? distance : -distance;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Random draws of the link model. They are counter-based: draw number i is the same in software, in
-// GNU Radio, in hardware and on every machine, whatever the order of the draws.
+// Random draws of the link model. They are counter-based: draw number i has the same value in
+// software, in GNU Radio, in hardware and on every machine, independently of the order of draws.
 //
 // Generator: Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
 // Key: the 64-bit seed. Counter: draw index (64 bit), link (32 bit), direction and purpose.
@@ -14,6 +14,7 @@
 namespace nagi::model {
 
 enum class DirectionName : std::uint32_t { forward = 0, backward = 1 };
+/// The use of a stream of draws. Streams with different purposes are independent.
 enum class Purpose : std::uint32_t {
   loss = 0,
   loss_state = 1,
@@ -34,7 +35,8 @@ class Stream {
  public:
   Stream(std::uint64_t seed, std::uint32_t link, DirectionName direction, Purpose purpose)
       : Stream(seed, link, static_cast<std::uint32_t>(direction), purpose) {}
-  /// Create a stream of a medium; `part` is a station or a pair of stations, below 2^16.
+  /// Create a stream of a medium; `part` is the number of a station or of a pair of stations, below
+  /// 2^16.
   Stream(std::uint64_t seed, std::uint32_t link, std::uint32_t part, Purpose purpose)
       : seed_(seed), link_(link), domain_((part << 16) | static_cast<std::uint32_t>(purpose)) {}
 
@@ -59,7 +61,7 @@ class Chance {
   /// Return the threshold below which a draw makes the event happen, or 0 if it is certain.
   [[nodiscard]] std::uint64_t threshold() const { return static_cast<std::uint64_t>(threshold_); }
 
-  /// Return the event that this event does not happen.
+  /// Return the complementary event: that this event does not happen.
   [[nodiscard]] Chance complement() const { return with_threshold(certainty - threshold_); }
   /// Return the event that this event happens in all of `times` independent trials. The function
   /// uses integer arithmetic; its error is below times x 2^-63.

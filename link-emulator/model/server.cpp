@@ -53,16 +53,16 @@ std::optional<Bitrate> mean_rate(const RateConfig& rate) {
                   bits / static_cast<std::uint64_t>(trace.period.count()))};
             },
             [](const Opportunities& all) -> std::optional<Bitrate> {
-              const Wide bits = Wide{all.at.size()} * all.each.count * 8 * 1'000'000'000;
+              const Wide bits = Wide{all.at.size()} * all.bytes_each.count * 8 * 1'000'000'000;
               return Bitrate{saturated(bits / static_cast<std::uint64_t>(all.period.count()))};
             }},
       rate);
 }
 
-Instant RateServer::begin(Bytes size, Instant at, bool at_once) {
+Instant RateServer::begin(Bytes size, Instant at, bool back_to_back) {
   const bool took_no_time = started_ == at && ended_ == at;
   started_ = at;
-  work_ = work_of(size) + (at_once || took_no_time ? left_over_ : 0);
+  work_ = work_of(size) + (back_to_back || took_no_time ? left_over_ : 0);
   used_before_ = used_;
   const Progress done = serve(work_, at, Instant::max(), used_);
   ended_ = done.at;
@@ -133,7 +133,7 @@ RateServer::Progress RateServer::serve_along(const Trace<Bitrate>& trace, Work w
   const Instant one_period_on = from > until - trace.period ? until : from + trace.period;
   for (;;) {
     if (from == one_period_on && from != until) {
-      // Skip whole periods at once, since there may be very many.
+      // Skip all whole periods in one step, because there may be very many.
       const Work work_each = work_per_period(trace);
       const auto possible = static_cast<std::uint64_t>((until - from) / trace.period);
       const auto whole =
@@ -163,7 +163,7 @@ RateServer::Progress RateServer::serve_at_opportunities(const Opportunities& all
     work -= used.left;
     const Instant next = instant_of(all, used.next);
     if (next > until) return {until, work, used};
-    used = {used.next + 1, next, work_of(all.each), std::nullopt};
+    used = {used.next + 1, next, work_of(all.bytes_each), std::nullopt};
   }
   used.left -= work;
   return {std::max(used.at, from), 0, used};

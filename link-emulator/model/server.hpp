@@ -2,8 +2,9 @@
 //
 // The rate server determines how long the transmission of a packet takes. It sends one packet after
 // the other: at a constant rate, from a token bucket, at a rate that follows a trace, or at
-// opportunities to send a number of bytes (mahimahi's traces). It is exact over a busy period: each
-// end is rounded down to a nanosecond, and the remaining work is done before the next packet.
+// opportunities to send a number of bytes (mahimahi's traces). The server is exact over a busy
+// period: the end of each transmission is rounded down to a nanosecond, and the work that remains
+// is done before the next packet.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +18,18 @@
 namespace nagi::model {
 
 /// A bucket that fills with tokens at a rate, up to a burst. A packet leaves as soon as the bucket
-/// has the tokens for its bytes, so a burst leaves at once. A packet that is longer than the burst
-/// waits for the missing tokens. The bucket is full at the beginning.
+/// has the tokens for its bytes, so a burst leaves immediately. A packet that is longer than the
+/// burst waits for the missing tokens. The bucket is full at the beginning.
 struct TokenBucket {
   Bitrate rate;
   Bytes burst;
 };
 
-/// Instants at which `each` bytes may leave. Bytes that are not used at that instant are lost. The
-/// instants repeat with the period, which is not shorter than the last of them.
+/// Instants at each of which `bytes_each` bytes may leave. Bytes that are not used at their instant
+/// cannot be used later. The instants repeat with the period, and are at most equal to it.
 struct Opportunities {
   std::vector<Duration> at;  // not decreasing
-  Bytes each;
+  Bytes bytes_each;
   Duration period{};
 };
 
@@ -44,24 +45,25 @@ class RateServer {
  public:
   explicit RateServer(RateConfig rate) : rate_(std::move(rate)) {}
 
-  /// Begin to send a packet and return the instant of its end. `at_once` is true if the
+  /// Begin to send a packet and return the instant of its end. `back_to_back` is true if the
   /// transmission of the previous packet ended at `at`. The remaining work of the previous packet
-  /// is added if `at_once`, or if that packet began and ended at `at`.
-  Instant begin(Bytes size, Instant at, bool at_once);
-  /// Return how long a packet takes that an idle server begins to send at `at`.
+  /// is added if `back_to_back` is true, or if the previous packet began and ended at `at`.
+  Instant begin(Bytes size, Instant at, bool back_to_back);
+  /// Return the duration of a transmission that an idle server begins at `at`.
   [[nodiscard]] Duration air_time(Bytes size, Instant at) const;
-  /// Change the rate at `at`. Return the new end of the packet in transmission, if there is one.
+  /// Change the rate at `at`. Return the new end of the current transmission. Without one, the
+  /// result has no meaning.
   Instant change(RateConfig rate, Instant at);
 
  private:
   /// Work in units of 10^-9 bits: a rate of R bit/s does R units per nanosecond.
   using Work = unsigned __int128;
 
-  /// The use of opportunities or tokens.
+  /// The state of opportunities or tokens after some work.
   struct Used {
     std::uint64_t next = 0;  // first unused opportunity, counted from the epoch
     Instant at{};            // time of the last used opportunity, or of the last use of tokens
-    Work left = 0;           // unused work of that opportunity; valid at `at` only
+    Work left = 0;           // unused work of the opportunity at `at`, which ends at `at`
     std::optional<__int128> tokens;  // tokens left; may be slightly negative because of rounding
   };
 
@@ -82,12 +84,12 @@ class RateServer {
                                          Instant until, Used used);
 
   RateConfig rate_;
-  Instant started_{};   // begin of the last packet
-  Work work_ = 0;       // its work
-  Used used_before_;    // use before it
-  Used used_;           // use after it
-  Instant ended_{};     // its end
-  Work left_over_ = 0;  // its remaining work, to be done before a packet that follows at once
+  Instant started_{};   // begin of the last transmission
+  Work work_ = 0;       // work of the last transmission
+  Used used_before_;    // state before the last transmission
+  Used used_;           // state after the last transmission
+  Instant ended_{};     // end of the last transmission
+  Work left_over_ = 0;  // remaining work of the last transmission, less than one nanosecond's
 };
 
 }  // namespace nagi::model

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The SNR of a single-path channel over time: a constant or a trace, times shadowing, times fading.
-// Shadowing and fading equal those of the waveforms of gr-nagi's channel with the same seed and
-// channel.
+// Shadowing and fading are equal to those that gr-nagi's channel applies to waveforms with the same
+// seed and channel number.
 //
 // Gains are computed on a grid with 64 points per 1/doppler, or per decorrelation time, and
 // interpolated linearly in between. The grid begins at time 0, so the SNR depends only on the
@@ -36,7 +36,8 @@ class SnrCourse {
   [[nodiscard]] int instants_within(Duration air_time) const;
 
  private:
-  /// A function of time on a grid. It stores the two values around the last instant.
+  /// A function of time on a grid. It stores the values at the two grid points around the last
+  /// instant.
   template <class Value, class Function>
   class Grid {
    public:
@@ -44,8 +45,8 @@ class SnrCourse {
     Value at(Instant instant) {
       const std::int64_t ns = instant.time_since_epoch().count();
       if (cell_ < 0 || ns < from_ || ns >= to_) move(ns);
-      const double share = static_cast<double>(ns - from_) / static_cast<double>(step_.count());
-      return low_ + share * (high_ - low_);
+      const double fraction = static_cast<double>(ns - from_) / static_cast<double>(step_.count());
+      return low_ + fraction * (high_ - low_);
     }
 
    private:
@@ -81,7 +82,7 @@ class SnrCourse {
   Trace<double> snr_;  // ratios of powers
   std::optional<Grid<std::complex<double>, FadingAt>> fading_;
   std::optional<Grid<double, ShadowingAt>> shadowing_;
-  double coherence_ns_ = 0;  // a sixteenth of 1/doppler; 0 without fading
+  double coherence_ns_ = 0;  // a sixteenth of 1 / doppler; 0 if the gain is constant
 };
 
 }  // namespace nagi::model

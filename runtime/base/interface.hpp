@@ -3,7 +3,7 @@
 
 namespace nagi {
 
-/// A base of classes that are used through pointers: they can be neither copied nor moved.
+/// The base class of interfaces, which are used through pointers and cannot be copied or moved.
 class Interface {
  public:
   Interface(const Interface&) = delete;

@@ -22,7 +22,7 @@ struct Position {
 /// Return whether a byte is the first one of a character of UTF-8 text.
 bool is_first_byte(char byte) { return (byte & 0xc0) != 0x80; }
 
-Position position_of(const std::string& text, std::size_t byte) {
+Position find_position(const std::string& text, std::size_t byte) {
   const std::string_view before = std::string_view(text).substr(0, byte);
   const auto begin = before.rfind('\n') + 1;  // 0 without a line break
   return {static_cast<int>(1 + std::ranges::count(before, '\n')),
@@ -30,13 +30,13 @@ Position position_of(const std::string& text, std::size_t byte) {
 }
 
 /// Return the index of the first bracket that exceeds the maximum depth, if there is one. The
-/// result may be wrong after a syntax error, which is refused in any case.
-std::optional<std::size_t> find_too_deep(const std::string& text, std::size_t deepest) {
+/// result may be wrong after a syntax error, but such a text is refused anyway.
+std::optional<std::size_t> find_too_deep(const std::string& text, std::size_t max_levels) {
   std::size_t depth = 0;
   std::optional<std::size_t> bracket;
   for_each_outside_strings(text, [&](std::size_t at) {
     if (text[at] == '[' || text[at] == '{') {
-      if (depth++ == deepest) bracket = at;
+      if (depth++ == max_levels) bracket = at;
     } else if ((text[at] == ']' || text[at] == '}') && depth > 0) {
       --depth;
     }
@@ -45,8 +45,7 @@ std::optional<std::size_t> find_too_deep(const std::string& text, std::size_t de
   return bracket;
 }
 
-/// Stores the first syntax error: the number of bytes that were read until then, and the library's
-/// message.
+/// Stores the first syntax error: the number of bytes before the error, and the library's message.
 class ErrorListener final : public nlohmann::json_sax<json> {
  public:
   std::size_t bytes = 0;
@@ -73,7 +72,7 @@ class ErrorListener final : public nlohmann::json_sax<json> {
 };
 
 /// Return the last characters of a text.
-std::string end_of(std::string_view text) {
+std::string last_characters(std::string_view text) {
   if (text.size() <= max_shown) return printable(text);
   text.remove_prefix(text.size() - max_shown);
   while (!text.empty() && !is_first_byte(text.front())) text.remove_prefix(1);
@@ -88,7 +87,7 @@ struct Problem {
   std::string cure;
 };
 
-Problem problem_in(std::string_view words) {
+Problem parse_problem(std::string_view words) {
   constexpr std::string_view read_mark = "; last read: '";
   constexpr std::string_view expected_mark = "; expected ";
   const auto skip = [&words](std::string_view mark) {
@@ -108,15 +107,15 @@ Problem problem_in(std::string_view words) {
   } else if (words.starts_with("number overflow")) {
     problem.cure = "write a smaller number";
   } else {
-    problem.cure = "write names and texts in double quotes, and all else as RFC 8259 says";
+    problem.cure = "write names and texts in double quotes; RFC 8259 defines JSON";
   }
   if (read == std::string_view::npos) {
     problem.what = shortened(words, 2 * max_shown);
   } else {
     auto text = words.substr(read + read_mark.size());
     if (text.ends_with('\'')) text.remove_suffix(1);
-    problem.what =
-        shortened(words.substr(0, read), 2 * max_shown) + ", at the end of " + end_of(text);
+    problem.what = shortened(words.substr(0, read), 2 * max_shown) + ", at the end of " +
+                   last_characters(text);
   }
   return problem;
 }
@@ -125,20 +124,20 @@ Problem problem_in(std::string_view words) {
   ErrorListener listener;
   json::sax_parse(text, &listener);
   const std::size_t last = std::clamp<std::size_t>(listener.bytes, 1, text.size() + 1) - 1;
-  const Position position = position_of(text, last);
-  const Problem problem = problem_in(listener.words);
+  const Position position = find_position(text, last);
+  const Problem problem = parse_problem(listener.words);
   throw JsonTextError(position.line, "not JSON: column " + std::to_string(position.column) + ": " +
                                          problem.what + "; " + problem.cure);
 }
 
 }  // namespace
 
-json parse_json(const std::string& text, std::size_t deepest) {
-  if (const auto byte = find_too_deep(text, deepest)) {
-    const Position position = position_of(text, *byte);
+json parse_json(const std::string& text, std::size_t max_levels) {
+  if (const auto byte = find_too_deep(text, max_levels)) {
+    const Position position = find_position(text, *byte);
     throw JsonTextError(position.line, "column " + std::to_string(position.column) +
                                            ": lists and objects nested more than " +
-                                           std::to_string(deepest) +
+                                           std::to_string(max_levels) +
                                            " levels deep; write it with fewer levels");
   }
   json value = json::parse(text, nullptr, false);

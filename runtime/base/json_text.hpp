@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Parsing of untrusted JSON text. Errors have messages of our own. Texts that are nested so deeply
-// that they would exhaust memory or the stack are refused.
+// Parsing of untrusted JSON text. Errors have messages for users instead of those of the JSON
+// library. The parser refuses deeply nested texts, which could exhaust memory or the stack.
 #pragma once
 
 #include <cstddef>
@@ -19,15 +19,15 @@ constexpr std::size_t max_nesting = 64;
 class JsonTextError : public std::runtime_error {
  public:
   JsonTextError(int line, const std::string& what) : std::runtime_error(what), line_(line) {}
-  /// Counted from 1.
+  /// The line of the error, counted from 1.
   [[nodiscard]] int line() const { return line_; }
 
  private:
   int line_;
 };
 
-/// Call `visit` with the index of each character of a JSON text that is not in a string, until it
-/// returns false. The indices are correct up to the first syntax error.
+/// Call `visit` with the index of each character of a JSON text that is not in a string, until
+/// `visit` returns false. The indices are correct up to the first syntax error.
 template <class Visit>
 void for_each_outside_strings(const std::string& text, Visit visit) {
   bool in_string = false;
@@ -42,8 +42,8 @@ void for_each_outside_strings(const std::string& text, Visit visit) {
   }
 }
 
-/// Parse a JSON text with at most `deepest` levels. If a key occurs twice, the last member counts.
-/// Throws JsonTextError.
-nlohmann::json parse_json(const std::string& text, std::size_t deepest = max_nesting);
+/// Parse a JSON text with at most `max_levels` levels of objects and lists. If a key occurs twice,
+/// the result has the last value. Throws JsonTextError.
+nlohmann::json parse_json(const std::string& text, std::size_t max_levels = max_nesting);
 
 }  // namespace nagi

@@ -63,7 +63,7 @@ std::string ObjectReader::text(const std::string& key) const {
   }
   const auto& text = value.get_ref<const std::string&>();
   if (has_unprintable(text)) {
-    throw ConfigError(at(key), "a control character in " + shown(value), "write it without");
+    throw ConfigError(at(key), "a control character in " + shown(value), "remove it");
   }
   return text;
 }
@@ -123,15 +123,15 @@ double bounded(const json& value, const json::json_pointer& where, Bound<double>
 }
 
 std::uint64_t next_in(const json& list, std::size_t index, const json::json_pointer& where,
-                      std::optional<std::uint64_t> before, std::uint64_t apart, std::uint64_t end,
-                      const std::string& end_name) {
+                      std::optional<std::uint64_t> previous, std::uint64_t min_step,
+                      std::uint64_t end, const std::string& end_name) {
   const json& value = list[index];
-  const std::uint64_t minimum = before ? *before + apart : 0;
+  const std::uint64_t minimum = previous ? *previous + min_step : 0;
   if (end > 0 && is_whole(value, {minimum, end - 1})) return value.get<std::uint64_t>();
   std::string cure = "must be a whole number ";
-  if (before) {
-    cure += (apart == 0 ? "not less than the previous, " : "greater than the previous, ") +
-            std::to_string(*before) + ", and ";
+  if (previous) {
+    cure += (min_step == 0 ? "not less than the previous, " : "greater than the previous, ") +
+            std::to_string(*previous) + ", and ";
   }
   throw not_possible(value, where / index, cure + end_name);
 }

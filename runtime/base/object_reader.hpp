@@ -47,8 +47,8 @@ class ObjectReader {
     return where_ / key;
   }
 
-  // These functions return the value of a key. They throw if the key is missing or has another
-  // type.
+  // These functions return the value of a key. They throw if the key is missing or its value has
+  // another type.
   [[nodiscard]] const nlohmann::json& any(const std::string& key) const;
   [[nodiscard]] ObjectReader object(const std::string& key) const { return {any(key), at(key)}; }
   [[nodiscard]] const nlohmann::json& array(const std::string& key) const;
@@ -69,7 +69,7 @@ class ObjectReader {
   bool keys_are_known_ = false;  // only() was called and found no unknown key
 };
 
-/// Return a value for messages, on one line and shortened.
+/// Return a value as text for messages, on one line and shortened.
 std::string shown(const nlohmann::json& value);
 
 /// Return the error for a value that is not allowed; `cure` describes the allowed values.
@@ -81,12 +81,12 @@ std::uint64_t bounded(const nlohmann::json& value, const nlohmann::json::json_po
 double bounded(const nlohmann::json& value, const nlohmann::json::json_pointer& where,
                Bound<double> bound);
 
-/// Return element `index` of a list of increasing numbers. The first is at least 0, each further
-/// one at least `before` (the previous one) plus `apart`, and all are less than `end`. `end_name`
-/// describes that limit in errors. Throws ConfigError.
+/// Return element `index` of a list of increasing numbers. Without `previous`, it must be at least
+/// 0; otherwise at least `previous`, the element before it, plus `min_step`. It must be less than
+/// `end`; `end_name` describes this limit in errors. Throws ConfigError.
 std::uint64_t next_in(const nlohmann::json& list, std::size_t index,
                       const nlohmann::json::json_pointer& where,
-                      std::optional<std::uint64_t> before, std::uint64_t apart, std::uint64_t end,
-                      const std::string& end_name);
+                      std::optional<std::uint64_t> previous, std::uint64_t min_step,
+                      std::uint64_t end, const std::string& end_name);
 
 }  // namespace nagi

@@ -19,7 +19,8 @@ struct Character {
   std::string_view bytes;
 };
 
-Character first_of(std::string_view text) {
+/// Return the first character of a text that is not empty.
+Character decode_first(std::string_view text) {
   const auto byte = [&text](std::size_t i) { return static_cast<std::uint8_t>(text[i]); };
   const std::uint8_t lead = byte(0);
   if (lead < 0x80) return {lead, text.substr(0, 1)};
@@ -66,24 +67,24 @@ std::string escape(const Character& character) {
   return text;
 }
 
-/// Return the number of typing errors that turn one word into the other (optimal string alignment).
-std::size_t errors_between(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> two_before;
-  std::vector<std::size_t> before(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) before[j] = j;
+/// Return the number of typing errors that turn word `a` into word `b` (optimal string alignment).
+std::size_t count_typing_errors(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row_before_that;
+  std::vector<std::size_t> previous_row(b.size() + 1);
+  for (std::size_t j = 0; j <= b.size(); ++j) previous_row[j] = j;
   for (std::size_t i = 1; i <= a.size(); ++i) {
     std::vector<std::size_t> row(b.size() + 1);
     row[0] = i;
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      row[j] = std::min({before[j] + 1, row[j - 1] + 1,
-                         before[j - 1] + static_cast<std::size_t>(a[i - 1] != b[j - 1])});
+      row[j] = std::min({previous_row[j] + 1, row[j - 1] + 1,
+                         previous_row[j - 1] + static_cast<std::size_t>(a[i - 1] != b[j - 1])});
       if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
-        row[j] = std::min(row[j], two_before[j - 2] + 1);
+        row[j] = std::min(row[j], row_before_that[j - 2] + 1);
       }
     }
-    two_before = std::exchange(before, std::move(row));
+    row_before_that = std::exchange(previous_row, std::move(row));
   }
-  return before.back();
+  return previous_row.back();
 }
 
 }  // namespace
@@ -94,7 +95,7 @@ std::string shortened(std::string_view text, std::size_t maximum) {
   std::string shown;
   for (std::size_t count = 0; !text.empty(); ++count) {
     if (count == maximum) return shown + "...";
-    const Character character = first_of(text);
+    const Character character = decode_first(text);
     shown += is_printable(character.code) ? std::string(character.bytes) : escape(character);
     text.remove_prefix(character.bytes.size());
   }
@@ -103,21 +104,21 @@ std::string shortened(std::string_view text, std::size_t maximum) {
 
 bool has_unprintable(std::string_view text) {
   while (!text.empty()) {
-    const Character character = first_of(text);
+    const Character character = decode_first(text);
     if (!is_printable(character.code)) return true;
     text.remove_prefix(character.bytes.size());
   }
   return false;
 }
 
-std::string nearest(std::string_view word, const std::vector<std::string_view>& known) {
+std::string nearest(std::string_view word, const std::vector<std::string_view>& candidates) {
   constexpr std::size_t min_beginning = 3;
   constexpr std::size_t longest = 100;  // longer words are not misspelt keys
   std::string_view best;
   std::size_t fewest = 0;
   if (word.size() > longest) return {};
-  for (const std::string_view candidate : known) {
-    const std::size_t errors = errors_between(word, candidate);
+  for (const std::string_view candidate : candidates) {
+    const std::size_t errors = count_typing_errors(word, candidate);
     const std::size_t shorter = std::min(word.size(), candidate.size());
     const bool begins =
         shorter >= min_beginning && (word.starts_with(candidate) || candidate.starts_with(word));

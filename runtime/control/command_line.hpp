@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The common part of the main functions of our programs: log, subcommands and errors. Exit status:
-// 0 on success, 1 if the kernel refuses an operation, 2 if the input is refused.
+// The common part of the main functions of nagi's programs: log, subcommands and errors. Exit
+// status: 0 on success, 1 if the kernel refuses an operation, 2 if the input is refused.
 #pragma once
 
 #include <spdlog/sinks/stdout_color_sinks.h>
@@ -40,13 +40,14 @@ class CommandLine {
     app_.require_subcommand(1);
   }
 
-  /// Add a command; `perform` returns its exit status.
+  /// Add a command; `perform` executes it and returns the exit status.
   CLI::App* add(const char* name, const char* summary, std::function<int()> perform) {
     CLI::App* added = app_.add_subcommand(name, summary);
     added->final_callback([this, perform = std::move(perform)] { status_ = perform(); });
     return added;
   }
 
+  /// Parse the command line, execute the command, and return the exit status. Errors are logged.
   int run(int argc, char** argv) {
     try {
       app_.parse(argc, argv);
@@ -58,8 +59,9 @@ class CommandLine {
       return 2;
     } catch (const std::system_error& error) {
       const bool forbidden = error.code().value() == EPERM || error.code().value() == EACCES;
-      spdlog::error("{}{}", printable(error.what()),
-                    forbidden ? "; run it as root, or with CAP_NET_RAW and CAP_NET_ADMIN" : "");
+      spdlog::error(
+          "{}{}", printable(error.what()),
+          forbidden ? "; run the program as root, or with CAP_NET_RAW and CAP_NET_ADMIN" : "");
       return forbidden || error.code().value() == ENODEV ? 2 : 1;
     } catch (const std::exception& error) {
       spdlog::error("{}", printable(error.what()));

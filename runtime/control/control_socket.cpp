@@ -22,9 +22,9 @@ using nlohmann::json;
 
 constexpr std::size_t max_at_once = 8192;     // bytes read from a client per turn
 constexpr std::size_t long_line = 64 * 1024;  // bytes
-// Bytes of unanswered requests that ask_all() may send. The limit is below the number of bytes that
-// a socket takes before it blocks. Otherwise ask_all() would wait for a server that does not read
-// while its own answers are not taken.
+// Maximum number of bytes of unanswered requests in ask_all(). The limit is below the number of
+// bytes that a socket accepts before it blocks. Without it, ask_all() would wait for a server that
+// does not read, because nobody reads its answers.
 constexpr std::size_t max_unanswered = 32 * 1024;
 constexpr int backlog = 8;
 
@@ -99,8 +99,8 @@ ControlServer::ControlServer(std::string path, Handler handler, std::size_t long
       all_(epoll_create1(EPOLL_CLOEXEC)),
       listener_(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)),
       long_handler_(std::move(long_handler)),
-      more_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
-  if (listener_.get() < 0 || more_.get() < 0) io::throw_errno("cannot open a socket");
+      work_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  if (listener_.get() < 0 || work_.get() < 0) io::throw_errno("cannot open a socket");
   const sockaddr_un address = address_of(path_);
   struct stat existing{};
   if (lstat(path_.c_str(), &existing) == 0) {
@@ -110,7 +110,7 @@ ControlServer::ControlServer(std::string path, Handler handler, std::size_t long
     if (connect_to(path_).get() >= 0) {
       throw InputError(path_ + ": another program listens here; stop it or give another path");
     }
-    unlink(path_.c_str());  // left by a program that has died
+    unlink(path_.c_str());  // a socket of a program that has ended
   }
   const mode_t before = umask(0177);
   const int bound =
@@ -122,7 +122,7 @@ ControlServer::ControlServer(std::string path, Handler handler, std::size_t long
   }
   if (listen(listener_.get(), backlog) != 0) io::throw_errno("cannot listen at " + path_);
   watch(all_.get(), EPOLL_CTL_ADD, listener_.get(), EPOLLIN);
-  watch(all_.get(), EPOLL_CTL_ADD, more_.get(), EPOLLIN);
+  watch(all_.get(), EPOLL_CTL_ADD, work_.get(), EPOLLIN);
 }
 
 ControlServer::~ControlServer() { unlink(path_.c_str()); }
@@ -145,12 +145,12 @@ void ControlServer::accept_all() {
 bool ControlServer::serve(Client& client) {
   if (busy_ >= 0 && busy_ != client.socket.get()) return true;
   // Read no further requests from a client that does not read its answers.
-  if (client.under_way) {
-    go_on(client);
+  if (client.long_request) {
+    continue_long(client);
     return true;
   }
-  const bool stays = client.unsent.empty() ? read_some(client) : true;
-  if (!stays || !send_some(client)) return false;
+  const bool is_connected = client.unsent.empty() ? read_some(client) : true;
+  if (!is_connected || !send_some(client)) return false;
   if (client.unsent.empty() == client.waits_for_room) {
     client.waits_for_room = !client.waits_for_room;
     watch(all_.get(), EPOLL_CTL_MOD, client.socket.get(),
@@ -168,10 +168,10 @@ bool ControlServer::read_some(Client& client) {
   const std::size_t before = client.unread.size();
   client.unread.append(buffer, static_cast<std::size_t>(got));
   answer_lines(client, before);
-  if (client.piece_bytes + client.unread.size() > longest_request_ && !client.under_way) {
+  if (client.piece_bytes + client.unread.size() > longest_request_ && !client.long_request) {
     client.unsent +=
         refusal(InputError("a request of more than " + std::to_string(longest_request_) +
-                           " bytes; send less in a line")) +
+                           " bytes; send less per line")) +
         "\n";
     client.unread.clear();
     client.pieces.clear();
@@ -180,9 +180,9 @@ bool ControlServer::read_some(Client& client) {
   return true;
 }
 
-void ControlServer::answer_lines(Client& client, std::size_t looked_at) {
+void ControlServer::answer_lines(Client& client, std::size_t searched) {
   std::size_t begin = 0;
-  for (auto end = client.unread.find('\n', looked_at); end != std::string::npos && busy_ < 0;
+  for (auto end = client.unread.find('\n', searched); end != std::string::npos && busy_ < 0;
        end = client.unread.find('\n', begin)) {
     std::string line = client.unread.substr(begin, end - begin);
     begin = end + 1;
@@ -203,31 +203,31 @@ void ControlServer::answer_lines(Client& client, std::size_t looked_at) {
 }
 
 void ControlServer::begin_long(Client& client) {
-  client.under_way = long_handler_();
+  client.long_request = long_handler_();
   client.taken = 0;
   busy_ = client.socket.get();
-  if (eventfd_write(more_.get(), 1) != 0) io::throw_errno("eventfd");
+  if (eventfd_write(work_.get(), 1) != 0) io::throw_errno("eventfd");
 }
 
-void ControlServer::go_on(Client& client) {
+void ControlServer::continue_long(Client& client) {
   const std::string& piece = client.pieces.front();
-  auto done = client.under_way->take(std::string_view(piece).substr(client.taken, max_at_once));
+  auto done = client.long_request->take(std::string_view(piece).substr(client.taken, max_at_once));
   client.taken += max_at_once;
   if (client.taken >= piece.size()) {
     client.pieces.pop_front();
     client.taken = 0;
   }
-  if (!done && client.pieces.empty()) done = client.under_way->finish();
+  if (!done && client.pieces.empty()) done = client.long_request->finish();
   if (!done) return;
   client.unsent += *done + "\n";
-  client.under_way.reset();
+  client.long_request.reset();
   client.pieces.clear();
   client.piece_bytes = 0;
   busy_ = -1;
   eventfd_t events = 0;
-  if (eventfd_read(more_.get(), &events) != 0) io::throw_errno("eventfd");
+  if (eventfd_read(work_.get(), &events) != 0) io::throw_errno("eventfd");
   answer_lines(client, 0);  // the lines behind the long request
-  // The client is served once more, to send the answer.
+  // Serve the client again, to send the answer.
   watch(all_.get(), EPOLL_CTL_MOD, client.socket.get(), EPOLLOUT);
   client.waits_for_room = true;
 }
@@ -257,7 +257,7 @@ class Conversation {
  public:
   explicit Conversation(const std::string& path) : path_(path), socket_(connect_to(path)) {
     if (socket_.get() >= 0) return;
-    throw InputError(path + ": nobody listens here: " + std::strerror(errno) +
+    throw InputError(path + ": no program listens here: " + std::strerror(errno) +
                      "; give the control socket of a running program");
   }
 
@@ -267,19 +267,19 @@ class Conversation {
   }
   json receive() {
     char buffer[65536];
-    std::size_t looked_at = 0;
+    std::size_t searched = 0;
     for (;;) {
-      const auto end = unread_.find('\n', looked_at);
+      const auto end = unread_.find('\n', searched);
       if (end != std::string::npos) {
         json answer = JsonSource(path_, unread_.substr(0, end)).value();
         unread_.erase(0, end + 1);
         if (!is_answer(answer)) {
-          throw InputError(path_ + ": an answer that none of our programs gives: " + shown(answer) +
-                           "; give the control socket of a running one");
+          throw InputError(path_ + ": not an answer of one of nagi's programs: " + shown(answer) +
+                           "; give the control socket of a running program");
         }
         return answer;
       }
-      looked_at = unread_.size();
+      searched = unread_.size();
       const ssize_t got = recv(socket_.get(), buffer, sizeof buffer, 0);
       if (got < 0 && errno == EINTR) continue;
       if (got <= 0) throw gone();
@@ -289,7 +289,7 @@ class Conversation {
 
  private:
   [[nodiscard]] InputError gone() const {
-    return InputError(path_ + ": the program there gave no answer");
+    return InputError(path_ + ": the program that listens here gave no answer");
   }
 
   std::string path_;
@@ -309,26 +309,26 @@ void ask_all(const std::string& path, const std::function<bool(std::string& line
              const std::function<void(std::size_t number, const json& answer)>& answered) {
   Conversation conversation(path);
   std::deque<std::size_t> unanswered;  // bytes of each unanswered request
-  std::size_t ahead = 0;               // bytes of all unanswered requests
-  std::size_t heard = 0;
+  std::size_t unanswered_bytes = 0;    // bytes of all unanswered requests
+  std::size_t answers = 0;
   std::string line;
   std::string batch;
   bool more = next(line);
   while (more || !unanswered.empty()) {
     batch.clear();
-    while (more && (unanswered.empty() || ahead + line.size() < max_unanswered)) {
+    while (more && (unanswered.empty() || unanswered_bytes + line.size() < max_unanswered)) {
       batch += line + "\n";
       unanswered.push_back(line.size() + 1);
-      ahead += unanswered.back();
+      unanswered_bytes += unanswered.back();
       more = next(line);
     }
     if (!batch.empty()) conversation.send(batch);
     // While there are more requests, some stay unanswered, so that the server always has work.
     do {
-      answered(heard++, conversation.receive());
-      ahead -= unanswered.front();
+      answered(answers++, conversation.receive());
+      unanswered_bytes -= unanswered.front();
       unanswered.pop_front();
-    } while (!unanswered.empty() && (!more || ahead > max_unanswered / 2));
+    } while (!unanswered.empty() && (!more || unanswered_bytes > max_unanswered / 2));
   }
 }
 

@@ -4,8 +4,8 @@
 // JSON objects, one per line, in the same order. With nagi-link, {"command": "show"} returns {"ok":
 // true, "account": {...}}, and {"command": "stop"} ends the program. The answer to a refused
 // request is {"ok": false, "error": "..."}, with a "code" if programs need the reason. An
-// incomplete line has no effect. A long request may be processed piece by piece, so that packets
-// need not wait; other clients wait until it is answered.
+// incomplete line has no effect. A program may process a long request piece by piece, so that
+// packets need not wait. Meanwhile, other clients wait.
 #pragma once
 
 #include <deque>
@@ -38,8 +38,8 @@ class LongRequest : public nagi::Interface {
 /// A function that begins a long request.
 using LongHandler = std::function<std::unique_ptr<LongRequest>()>;
 
-/// Return the line that answers the request in `line`: the answer of `handler`, or an error if the
-/// handler throws ConfigError or the line is no request.
+/// Return the line that answers the request in `line`: the answer of `handler`, or an error if
+/// `handler` throws ConfigError or InputError, or if the line is not a request.
 std::string answer(const std::string& line, const Handler& handler);
 /// Return the line that refuses a request.
 std::string refusal(const InputError& error);
@@ -58,21 +58,22 @@ class ControlServer {
   ControlServer& operator=(const ControlServer&) = delete;
   ~ControlServer();
 
-  /// Return a descriptor that is readable while requests wait.
+  /// Return a descriptor that is readable while serve() has work.
   [[nodiscard]] int descriptor() const { return all_.get(); }
-  /// Process a little of each client's data, so that packets need not wait for long. Never blocks.
+  /// Process a limited amount of each client's data, so that packets need not wait for long. Never
+  /// blocks.
   void serve();
 
  private:
   struct Client {
     io::Descriptor socket;
-    std::string unread;                      // begin of a line, or the last part of a long one
-    std::deque<std::string> pieces;          // earlier parts of a long line
-    std::size_t piece_bytes = 0;             // bytes in `pieces`
-    std::unique_ptr<LongRequest> under_way;  // the long request that processes the pieces
-    std::size_t taken = 0;                   // processed bytes of the first piece
-    std::string unsent;                      // answers for which the socket has no room yet
-    bool is_refused = false;  // its data is ignored; closing at once might lose the error message
+    std::string unread;                         // begin of a line, or the last part of a long one
+    std::deque<std::string> pieces;             // earlier parts of a long line, in order
+    std::size_t piece_bytes = 0;                // bytes in `pieces`
+    std::unique_ptr<LongRequest> long_request;  // the long request that processes the pieces
+    std::size_t taken = 0;                      // processed bytes of the first piece
+    std::string unsent;                         // answers for which the socket has no room yet
+    bool is_refused = false;  // ignore its data; closing now might lose the message
     bool waits_for_room = false;
   };
 
@@ -81,10 +82,13 @@ class ControlServer {
   bool serve(Client& client);
   bool read_some(Client& client);
   bool send_some(Client& client);
-  /// Answer the complete lines up to the first long one.
-  void answer_lines(Client& client, std::size_t looked_at);
+  /// Answer the complete lines up to the first long line. The first `searched` bytes of `unread`
+  /// contain no line end.
+  void answer_lines(Client& client, std::size_t searched);
+  /// Begin to process the long request in `pieces`. Other clients then wait.
   void begin_long(Client& client);
-  void go_on(Client& client);
+  /// Process the next piece of the long request, and answer it at its end.
+  void continue_long(Client& client);
 
   std::string path_;
   Handler handler_;
@@ -92,8 +96,8 @@ class ControlServer {
   io::Descriptor all_;  // an epoll instance over the listener and the clients
   io::Descriptor listener_;
   LongHandler long_handler_;
-  io::Descriptor more_;  // an eventfd that is readable while a long request is processed
-  int busy_ = -1;        // the socket of that request
+  io::Descriptor work_;  // an eventfd that is readable while a long request is processed
+  int busy_ = -1;        // the socket of the client with a long request, or -1
   std::vector<Client> clients_;
 };
 
@@ -101,9 +105,10 @@ class ControlServer {
 /// if no program listens there.
 nlohmann::json ask(const std::string& path, const nlohmann::json& request);
 
-/// Send many requests, each a line of JSON that `next` writes; it returns false after the last one.
-/// Call `answered` for each answer in order, with the number of the request from 0. Throws
-/// InputError if no program listens there, or if it closes the connection before the last answer.
+/// Send many requests. `next` writes the next request, one line of JSON, into `line`, and returns
+/// false if there is none. Call `answered` for each answer in order, with the number of the request
+/// from 0. Throws InputError if no program listens there, or if it closes the connection before the
+/// last answer.
 void ask_all(const std::string& path, const std::function<bool(std::string& line)>& next,
              const std::function<void(std::size_t number, const nlohmann::json& answer)>& answered);
 

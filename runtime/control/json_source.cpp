@@ -20,7 +20,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t max_of_a_key = 200;  // characters of a key, its parents included
+constexpr std::size_t max_key_length = 200;  // characters of a key, its parents included
 
 /// Walks over text and counts the lines it has passed.
 class LineCounter {
@@ -50,7 +50,7 @@ class LineCounter {
   int* line_;
 };
 
-/// Follows the parser through the text and records the line of each key.
+/// Follows the parser through the text and records the line of current key.
 class LineRecorder final : public nlohmann::json_sax<json> {
  public:
   LineRecorder(const int& line, std::map<std::string, int>& lines) : line_(line), lines_(lines) {
@@ -123,15 +123,15 @@ void walk(const std::string& text, int& line, LineRecorder& recorder) {
 }
 
 /// Return the number of members of all objects in a value. Members with the same key count once.
-std::size_t members_in(const json& value) {
+std::size_t count_members(const json& value) {
   std::size_t count = 0;
   std::vector<const json*> waiting{&value};
   while (!waiting.empty()) {
-    const json& each = *waiting.back();
+    const json& current = *waiting.back();
     waiting.pop_back();
-    if (each.is_object()) count += each.size();
-    if (!each.is_structured()) continue;
-    for (const json& inner : each) {
+    if (current.is_object()) count += current.size();
+    if (!current.is_structured()) continue;
+    for (const json& inner : current) {
       if (inner.is_structured()) waiting.push_back(&inner);
     }
   }
@@ -139,7 +139,7 @@ std::size_t members_in(const json& value) {
 }
 
 /// Return the number of members of all objects in JSON text: the number of colons outside strings.
-std::size_t members_in(const std::string& text) {
+std::size_t count_members(const std::string& text) {
   std::size_t count = 0;
   for_each_outside_strings(text, [&](std::size_t at) {
     count += text[at] == ':' ? 1 : 0;
@@ -155,20 +155,20 @@ JsonSource::JsonSource(std::string name, std::string text, int first_line)
   try {
     value_ = parse_json(text_);
   } catch (const JsonTextError& error) {
-    throw InputError(place(first_line_ - 1 + error.line()) + error.what());
+    throw InputError(position(first_line_ - 1 + error.line()) + error.what());
   }
-  if (members_in(value_) == members_in(text_)) return;
+  if (count_members(value_) == count_members(text_)) return;
 
   // Recording the lines of all keys takes far longer than parsing and is rarely needed.
   int line = first_line_;
   std::map<std::string, int> lines;
   LineRecorder recorder(line, lines);
   walk(text_, line, recorder);
-  throw InputError(place(line) + shortened(recorder.repeated_key()) +
+  throw InputError(position(line) + shortened(recorder.repeated_key()) +
                    ": key given twice; remove one of them");
 }
 
-std::string JsonSource::place(int line) const {
+std::string JsonSource::position(int line) const {
   return printable(name_) + ":" + std::to_string(line) + ": ";
 }
 
@@ -190,9 +190,9 @@ InputError JsonSource::located(const ConfigError& error) const {
   walk(text_, at, recorder);
   int line = first_line_;
   for (auto where = error.where();; where = where.parent_pointer()) {
-    const auto found = lines.find(where.to_string());
-    if (found != lines.end()) {
-      line = found->second;
+    const auto entry = lines.find(where.to_string());
+    if (entry != lines.end()) {
+      line = entry->second;
       break;
     }
   }
@@ -200,8 +200,8 @@ InputError JsonSource::located(const ConfigError& error) const {
   for (char& letter : key) {
     if (letter == '/') letter = '.';
   }
-  if (!key.empty()) key = shortened(key.substr(1), max_of_a_key) + ": ";
-  return InputError{place(line) + key + error.what() + "; " + error.cure()};
+  if (!key.empty()) key = shortened(key.substr(1), max_key_length) + ": ";
+  return InputError{position(line) + key + error.what() + "; " + error.cure()};
 }
 
 }  // namespace nagi::runtime

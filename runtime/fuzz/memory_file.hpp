@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A file in memory, for what reads and writes files by their paths.
+// A file in memory, for code that opens files by their paths.
 #pragma once
 
 #include <sys/mman.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs a fuzz target with files where libFuzzer is not available: with its seeds, under the
-// sanitizers of any compiler.
+// Runs a fuzz target on files, such as its seeds, where libFuzzer is not available. It works with
+// the sanitizers of any compiler.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>

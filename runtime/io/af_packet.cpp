@@ -24,7 +24,7 @@ namespace {
 constexpr std::size_t batch = 64;
 constexpr std::uint16_t vlan_tag_bytes = 4;
 constexpr std::size_t address_bytes = 2 * ETH_ALEN;
-constexpr int receive_buffer_bytes = 64 << 20;  // about 25,000 frames while not scheduled
+constexpr int receive_buffer_bytes = 64 << 20;  // about 25,000 frames while the process waits
 constexpr int send_buffer_bytes = 16 << 20;
 
 constexpr int send_timeout_ms = 10;
@@ -73,7 +73,7 @@ class AfPacket final : public Port {
 
   [[nodiscard]] const std::string& interface() const override { return interface_; }
   [[nodiscard]] const std::string& kind() const override { return kind_; }
-  [[nodiscard]] bool is_free_to_ask() const override { return false; }
+  [[nodiscard]] bool is_cheap_to_read() const override { return false; }
   [[nodiscard]] int descriptor() const override { return socket_.get(); }
 
   bool receive(std::vector<Arrival>& arrivals) override {
@@ -85,7 +85,7 @@ class AfPacket final : public Port {
     // The kernel stamps frames by the wall clock, which may be set at any time.
     realtime_ahead_ = read_clock(CLOCK_REALTIME) - read_clock(CLOCK_MONOTONIC);
     for (std::size_t i = 0; i < static_cast<std::size_t>(got); ++i) {
-      if (take_in(i, arrivals)) slots_[i] = pool_.take();
+      if (append_frame(i, arrivals)) slots_[i] = pool_.take();
       prepare(i);
     }
     return static_cast<std::size_t>(got) == batch;
@@ -134,7 +134,7 @@ class AfPacket final : public Port {
   }
 
   /// Append the frame of entry `i`. Return false if it was discarded.
-  bool take_in(std::size_t i, std::vector<Arrival>& arrivals) {
+  bool append_frame(std::size_t i, std::vector<Arrival>& arrivals) {
     mmsghdr& message = incoming_.messages[i];
     if (message.msg_len + vlan_tag_bytes > longest_frame_) {
       ++counters_.oversized;

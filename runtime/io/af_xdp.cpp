@@ -46,8 +46,8 @@ struct Mode {
   std::uint32_t attach;
   std::uint16_t bind;
 };
-/// Return the number of frames that can wait to be sent, a power of two. Frames are sent at once,
-/// in batches.
+/// Return the number of frames that can wait to be sent, a power of two. Frames are sent
+/// immediately, in batches.
 std::uint32_t send_ring_for(std::uint32_t receive_ring) {
   constexpr std::uint32_t minimum = 64;
   constexpr std::uint32_t maximum = 1024;
@@ -62,7 +62,7 @@ constexpr std::array native = {Mode{"af_xdp zero-copy", XDP_FLAGS_DRV_MODE, XDP_
 
 class SharedMemory {
  public:
-  /// Register the pool's memory. Its first socket will use these rings.
+  /// Register the pool's memory. The first socket will use the rings `to_fill` and `completed`.
   SharedMemory(FramePool& pool, std::uint32_t receive_ring, xsk_ring_prod& to_fill,
                xsk_ring_cons& completed) {
     xsk_umem_config config{};
@@ -99,7 +99,7 @@ class AfXdp final : public Port {
         promiscuous_(socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0)) {
     if (longest_frame_ > chunk_bytes - kernel_headroom) {
       throw_error(EMSGSIZE, "an MTU above " + std::to_string(chunk_bytes - kernel_headroom - 18) +
-                                " bytes does not go with AF_XDP");
+                                " bytes is not possible with AF_XDP");
     }
     memory_ = memory.lock();
     if (!memory_) {
@@ -110,7 +110,7 @@ class AfXdp final : public Port {
       open_socket(mode);
     } catch (...) {
       close_socket();
-      for (const Slot slot : given_) pool_.give_back(slot);
+      for (const Slot slot : first_chunks_) pool_.give_back(slot);
       throw;
     }
   }
@@ -118,7 +118,7 @@ class AfXdp final : public Port {
 
   [[nodiscard]] const std::string& interface() const override { return interface_; }
   [[nodiscard]] const std::string& kind() const override { return kind_; }
-  [[nodiscard]] bool is_free_to_ask() const override { return true; }
+  [[nodiscard]] bool is_cheap_to_read() const override { return true; }
   [[nodiscard]] int descriptor() const override { return xsk_socket__fd(socket_); }
 
   bool receive(std::vector<Arrival>& arrivals) override {
@@ -134,7 +134,7 @@ class AfXdp final : public Port {
     }
     for (std::uint32_t i = 0; i < got; ++i) {
       const xdp_desc& descriptor = *xsk_ring_cons__rx_desc(&received_, first + i);
-      take_in(descriptor.addr, descriptor.len, arrivals);
+      append_frame(descriptor.addr, descriptor.len, arrivals);
     }
     xsk_ring_cons__release(&received_, got);
     fill();
@@ -143,7 +143,7 @@ class AfXdp final : public Port {
 
   void send(const std::vector<Frame>& frames) override {
     reap();
-    // The nearest caches hold the frames of one batch together with other data.
+    // One batch of frames fits into the nearest caches together with other data.
     for (std::size_t first = 0; first < frames.size(); first += kernel_batch) {
       send_batch(std::span(frames).subspan(first, std::min(kernel_batch, frames.size() - first)));
     }
@@ -154,7 +154,7 @@ class AfXdp final : public Port {
     xdp_statistics statistics{};
     socklen_t length = sizeof statistics;
     if (getsockopt(descriptor(), SOL_XDP, XDP_STATISTICS, &statistics, &length) == 0) {
-      // The kernel counts a frame that is dropped for want of a chunk in both counters.
+      // The kernel counts a frame that it drops because no chunk is free in both counters.
       now.socket_drops += statistics.rx_ring_full + statistics.rx_fill_ring_empty_descs;
       now.oversized += statistics.rx_dropped -
                        std::min(statistics.rx_dropped, statistics.rx_fill_ring_empty_descs);
@@ -175,8 +175,9 @@ class AfXdp final : public Port {
         xsk_socket__create_shared(&socket_, interface_.c_str(), queue, memory_->get(), &received_,
                                   &outgoing_, &to_fill_, &completed_, &config);
     if (error != 0) throw_error(-error, "cannot open an AF_XDP socket on " + interface_);
-    while (to_return_.size() < receive_ring_) to_return_.push_back(pool_.take_registered());
-    given_ = to_return_;
+    while (chunks_to_fill_.size() < receive_ring_)
+      chunks_to_fill_.push_back(pool_.take_registered());
+    first_chunks_ = chunks_to_fill_;
     fill();
 
     BpfObject object(bpf::stamp);
@@ -185,7 +186,7 @@ class AfXdp final : public Port {
     link_ = attach(object.program("nagi_to_socket"), static_cast<unsigned>(index), BPF_XDP,
                    mode.attach);
     make_promiscuous(promiscuous_.get(), index);
-    given_.clear();
+    first_chunks_.clear();
   }
 
   void close_socket() {
@@ -194,28 +195,29 @@ class AfXdp final : public Port {
     socket_ = nullptr;
   }
 
-  /// Give the kernel chunks to receive into.
+  /// Give the kernel the chunks of chunks_to_fill_ to receive into.
   void fill() {
-    const auto count = static_cast<std::uint32_t>(to_return_.size());
+    const auto count = static_cast<std::uint32_t>(chunks_to_fill_.size());
     std::uint32_t first = 0;
     // The next call tries again.
     if (xsk_ring_prod__reserve(&to_fill_, count, &first) != count) return;
     for (std::uint32_t i = 0; i < count; ++i) {
-      *xsk_ring_prod__fill_addr(&to_fill_, first + i) = std::uint64_t{to_return_[i]} * chunk_bytes;
+      *xsk_ring_prod__fill_addr(&to_fill_, first + i) =
+          std::uint64_t{chunks_to_fill_[i]} * chunk_bytes;
     }
     xsk_ring_prod__submit(&to_fill_, count);
-    to_return_.clear();
+    chunks_to_fill_.clear();
   }
 
   /// Append the frame in its chunk and give the kernel another chunk. If few chunks are free, copy
   /// the frame instead.
-  void take_in(std::uint64_t address, std::uint32_t length, std::vector<Arrival>& arrivals) {
+  void append_frame(std::uint64_t address, std::uint32_t length, std::vector<Arrival>& arrivals) {
     const auto chunk = static_cast<Slot>(address / chunk_bytes);
     const auto offset = static_cast<std::uint16_t>(address % chunk_bytes);
     std::uint8_t* data = pool_.data(chunk) + offset;
     if (length > longest_frame_) {
       ++counters_.oversized;
-      to_return_.push_back(chunk);
+      chunks_to_fill_.push_back(chunk);
       return;
     }
     nagi_stamp stamp{};
@@ -224,11 +226,11 @@ class AfXdp final : public Port {
     std::memset(data - sizeof stamp, 0, sizeof stamp.magic);  // the chunk will be reused
     Frame frame{chunk, offset, length};
     if (pool_.free_registered() > send_ring_) {
-      to_return_.push_back(pool_.take_registered());
+      chunks_to_fill_.push_back(pool_.take_registered());
     } else {
       frame = {pool_.take(), 0, length};
       std::memcpy(pool_.data(frame.slot), data, length);
-      to_return_.push_back(chunk);
+      chunks_to_fill_.push_back(chunk);
     }
     ++counters_.received;
     arrivals.push_back({frame, stamped ? static_cast<std::int64_t>(stamp.monotonic_ns)
@@ -247,20 +249,20 @@ class AfXdp final : public Port {
   }
 
   void send_batch(std::span<const Frame> frames) {
-    // After a long delay, a frame has left all caches, and the kernel is about to read it.
+    // After a long delay, a frame is in no cache any more, and the kernel will read it next.
     for (const Frame& frame : frames) {
       const std::uint8_t* data = pool_.data(frame.slot) + frame.offset;
       for (std::uint32_t at = 0; at < frame.length; at += cache_line) __builtin_prefetch(data + at);
     }
     for (const Frame& frame : frames) {
-      std::uint32_t place = 0;
+      std::uint32_t position = 0;
       const std::optional<Frame> sendable = registered(frame);
-      if (!sendable || !make_room() || xsk_ring_prod__reserve(&outgoing_, 1, &place) != 1) {
+      if (!sendable || !make_room() || xsk_ring_prod__reserve(&outgoing_, 1, &position) != 1) {
         pool_.give_back(sendable ? sendable->slot : frame.slot);
         ++counters_.send_failures;
         continue;
       }
-      *xsk_ring_prod__tx_desc(&outgoing_, place) = {
+      *xsk_ring_prod__tx_desc(&outgoing_, position) = {
           std::uint64_t{sendable->slot} * chunk_bytes + sendable->offset, sendable->length, 0};
       xsk_ring_prod__submit(&outgoing_, 1);
       ++counters_.sent;
@@ -268,7 +270,7 @@ class AfXdp final : public Port {
     push_out(0);
   }
 
-  /// Wait, but not for long, until the ring has room.
+  /// Wait for a limited time until the ring has room. Return whether it has room.
   bool make_room() {
     if (xsk_prod_nb_free(&outgoing_, 1) == 0) push_out(send_ring_ / 2);
     return xsk_prod_nb_free(&outgoing_, 1) != 0;
@@ -319,8 +321,8 @@ class AfXdp final : public Port {
   xsk_ring_cons received_{};
   xsk_ring_prod outgoing_{};
   Descriptor link_;
-  std::vector<Slot> to_return_;  // chunks to give to the kernel
-  std::vector<Slot> given_;      // chunks given first, until the socket is completely open
+  std::vector<Slot> chunks_to_fill_;  // chunks to put into the fill ring
+  std::vector<Slot> first_chunks_;    // the first of these, until the socket is completely open
   PortCounters counters_;
 };
 
@@ -329,7 +331,7 @@ class AfXdp final : public Port {
 std::unique_ptr<Port> open_af_xdp(const std::string& interface, FramePool& pool,
                                   std::uint32_t receive_ring, std::weak_ptr<SharedMemory>& memory) {
   if (receive_queues(interface) != 1) {
-    throw_error(EOPNOTSUPP, "AF_XDP needs one queue, " + interface + " has more: ethtool -L " +
+    throw_error(EOPNOTSUPP, "AF_XDP needs one queue, but " + interface + " has more: ethtool -L " +
                                 interface + " combined 1");
   }
   // Between veth interfaces, driver mode copies as generic mode does and costs more.
@@ -345,7 +347,7 @@ std::unique_ptr<Port> open_af_xdp(const std::string& interface, FramePool& pool,
   return std::make_unique<AfXdp>(interface, pool, receive_ring, memory, generic);
 }
 
-std::size_t registered_slots_a_port(std::uint32_t receive_ring) {
+std::size_t registered_slots_per_port(std::uint32_t receive_ring) {
   return receive_ring + send_ring_for(receive_ring);
 }
 

@@ -52,9 +52,9 @@ void BackgroundFile::hand_over() {
   start();
   std::unique_lock lock(mutex_);
   if (when_behind_ == WhenBehind::wait) {
-    changed_.wait(lock, [this] { return behind_ < max_behind || !trouble_.empty(); });
+    changed_.wait(lock, [this] { return behind_ < max_behind || !error_.empty(); });
   }
-  if (behind_ >= max_behind || !trouble_.empty()) return;
+  if (behind_ >= max_behind || !error_.empty()) return;
   Chunk next;
   if (empty_.empty()) {
     next.reserve(chunk_bytes);
@@ -80,7 +80,7 @@ std::string BackgroundFile::close() {
     }
     writer_.join();
   }
-  return trouble_;
+  return error_;
 }
 
 void BackgroundFile::write_chunks() {
@@ -90,15 +90,15 @@ void BackgroundFile::write_chunks() {
     changed_.wait(lock, [this] { return !full_.empty() || closing_; });
     if (full_.empty()) return;
     std::vector<Chunk> taken = std::exchange(full_, {});
-    const bool working = trouble_.empty();
+    const bool working = error_.empty();
     lock.unlock();
-    std::string trouble;
+    std::string error;
     for (Chunk& chunk : taken) {
-      if (working && trouble.empty() && !write(chunk)) trouble = std::strerror(errno);
+      if (working && error.empty() && !write(chunk)) error = std::strerror(errno);
       chunk.clear();
     }
     lock.lock();
-    if (!trouble.empty()) trouble_ = trouble;
+    if (!error.empty()) error_ = error;
     behind_ -= taken.size();
     for (Chunk& chunk : taken) empty_.push_back(std::move(chunk));
     changed_.notify_one();

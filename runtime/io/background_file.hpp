@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A file that a thread of its own writes, so that callers never wait for the disk.
+// A file that a separate thread writes, so that callers need not wait for the disk.
 #pragma once
 
 #include <sched.h>
@@ -18,8 +18,8 @@
 
 namespace nagi::io {
 
-/// The reaction if data is appended while the disk is too far behind: lose the data, as for live
-/// packets, or wait, as for packets that are read from a file.
+/// The reaction if data is appended while the disk is too slow: lose the data (for live packets),
+/// or wait (for packets that are read from a file).
 enum class WhenBehind { lose, wait };
 
 /// The scheduling of a thread.
@@ -46,14 +46,16 @@ class BackgroundFile {
   /// Write the remaining data.
   ~BackgroundFile();
 
-  /// Start the thread with the current privileges of the caller. Otherwise it starts with the first
-  /// write.
+  /// Start the thread with the current privileges of the caller. Without this call, the thread
+  /// starts with the first write.
   void start();
-  /// Append all bytes or none. The bytes are lost, and counted, if the disk is full, or if it is
-  /// too far behind and the file does not wait.
+  /// Append all bytes or none. If the disk is full, or too slow for a file with WhenBehind::lose,
+  /// the bytes are lost and the call is counted in lost().
   void append(std::span<const std::byte> bytes);
-  /// Write the remaining data and wait for the end. Return the error of the disk, or an empty text.
+  /// Write the remaining data, and wait until it is written. Return the error of the disk, or an
+  /// empty text.
   std::string close();
+  /// Return the number of calls of append() whose bytes were lost.
   [[nodiscard]] std::uint64_t lost() const { return lost_; }
 
  private:
@@ -73,7 +75,7 @@ class BackgroundFile {
   std::vector<Chunk> full_;  // the mutex guards this and the following members
   std::vector<Chunk> empty_;
   std::size_t behind_ = 0;  // chunks handed over and not yet written
-  std::string trouble_;
+  std::string error_;
   bool closing_ = false;
   bool closed_ = false;  // used by the caller's thread only
   std::thread writer_;

@@ -10,21 +10,21 @@ namespace {
 constexpr std::size_t lines_shown = 6;
 }  // namespace
 
-BpfMessages::BpfMessages() : before_(libbpf_set_print(&BpfMessages::hear)) { said_.clear(); }
+BpfMessages::BpfMessages() : before_(libbpf_set_print(&BpfMessages::collect)) { messages_.clear(); }
 
-int BpfMessages::hear(libbpf_print_level level, const char* format, va_list arguments) {
+int BpfMessages::collect(libbpf_print_level level, const char* format, va_list arguments) {
   if (level == LIBBPF_DEBUG) return 0;
   char line[16384];
   const int length = std::vsnprintf(line, sizeof line, format, arguments);
-  said_ += line;
+  messages_ += line;
   return length;
 }
 
 std::string BpfMessages::verifier_log() {
-  const std::size_t begin = said_.find("BEGIN PROG LOAD LOG");
+  const std::size_t begin = messages_.find("BEGIN PROG LOAD LOG");
   if (begin == std::string::npos) return {};
-  const std::size_t end = said_.find("-- END PROG LOAD LOG", begin);
-  const std::string log = said_.substr(begin, end == std::string::npos ? end : end - begin);
+  const std::size_t end = messages_.find("-- END PROG LOAD LOG", begin);
+  const std::string log = messages_.substr(begin, end == std::string::npos ? end : end - begin);
   std::vector<std::string> lines;
   for (std::size_t at = log.find('\n'); at != std::string::npos && at + 1 < log.size();) {
     const std::size_t next = log.find('\n', at + 1);
@@ -41,9 +41,9 @@ std::string BpfMessages::verifier_log() {
 }
 
 std::string BpfMessages::last_line() {
-  std::string said = said_;
-  while (said.ends_with('\n')) said.pop_back();
-  return said.substr(said.rfind('\n') + 1);
+  std::string messages = messages_;
+  while (messages.ends_with('\n')) messages.pop_back();
+  return messages.substr(messages.rfind('\n') + 1);
 }
 
 }  // namespace nagi::io

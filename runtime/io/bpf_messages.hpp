@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The messages of libbpf and of the kernel's verifier about a BPF object that is loaded.
+// The messages of libbpf and of the kernel's verifier about a BPF object that the program loads.
 #pragma once
 
 #include <bpf/libbpf.h>
@@ -10,8 +10,8 @@
 
 namespace nagi::io {
 
-/// Collects the messages of libbpf, which would otherwise go to stderr. Only one object may exist
-/// at a time.
+/// Collects the messages of libbpf instead of writing them to stderr. Only one object may exist at
+/// a time.
 class BpfMessages {
  public:
   BpfMessages();
@@ -25,9 +25,9 @@ class BpfMessages {
   [[nodiscard]] static std::string last_line();
 
  private:
-  static int hear(libbpf_print_level level, const char* format, va_list arguments);
+  static int collect(libbpf_print_level level, const char* format, va_list arguments);
 
-  static inline std::string said_;
+  static inline std::string messages_;
   libbpf_print_fn_t before_;
 };
 

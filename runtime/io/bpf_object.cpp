@@ -13,15 +13,15 @@ namespace nagi::io {
 namespace {
 
 bpf_map* find_map(bpf_object* object, const char* name) {
-  bpf_map* found = bpf_object__find_map_by_name(object, name);
-  if (found == nullptr) throw std::logic_error(std::string("no BPF map ") + name);
-  return found;
+  bpf_map* result = bpf_object__find_map_by_name(object, name);
+  if (result == nullptr) throw std::logic_error(std::string("no BPF map ") + name);
+  return result;
 }
 
 bpf_program* find_program(bpf_object* object, const char* name) {
-  bpf_program* found = bpf_object__find_program_by_name(object, name);
-  if (found == nullptr) throw std::logic_error(std::string("no BPF program ") + name);
-  return found;
+  bpf_program* result = bpf_object__find_program_by_name(object, name);
+  if (result == nullptr) throw std::logic_error(std::string("no BPF program ") + name);
+  return result;
 }
 
 }  // namespace

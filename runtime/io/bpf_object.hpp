@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A BPF object file that CMake has embedded (cmake/bpf.cmake). Its maps and programs are in the
-// kernel while this object exists or something else holds them. Links attach the programs and end
-// with the process.
+// kernel while this object, or anything else that uses them, exists. Programs are attached by BPF
+// links, which end with the process.
 #pragma once
 
 #include <bpf/libbpf.h>
@@ -38,8 +38,8 @@ class BpfObject {
   std::unique_ptr<bpf_object, decltype(&bpf_object__close)> object_;
 };
 
-/// Set the AF_XDP socket for the frames of queue 0 in `sockets`, a map through which a program
-/// redirects frames. Throws std::system_error.
+/// Store the AF_XDP socket `socket` for the frames of queue 0 in `sockets`, the descriptor of a map
+/// through which a program redirects frames. Throws std::system_error.
 void put_socket(int sockets, int socket);
 
 /// Attach a program to an interface until the returned descriptor is closed. `type` is BPF_XDP or

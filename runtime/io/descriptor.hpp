@@ -32,8 +32,9 @@ class Descriptor {
   int descriptor_ = -1;
 };
 
-[[noreturn]] inline void throw_errno(const std::string& what) {
-  throw std::system_error(errno, std::generic_category(), what);
+/// Throw std::system_error for `errno`, with the failed operation.
+[[noreturn]] inline void throw_errno(const std::string& operation) {
+  throw std::system_error(errno, std::generic_category(), operation);
 }
 
 }  // namespace nagi::io

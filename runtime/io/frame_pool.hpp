@@ -2,8 +2,8 @@
 //
 // Memory for frames in flight, divided into slots. Registered slots lie in one piece of memory,
 // which AF_XDP shares with the kernel, and their number is fixed. The number of other slots grows
-// when none is free, so that the pool does not limit the queues of the configuration. Each slot has
-// room for a note about its frame, in a cache line that the frame needs in any case.
+// when no slot is free, so that the pool does not limit the queues of the configuration. Each slot
+// has room for a note about its frame, in a cache line that the frame needs in any case.
 #pragma once
 
 #include <sys/mman.h>
@@ -42,11 +42,12 @@ class FramePool {
     for (Slot slot = registered_; slot-- > 0;) free_registered_.push_back(slot);
   }
 
-  /// Allocate at least `slots` slots that are not registered, in physical memory.
+  /// Allocate at least `slots` slots that are not registered, and write to them, so that they are
+  /// in physical memory.
   void reserve(std::size_t slots) {
-    while (chunks_.size() * slots_a_chunk < slots) {
+    while (chunks_.size() * slots_per_chunk < slots) {
       grow();
-      std::memset(chunks_.back().get(), 0, slots_a_chunk * stride());
+      std::memset(chunks_.back().get(), 0, slots_per_chunk * stride());
     }
   }
 
@@ -70,7 +71,7 @@ class FramePool {
   [[nodiscard]] std::uint8_t* data(Slot slot) {
     if (is_registered(slot)) return memory_.get() + slot * registered_slot_bytes;
     const Slot index = slot - registered_;
-    return &chunks_[index / slots_a_chunk][(index % slots_a_chunk) * stride() + cache_line];
+    return &chunks_[index / slots_per_chunk][(index % slots_per_chunk) * stride() + cache_line];
   }
   /// Return the note of a slot. It is valid until the slot is given back or sent.
   template <typename Note>
@@ -86,15 +87,15 @@ class FramePool {
   }
 
  private:
-  static constexpr std::size_t slots_a_chunk = 64;  // few at a time, since growing takes time
-  static constexpr std::size_t cache_line = 64;     // the kernel uses the part without a note
+  static constexpr std::size_t slots_per_chunk = 64;  // few at a time, since growing takes time
+  static constexpr std::size_t cache_line = 64;       // the kernel uses the part without a note
 
   [[nodiscard]] std::size_t stride() const { return slot_bytes_ + cache_line; }
 
   void grow() {
-    const auto first = static_cast<Slot>(registered_ + chunks_.size() * slots_a_chunk);
-    chunks_.push_back(std::make_unique_for_overwrite<std::uint8_t[]>(slots_a_chunk * stride()));
-    for (Slot slot = first + slots_a_chunk; slot-- > first;) free_.push_back(slot);
+    const auto first = static_cast<Slot>(registered_ + chunks_.size() * slots_per_chunk);
+    chunks_.push_back(std::make_unique_for_overwrite<std::uint8_t[]>(slots_per_chunk * stride()));
+    for (Slot slot = first + slots_per_chunk; slot-- > first;) free_.push_back(slot);
   }
 
   struct Free {

@@ -10,8 +10,8 @@ namespace nagi {
 /// line, key), the error and the cure.
 class InputError : public std::runtime_error {
  public:
-  /// Create an error. `code` names the kind of error for programs; it is empty if the error is
-  /// merely that the input is invalid.
+  /// Create an error. `code` names the kind of error for programs; it is empty if programs need not
+  /// distinguish the error from other invalid input.
   explicit InputError(const std::string& what, const char* code = "")
       : std::runtime_error(what), code_(code) {}
   [[nodiscard]] const char* code() const { return code_; }

@@ -31,10 +31,10 @@ ifreq request_for(const std::string& interface) {
   return request;
 }
 
-bool ask(unsigned long what, ifreq& request) {
+bool ask(unsigned long command, ifreq& request) {
   const Descriptor socket_for_ioctl(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
   if (socket_for_ioctl.get() < 0) throw_errno("cannot open a socket");
-  return ioctl(socket_for_ioctl.get(), what, &request) == 0;
+  return ioctl(socket_for_ioctl.get(), command, &request) == 0;
 }
 
 }  // namespace

@@ -97,30 +97,30 @@ void IpHeader::mark() {
 }
 
 /// Return the offset of the payload's checksum, or 0 if the payload has no checksum.
-std::size_t IpHeader::checksum_place() const {
+std::size_t IpHeader::checksum_offset() const {
   const bool is_later_fragment = version_ == 4 && (word(6) & 0x1fff) != 0;
   if (version_ == 0 || is_later_fragment) return 0;
-  std::size_t place = 0;
+  std::size_t offset = 0;
   switch (protocol_) {
     case IPPROTO_TCP:
-      place = header_ + 16;
+      offset = header_ + 16;
       break;
     case IPPROTO_UDP:
-      place = header_ + 6;
+      offset = header_ + 6;
       break;
     case IPPROTO_ICMP:
     case IPPROTO_ICMPV6:
-      place = header_ + 2;
+      offset = header_ + 2;
       break;
     default:
       return 0;
   }
-  return place + 2 <= length_ ? place : 0;
+  return offset + 2 <= length_ ? offset : 0;
 }
 
 std::uint32_t IpHeader::identity() const {
-  const std::size_t place = checksum_place();
-  const std::uint32_t checksum = place != 0 ? word(place) : 0;
+  const std::size_t offset = checksum_offset();
+  const std::uint32_t checksum = offset != 0 ? word(offset) : 0;
   if (version_ == 4) return std::uint32_t{word(4)} << 16 | checksum;
   if (version_ != 6 || protocol_ != IPPROTO_TCP || header_ + 12 > length_) return checksum;
   // The lower halves of the sequence number and of the acknowledgement number.
@@ -129,9 +129,9 @@ std::uint32_t IpHeader::identity() const {
 }
 
 bool IpHeader::complete_checksum() {
-  const std::size_t place = checksum_place();
-  if (place == 0 || (protocol_ != IPPROTO_TCP && protocol_ != IPPROTO_UDP)) return false;
-  if (protocol_ == IPPROTO_UDP && word(place) == 0) return false;  // no checksum (RFC 768)
+  const std::size_t offset = checksum_offset();
+  if (offset == 0 || (protocol_ != IPPROTO_TCP && protocol_ != IPPROTO_UDP)) return false;
+  if (protocol_ == IPPROTO_UDP && word(offset) == 0) return false;  // no checksum (RFC 768)
   const std::size_t end = version_ == 4 ? word(2) : ipv6_bytes + word(4);
   const bool is_fragment = version_ == 4 && (word(6) & 0x3fff) != 0;
   if (is_fragment || end > length_ || end < header_) return false;
@@ -140,14 +140,14 @@ bool IpHeader::complete_checksum() {
                                protocol_ + (end - header_);
   // A sender with checksum offload stores the sum of the pseudo-header in the checksum field. Only
   // then is the whole packet summed.
-  if (fold(pseudo) != word(place)) return false;
+  if (fold(pseudo) != word(offset)) return false;
   const std::uint64_t payload = sum_words(ip_ + header_, end - header_);
   if (fold(pseudo + payload) == 0xffff) return false;  // the stored value is also correct
   // The payload's sum includes the sum of the pseudo-header, which is in the checksum field.
   auto checksum = static_cast<std::uint16_t>(~fold(payload));
   // A UDP checksum of 0 means that there is no checksum (RFC 768).
   if (checksum == 0 && protocol_ == IPPROTO_UDP) checksum = 0xffff;
-  put(place, checksum);
+  put(offset, checksum);
   return true;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The parts of an IP header that an emulator needs: the ECN field (RFC 3168, section 5), an
-// identity of the packet, and the checksum of the payload. Frames that are no IP packets, or too
-// short, have none of them.
+// identity of the packet, and the checksum of the payload. For frames that are no IP packets, or
+// too short, all functions return 0 and change nothing.
 #pragma once
 
 #include <cstddef>
@@ -31,13 +31,13 @@ class IpHeader {
   void mark();
   /// Return an identity of the packet: IPv4 identification << 16 | checksum of TCP, UDP or ICMP, or
   /// 0 if there is none. IPv6 has no identification; for TCP, the sum of sequence and
-  /// acknowledgement number modulo 2^16 replaces it. The identity is equal on all hops and rarely
-  /// equals that of another packet at the same time. It matches packets in captures with the
-  /// emulator's records.
+  /// acknowledgement number modulo 2^16 replaces it. The identity of a packet is equal on all hops,
+  /// and rarely equal to the identity of another packet at the same time. It serves to match
+  /// packets in captures with the emulator's records.
   [[nodiscard]] std::uint32_t identity() const;
-  /// Complete the checksum of TCP or UDP if its sender left it to hardware; it then is the sum of
-  /// the pseudo-header. Return whether the checksum was completed. Correct checksums, other wrong
-  /// checksums, and UDP's 0 (no checksum, RFC 768) do not change.
+  /// Complete the checksum of TCP or UDP if the sender left this to hardware. The checksum field
+  /// then contains the sum of the pseudo-header. Return whether the checksum was completed. Correct
+  /// checksums, other wrong checksums, and UDP's 0 (no checksum, RFC 768) do not change.
   bool complete_checksum();
 
  private:
@@ -48,7 +48,7 @@ class IpHeader {
     ip_[at] = static_cast<std::uint8_t>(word >> 8);
     ip_[at + 1] = static_cast<std::uint8_t>(word);
   }
-  [[nodiscard]] std::size_t checksum_place() const;
+  [[nodiscard]] std::size_t checksum_offset() const;
 
   std::uint8_t* ip_ = nullptr;
   std::size_t length_ = 0;     // available bytes of the packet

@@ -13,7 +13,8 @@
 
 namespace nagi::io {
 
-/// What has become of an interface: it has left this network namespace, or is set down, or up.
+/// The change of an interface: it has left this network namespace or does not exist (`gone`), or it
+/// was set down or up.
 enum class LinkEvent { gone, down, up };
 
 struct LinkChange {
@@ -23,8 +24,9 @@ struct LinkChange {
 
 class LinkMonitor {
  public:
-  /// Watches these interfaces of this network namespace, by their numbers: another one of the same
-  /// name is another one. Throws std::system_error if one is not there.
+  /// Watch these interfaces of this network namespace. They are identified by their numbers, so a
+  /// new interface with an old name is not watched. Throws std::system_error if an interface does
+  /// not exist.
   explicit LinkMonitor(const std::vector<std::string>& interfaces);
 
   /// Return a descriptor that is readable when an interface has changed.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Makes io/offload_list.hpp of offloads.json, in `generated`. The agent has the same list
-# (nagi/agent_contracts.py).
+# Generates io/offload_list.hpp from offloads.json, in the directory `generated`. The agent has the
+# same list (nagi/agent_contracts.py).
 function(nagi_make_offloads)
   set(file ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/offloads.json)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
@@ -25,7 +25,7 @@ function(nagi_make_offloads)
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/generated/io/offload_list.hpp @ONLY CONTENT
 "// SPDX-License-Identifier: Apache-2.0
 //
-// Offloads that merge segments or leave checksums to hardware. Made of runtime/io/offloads.json.
+// Offloads that merge segments or leave checksums to hardware. Generated from offloads.json.
 #pragma once
 
 #include <linux/ethtool.h>
@@ -35,7 +35,8 @@ function(nagi_make_offloads)
 
 namespace nagi::io {
 
-/// Either commands that get and set it, or a feature by the kernel's name for it.
+/// An offload that is read and switched by the commands `get` and `set`, or, if `feature` is not
+/// null, by the kernel's name of the feature.
 struct Offload {
   const char* name;
   std::uint32_t get;

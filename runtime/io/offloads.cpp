@@ -33,39 +33,39 @@ class Ethtool {
   }
 
   [[nodiscard]] bool is_on(const Offload& offload) {
-    const std::string what = "cannot read offloads";
+    const std::string operation = "cannot read offloads";
     if (offload.feature == nullptr) {
       ethtool_value value{offload.get, 0};
-      return call(&value, what) && value.data != 0;
+      return call(&value, operation) && value.data != 0;
     }
-    const std::optional<std::uint32_t> place = find(offload.feature);
-    if (!place) return false;
+    const std::optional<std::uint32_t> feature_bit = find(offload.feature);
+    if (!feature_bit) return false;
     const std::uint32_t blocks = (feature_count() + 31) / 32;
     std::vector<std::uint32_t> answer(2 + blocks * block_words, 0);
     answer[0] = ETHTOOL_GFEATURES;
     answer[1] = blocks;
-    if (!call(answer.data(), what)) return false;
-    const std::size_t active = 2 + *place / 32 * block_words + active_word;
-    return (answer[active] >> (*place % 32) & 1) != 0;
+    if (!call(answer.data(), operation)) return false;
+    const std::size_t active = 2 + *feature_bit / 32 * block_words + active_word;
+    return (answer[active] >> (*feature_bit % 32) & 1) != 0;
   }
 
   void set(const Offload& offload, bool on) {
-    const std::string what = std::string("cannot switch ") + offload.name;
+    const std::string operation = std::string("cannot switch ") + offload.name;
     if (offload.feature == nullptr) {
       ethtool_value value{offload.set, on ? 1U : 0U};
-      call(&value, what);
+      call(&value, operation);
       return;
     }
-    const std::optional<std::uint32_t> place = find(offload.feature);
-    if (!place) return;
+    const std::optional<std::uint32_t> feature_bit = find(offload.feature);
+    if (!feature_bit) return;
     const std::uint32_t blocks = (feature_count() + 31) / 32;
     std::vector<std::uint32_t> wish(2 + blocks * 2, 0);  // per block: bits to change, their values
     wish[0] = ETHTOOL_SFEATURES;
     wish[1] = blocks;
-    const std::uint32_t bit = 1U << (*place % 32);
-    wish[2 + *place / 32 * 2] = bit;
-    if (on) wish[3 + *place / 32 * 2] = bit;
-    call(wish.data(), what);
+    const std::uint32_t bit = 1U << (*feature_bit % 32);
+    wish[2 + *feature_bit / 32 * 2] = bit;
+    if (on) wish[3 + *feature_bit / 32 * 2] = bit;
+    call(wish.data(), operation);
   }
 
  private:
@@ -74,11 +74,11 @@ class Ethtool {
   static constexpr std::size_t active_word = 2;
 
   /// Return whether the device supports the command.
-  bool call(void* data, const std::string& what) {
+  bool call(void* data, const std::string& operation) {
     request_.ifr_data = static_cast<char*>(data);
     if (ioctl(socket_.get(), SIOCETHTOOL, &request_) >= 0) return true;
     if (errno == EOPNOTSUPP) return false;
-    throw_errno(what + " of " + request_.ifr_name);
+    throw_errno(operation + " of " + request_.ifr_name);
   }
 
   /// Return the number of features of this kernel.

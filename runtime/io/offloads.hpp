@@ -13,7 +13,8 @@ namespace nagi::io {
 /// std::system_error.
 std::vector<std::string> offloads_on(const std::string& interface);
 
-/// Switch one of them on or off. Needs CAP_NET_ADMIN. Throws std::system_error.
+/// Switch a harmful offload, named as above, on or off. Needs CAP_NET_ADMIN. Throws
+/// std::system_error.
 void set_offload(const std::string& interface, const std::string& offload, bool on);
 
 }  // namespace nagi::io

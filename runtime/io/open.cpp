@@ -15,8 +15,8 @@ namespace {
 
 bool is_taken(const std::system_error& error) { return error.code().value() == EBUSY; }
 
-/// Open an AF_XDP port of an interface that another program may just have left. The kernel frees
-/// the queue of the interface some time after that program's end.
+/// Open an AF_XDP port. Try again for a second if the interface is busy, because the kernel frees
+/// the queue of an interface only some time after the end of the program that used it.
 std::unique_ptr<Port> open_when_free(const std::string& interface, FramePool& pool,
                                      std::uint32_t receive_ring,
                                      std::weak_ptr<SharedMemory>& memory) {
@@ -49,7 +49,7 @@ Opened PortOpener::open(const std::string& interface) {
 std::size_t registered_slots(std::size_t ports, std::uint32_t receive_ring, std::size_t in_flight,
                              Choice choice) {
   if (choice == Choice::af_packet) return 0;
-  return ports * registered_slots_a_port(receive_ring) + in_flight;
+  return ports * registered_slots_per_port(receive_ring) + in_flight;
 }
 
 }  // namespace nagi::io

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Opening of interfaces with the fastest packet I/O that works on them.
+// Opens interfaces with the fastest packet I/O that works on each of them.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ class PortOpener {
   PortOpener(FramePool& pool, Choice choice, std::uint32_t receive_ring)
       : pool_(pool), choice_(choice), receive_ring_(receive_ring) {}
 
-  /// Open an interface. Throws std::system_error if it cannot be opened as chosen, with EBUSY if
-  /// another program receives its packets for more than a second.
+  /// Open an interface. Throws std::system_error if the interface cannot be opened as chosen, with
+  /// EBUSY if another program still receives its packets after a second.
   Opened open(const std::string& interface);
 
  private:

@@ -95,14 +95,14 @@ PcapngFile::PcapngFile(const std::string& path, std::string_view program,
 void PcapngFile::add(std::uint32_t interface, std::int64_t realtime_ns, const std::uint8_t* frame,
                      std::uint32_t length, std::string_view comment_text) {
   const auto stamp = static_cast<std::uint64_t>(realtime_ns);
-  const std::uint32_t kept = std::min(length, snap_bytes_);
+  const std::uint32_t stored_bytes = std::min(length, snap_bytes_);
   Block packet(block_, enhanced_packet);
   packet.number(interface);
   packet.number(static_cast<std::uint32_t>(stamp >> 32));
   packet.number(static_cast<std::uint32_t>(stamp));
-  packet.number(kept);
+  packet.number(stored_bytes);
   packet.number(length);
-  packet.data(frame, kept);
+  packet.data(frame, stored_bytes);
   if (!comment_text.empty()) packet.option(comment, comment_text);
   file_.append(packet.finish());
 }

@@ -47,15 +47,15 @@ class Port {
   [[nodiscard]] virtual const std::string& kind() const = 0;
   /// Return a descriptor that is readable while frames wait.
   [[nodiscard]] virtual int descriptor() const = 0;
-  /// Return whether receive() costs nearly nothing if no frame waits, because it needs no system
-  /// call.
-  [[nodiscard]] virtual bool is_free_to_ask() const = 0;
+  /// Return whether receive() costs nearly nothing if no frame waits, because receive() needs no
+  /// system call.
+  [[nodiscard]] virtual bool is_cheap_to_read() const = 0;
   /// Append the waiting frames, at most one batch, to `arrivals`; their slots come from the pool.
   /// Return false if no further frame waits. Throws std::system_error if the interface no longer
   /// exists.
   virtual bool receive(std::vector<Arrival>& arrivals) = 0;
   /// Send the frames in order, and return when the kernel has them. Their slots return to the pool,
-  /// some of them later.
+  /// some of them only after a later call.
   virtual void send(const std::vector<Frame>& frames) = 0;
   /// Return the current counters.
   [[nodiscard]] virtual PortCounters counters() = 0;

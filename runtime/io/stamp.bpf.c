@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Stamps every frame that comes in by the monotonic clock, if there is room in front of it, and
-// sends it to the AF_XDP socket of its queue. Frames of queues without one are dropped.
+// Writes the monotonic time in front of every received frame, if there is room, and redirects the
+// frame to the AF_XDP socket of its queue. Frames of queues without such a socket are dropped.
 #include "stamp.h"
 
 #include "xsk_map.bpf.h"
@@ -11,7 +11,7 @@ int nagi_to_socket(struct xdp_md* frame) {
   __u64 now = bpf_ktime_get_ns();
   if (bpf_xdp_adjust_meta(frame, -(int)sizeof(struct nagi_stamp)) == 0) {
     struct nagi_stamp* stamp = (void*)(long)frame->data_meta;
-    if ((void*)(stamp + 1) <= (void*)(long)frame->data) {  // the verifier wants to see it
+    if ((void*)(stamp + 1) <= (void*)(long)frame->data) {  // the verifier requires this check
       stamp->magic = NAGI_STAMP_MAGIC;
       stamp->monotonic_ns = now;
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What stamp.bpf.c puts in front of a frame, for af_xdp.cpp.
+ * The time stamp that stamp.bpf.c writes in front of a frame, for af_xdp.cpp.
  */
 #ifndef NAGI_IO_STAMP_H
 #define NAGI_IO_STAMP_H

@@ -13,9 +13,9 @@
 
 namespace nagi::io {
 
-/// Return a descriptor from which SIGTERM, SIGINT and SIGHUP can be read; they have no other effect
-/// any more. SIGHUP stays ignored if it was ignored, as by nohup(1). SIGPIPE is ignored, so that a
-/// closed pipe or connection is an ordinary error of a write.
+/// Block SIGTERM, SIGINT and SIGHUP, and return a descriptor from which they can be read. SIGHUP
+/// stays ignored if it was ignored before, as by nohup(1). SIGPIPE is ignored, so that a closed
+/// pipe or connection is an ordinary error of a write.
 inline Descriptor stop_signals() {
   std::signal(SIGPIPE, SIG_IGN);
   sigset_t signals;

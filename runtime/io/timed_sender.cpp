@@ -17,7 +17,7 @@ namespace nagi::io {
 
 namespace {
 constexpr std::size_t batch = 64;  // frames per system call
-// Frames that wait for their instant count as unsent. The buffer holds the frames of a long path.
+// Frames that wait for their times count as unsent. The buffer must hold the frames of a long path.
 constexpr int send_buffer_bytes = 1 << 30;
 }  // namespace
 
@@ -34,11 +34,11 @@ TimedSender::TimedSender(const std::string& interface, FramePool& pool)
   }
   const sock_txtime by_monotonic{CLOCK_MONOTONIC, 0};
   if (setsockopt(socket_.get(), SOL_SOCKET, SO_TXTIME, &by_monotonic, sizeof by_monotonic) != 0) {
-    throw_errno("cannot send at instants on " + interface);
+    throw_errno("cannot send frames at given times on " + interface);
   }
   if (setsockopt(socket_.get(), SOL_SOCKET, SO_SNDBUFFORCE, &send_buffer_bytes,
                  sizeof send_buffer_bytes) != 0) {
-    throw_errno("cannot have much wait on " + interface);
+    throw_errno("cannot enlarge the send buffer for " + interface);
   }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The AF_XDP sockets of an interface's queues, for XDP programs.
+// The map from the queues of an interface to their AF_XDP sockets, for XDP programs.
 #pragma once
 
 // clang-format off: the helpers' headers need the kernel's first

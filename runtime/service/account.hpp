@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The common parts of the accounts of all our programs, as JSON: program, settings, privileges,
-// notices, and distributions of times.
+// The common parts of the accounts of nagi's services. An account is a JSON object with the
+// settings and counters of a program: executable, settings, privileges, notices, and distributions
+// of times.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +30,8 @@ class Notices {
 /// Return median, 99th percentile, maximum and histogram of durations.
 nlohmann::json account_of(const Histogram& histogram);
 
-/// Return the head of an account: executable and version, settings, privileges, processor time.
-/// `complete` is true for the last account of a program.
+/// Return the first keys of an account: executable and version, settings, privileges, processor
+/// time. `complete` is true for the account at the end of a program.
 nlohmann::json account_head(const std::string& executable, const ServiceSettings& settings,
                             const Privileges& privileges, bool complete);
 

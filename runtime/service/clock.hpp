@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The conversion between model time and real time. The model's instants are CLOCK_MONOTONIC since
-// an epoch, so that steps of the wall clock move no packet.
+// The conversion between model time and real time. The model's instants count CLOCK_MONOTONIC from
+// an epoch, so that steps of the wall clock do not affect packets.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ namespace nagi::runtime {
 /// The clock of a program.
 class RealTime {
  public:
-  /// Set the wall-clock time of instant 0; 0 means now. Throws InputError if it does not lie in the
-  /// last 24 hours.
+  /// Set the epoch: the wall-clock time of instant 0. The value 0 means now. Throws InputError if
+  /// it does not lie in the last 24 hours.
   explicit RealTime(std::int64_t epoch_realtime_ns) {
     const std::int64_t monotonic = io::read_clock(CLOCK_MONOTONIC);
     const std::int64_t realtime = io::read_clock(CLOCK_REALTIME);
@@ -35,7 +35,7 @@ class RealTime {
     return held_ ? *held_ : from_monotonic(io::read_clock(CLOCK_MONOTONIC));
   }
   /// Make now() return the current instant until the next call. In virtual time the clock stops
-  /// while this process runs, so it is read only after each sleep, to save system calls.
+  /// while this process runs. So the clock is read only after each sleep, which saves system calls.
   void hold() { held_ = from_monotonic(io::read_clock(CLOCK_MONOTONIC)); }
   [[nodiscard]] Instant from_monotonic(std::int64_t monotonic_ns) const {
     return Instant{Duration{monotonic_ns - epoch_monotonic_}};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A histogram of durations in logarithmic buckets, 32 per octave. Quantiles have an error of 3 %,
-// the memory is constant, and a value costs a few instructions. HdrHistogram uses the same idea.
+// the memory is constant, and a value costs a few instructions. HdrHistogram has similar buckets.
 #pragma once
 
 #include <algorithm>
@@ -22,20 +22,20 @@ class Histogram {
     if (bucket >= counts_.size()) counts_.resize(bucket + 1);
     ++counts_[bucket];
     ++count_;
-    most_ = std::max(most_, positive);
+    maximum_ = std::max(maximum_, positive);
   }
 
   [[nodiscard]] std::uint64_t count() const { return count_; }
-  [[nodiscard]] std::uint64_t maximum() const { return most_; }
+  [[nodiscard]] std::uint64_t maximum() const { return maximum_; }
 
-  /// Return the smallest bucket limit that at least the fraction `share` of the values do not
-  /// exceed, or 0 if there are no values.
-  [[nodiscard]] std::uint64_t quantile(double share) const {
-    const auto rank = static_cast<std::uint64_t>(share * static_cast<double>(count_));
+  /// Return the quantile: the smallest upper limit of a bucket that at least `fraction` of the
+  /// values do not exceed, or 0 if there are no values.
+  [[nodiscard]] std::uint64_t quantile(double fraction) const {
+    const auto rank = static_cast<std::uint64_t>(fraction * static_cast<double>(count_));
     std::uint64_t passed = 0;
     for (std::size_t bucket = 0; bucket < counts_.size(); ++bucket) {
       passed += counts_[bucket];
-      if (passed > rank || passed == count_) return std::min(upper(bucket), most_);
+      if (passed > rank || passed == count_) return std::min(upper(bucket), maximum_);
     }
     return 0;
   }
@@ -51,22 +51,22 @@ class Histogram {
 
  private:
   static constexpr unsigned bits = 5;
-  static constexpr std::uint64_t per_octave = 1U << bits;
+  static constexpr std::uint64_t buckets_per_octave = 1U << bits;
 
   static std::size_t bucket_of(std::uint64_t value) {
-    if (value < per_octave) return value;
+    if (value < buckets_per_octave) return value;
     const unsigned shift = static_cast<unsigned>(std::bit_width(value)) - 1 - bits;
-    return shift * per_octave + (value >> shift);
+    return shift * buckets_per_octave + (value >> shift);
   }
   static std::uint64_t upper(std::size_t bucket) {
-    if (bucket < 2 * per_octave) return bucket;
-    const std::size_t shift = bucket / per_octave - 1;
-    return ((bucket - shift * per_octave + 1) << shift) - 1;
+    if (bucket < 2 * buckets_per_octave) return bucket;
+    const std::size_t shift = bucket / buckets_per_octave - 1;
+    return ((bucket - shift * buckets_per_octave + 1) << shift) - 1;
   }
 
   std::vector<std::uint64_t> counts_;
   std::uint64_t count_ = 0;
-  std::uint64_t most_ = 0;
+  std::uint64_t maximum_ = 0;
 };
 
 }  // namespace nagi::runtime

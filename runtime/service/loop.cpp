@@ -35,8 +35,8 @@ void Watch::add(int descriptor, std::function<void()> call) {
 }
 
 void Watch::remove(int descriptor) {
-  for (pollfd& each : watched_) {
-    if (each.fd == descriptor) each.fd = -1;  // poll(2) ignores it
+  for (pollfd& entry : watched_) {
+    if (entry.fd == descriptor) entry.fd = -1;  // poll(2) ignores it
   }
 }
 
@@ -44,9 +44,9 @@ const std::vector<int>& Watch::sleep(const std::optional<timespec>& timeout, boo
   for (std::size_t i = 0; i < watched_.size(); ++i) {
     watched_[i].events = for_frames || calls_[i] ? POLLIN : 0;
   }
-  // The loop does not use epoll, which stays in the sockets' wait queues. The kernel then calls
-  // epoll for every frame that arrives or leaves, on the processors of both sides. poll is in these
-  // queues only while this process sleeps.
+  // The loop does not use epoll, because epoll stays in the wait queues of the sockets. The kernel
+  // would call epoll for every frame that arrives or leaves, on the processors of sender and
+  // receiver. poll is in these queues only while this process sleeps.
   const int ready = ppoll(watched_.data(), watched_.size(), timeout ? &*timeout : nullptr, nullptr);
   if (ready < 0 && errno != EINTR) io::throw_errno("poll");
   readable_.clear();
@@ -63,14 +63,14 @@ const std::vector<int>& Watch::sleep(const std::optional<timespec>& timeout, boo
 
 void serve_in_real_time(Service& service, Watch& watch, std::int64_t spin_ns) {
   Alarm alarm(spin_ns, !has_fair_server(kernel_release()));
-  watch.add(alarm.descriptor(), [&alarm] { alarm.gone_off(); });
+  watch.add(alarm.descriptor(), [&alarm] { alarm.note_expiry(); });
   const auto wait_for = [&alarm](const Served& served) {
     return alarm.set(served.next_delivery_ns, served.frames);
   };
   bool may_sleep = true;
   // While the loop does not sleep, it reads only the ports. Signals and the control socket can
   // wait.
-  const int rounds_between_polls = service.is_free_to_ask() ? 64 : 1;
+  const int rounds_between_polls = service.is_cheap_to_read() ? 64 : 1;
   for (int round = 0; !watch.ended(); ++round) {
     if (!may_sleep && round % rounds_between_polls != 0) {
       may_sleep = wait_for(service.serve({}));

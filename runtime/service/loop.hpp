@@ -13,8 +13,8 @@
 
 namespace nagi::runtime {
 
-/// The descriptors that wake a loop: those of the service's ports, and others with a function to
-/// call. The loop runs until a function calls end().
+/// The descriptors that wake a loop: those of the service's ports, and further descriptors, each
+/// with a function to call. The loop runs until a function calls end().
 class Watch {
  public:
   explicit Watch(const Service& service);
@@ -24,9 +24,9 @@ class Watch {
   void end() { ended_ = true; }
   [[nodiscard]] bool ended() const { return ended_; }
 
-  /// Sleep until a descriptor is readable, at most for `timeout`. Call the functions of readable
-  /// descriptors, and return the readable ports. If `for_frames` is false, ports do not wake the
-  /// loop.
+  /// Sleep until a descriptor is readable, at most for `timeout`, or without limit if there is
+  /// none. Call the functions of readable descriptors, and return the descriptors of readable
+  /// ports. If `for_frames` is false, ports do not wake the loop.
   const std::vector<int>& sleep(const std::optional<timespec>& timeout, bool for_frames = true);
 
  private:
@@ -41,9 +41,9 @@ void serve_in_real_time(Service& service, Watch& watch, std::int64_t spin_ns);
 
 /// Serve until the watch has ended, in virtual time: the clock stops while this process runs, as in
 /// a guest of the virtual lab, and advances only while it sleeps. Only system calls take time. So
-/// the loop reads frames only as often as their delays require, many at once, and gives them to the
-/// kernel with the times at which to send them (Service::serve_ahead). Without a delay it serves
-/// frame by frame.
+/// the loop reads frames only as often as their delays require, many at once, and hands them to the
+/// kernel with the times at which to send them (Service::serve_ahead). If the delay is too short,
+/// the loop serves frame by frame.
 void serve_in_virtual_time(Service& service, Watch& watch);
 
 }  // namespace nagi::runtime

@@ -24,9 +24,10 @@ constexpr std::size_t max_in_flight = 65536;  // 134 MB
 
 /// Return the number of frames that a port holds while this process does not run. The port holds
 /// the frames of 50 ms at the highest expected rate, because the kernel may give the processor to
-/// other programs for that time. It holds at least a burst. Each frame takes 2 KB of pinned memory,
-/// with or without traffic. More than eight ports therefore share a limit. A link takes 21 MB in a
-/// network of few ports, and 1.3 MB in a network of many ports. In virtual time, only bursts wait.
+/// other programs for up to that time. It holds at least a burst. Each frame takes 2 KB of pinned
+/// memory, with or without traffic. More than eight ports therefore share a limit. A link takes 21
+/// MB in a network of few ports, and 1.3 MB in a network of many ports. In virtual time, only
+/// bursts wait.
 std::uint32_t receive_ring(const Expected& expected, std::size_t ports, bool virtual_time) {
   constexpr std::uint64_t burst_of_few = 4096;  // 160 ms of 25,000 packets/s
   constexpr std::uint64_t burst_of_some = 1024;
@@ -49,6 +50,7 @@ std::uint32_t receive_ring(const Expected& expected, std::size_t ports, bool vir
   return static_cast<std::uint32_t>(frames);
 }
 
+/// Return the length of the longest frame of all interfaces, rounded up to cache lines.
 std::size_t slot_bytes(const std::vector<std::string>& interfaces) {
   std::size_t longest = 0;
   for (const std::string& interface : interfaces) {
@@ -82,38 +84,38 @@ Ports::~Ports() {
   }
 }
 
-void Ports::settle_offloads(const std::string& interface) {
+void Ports::apply_offload_policy(const std::string& interface) {
   for (const std::string& offload : io::offloads_on(interface)) {
     if (offloads_ == OffloadPolicy::refuse) {
       throw InputError("interface " + interface + ": " + offload +
-                       " is on and would spoil the emulation; switch it off: ethtool -K " +
+                       " is on, which would disturb the emulation; switch it off: ethtool -K " +
                        interface + " " + offload + " off");
     }
     io::set_offload(interface, offload, false);
     switched_off_.push_back({interface, offload});
-    spdlog::info("switched {} of {} off; it comes back at the end", offload, interface);
+    spdlog::info("switched {} of {} off; it is switched on again at the end", offload, interface);
   }
   for (const std::string& offload : io::offloads_on(interface)) {
     throw InputError("interface " + interface + ": " + offload +
-                     " would not be switched off; use another interface or driver");
+                     " cannot be switched off; use another interface or driver");
   }
 }
 
 io::Port& Ports::open(const std::string& interface) {
-  settle_offloads(interface);
+  apply_offload_policy(interface);
   const auto opening = [&] {
     try {
       return opener_.open(interface);
     } catch (const std::system_error& error) {
       if (error.code().value() != EBUSY) throw;
       throw InputError("interface " + interface + ": another program takes its packets (" +
-                       error.what() + "); end that one, or give another interface");
+                       error.what() + "); end that program, or give another interface");
     }
   };
   io::Opened opened = opening();
   if (!opened.fallback.empty()) {
-    notices_.add(interface +
-                 " uses AF_PACKET, which takes more time a packet than AF_XDP: " + opened.fallback);
+    notices_.add(interface + " uses AF_PACKET, which takes more time per packet than AF_XDP: " +
+                 opened.fallback);
   }
   ports_.push_back(std::move(opened.port));
   return *ports_.back();
@@ -137,18 +139,18 @@ std::vector<int> Ports::descriptors() const {
   return all;
 }
 
-bool Ports::is_free_to_ask() const {
-  return std::ranges::all_of(ports_, [](const auto& port) { return port->is_free_to_ask(); });
+bool Ports::is_cheap_to_read() const {
+  return std::ranges::all_of(ports_, [](const auto& port) { return port->is_cheap_to_read(); });
 }
 
 bool Ports::receive(io::Port& port, std::vector<io::Arrival>& arrivals) {
   const std::size_t before = arrivals.size();
   try {
     const bool more = port.receive(arrivals);
-    const auto fresh = std::span(arrivals).subspan(before);
-    complete_checksums(port, fresh);
-    if (!fresh.empty() && fresh.back().monotonic_ns >= behind_[&port].look_again_ns) {
-      behind_[&port].look_again_ns = fresh.back().monotonic_ns + 1'000'000'000;
+    const auto new_arrivals = std::span(arrivals).subspan(before);
+    complete_checksums(port, new_arrivals);
+    if (!new_arrivals.empty() && new_arrivals.back().monotonic_ns >= behind_[&port].next_check_ns) {
+      behind_[&port].next_check_ns = new_arrivals.back().monotonic_ns + 1'000'000'000;
       note_oversized(port);
     }
     return more;
@@ -162,10 +164,11 @@ void Ports::note_oversized(io::Port& port) {
   Behind& behind = behind_[&port];
   if (behind.oversized_noted || port.counters().oversized == 0) return;
   behind.oversized_noted = true;
-  notices_.add(port.interface() +
-               ": frames longer than its MTU come, and are discarded: the host behind it leaves "
-               "segmentation to hardware that is not there. Switch that off at the host: "
-               "ethtool -K INTERFACE tx off");
+  notices_.add(
+      port.interface() +
+      ": frames longer than its MTU arrive and are discarded, because the host behind it leaves "
+      "segmentation to hardware that does not exist. Switch this offload off at the host: "
+      "ethtool -K INTERFACE tx off");
 }
 
 void Ports::note_oversized() {
@@ -177,8 +180,9 @@ void Ports::complete_checksums(const io::Port& port, std::span<const io::Arrival
     io::IpHeader header({pool_.data(frame.slot) + frame.offset, frame.length});
     if (!header.complete_checksum() || ++behind_[&port].checksums_completed != 1) continue;
     notices_.add(port.interface() +
-                 ": the host behind it leaves checksums to hardware that is not there; they are "
-                 "completed here. Switch that off at the host: ethtool -K INTERFACE tx off");
+                 ": the host behind it leaves checksums to hardware that does not exist, so they "
+                 "are completed here. Switch this offload off at the host: "
+                 "ethtool -K INTERFACE tx off");
   }
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The network interfaces of a program that moves frames between them. They are opened with the
-// fastest available packet I/O and share one pool of frames. Harmful offloads are switched off
-// meanwhile.
+// The network interfaces of a program that moves frames between them. The interfaces are opened
+// with the fastest available packet I/O, and share one pool of frames. Harmful offloads are off
+// while the program runs.
 #pragma once
 
 #include <cstddef>
@@ -24,10 +24,10 @@
 
 namespace nagi::runtime {
 
-/// An estimate of the traffic.
+/// An estimate of the traffic, from which the sizes of buffers follow.
 struct Expected {
   /// The approximate number of frames that are held at once. Further frames are copied, which takes
-  /// time but loses none.
+  /// time but loses no frame.
   std::size_t frames_in_flight = 0;
   /// The rates at which frames arrive or leave; without a value the rate is unknown.
   std::vector<std::optional<Bitrate>> rates;
@@ -42,11 +42,11 @@ class Ports {
         const Expected& expected, Notices& notices);
   Ports(const Ports&) = delete;
   Ports& operator=(const Ports&) = delete;
-  /// Switch the offloads on again.
+  /// Switch those offloads on again that open() has switched off.
   ~Ports();
 
-  /// Open an interface. Offloads that disturb the emulation are switched off or refused. Throws
-  /// InputError, or std::system_error if the kernel refuses.
+  /// Open an interface. Offloads that disturb the emulation are switched off, or are an error with
+  /// the policy `refuse`. Throws InputError, or std::system_error if the kernel refuses.
   io::Port& open(const std::string& interface);
 
   [[nodiscard]] io::FramePool& pool() { return pool_; }
@@ -56,18 +56,18 @@ class Ports {
   [[nodiscard]] int descriptor_of(const std::string& interface) const;
   /// Return the descriptors that are readable while frames wait.
   [[nodiscard]] std::vector<int> descriptors() const;
-  /// Return whether all ports can be read at nearly no cost, so that their descriptors need no
+  /// Return whether receive() costs nearly nothing on all ports, so that their descriptors need no
   /// poll().
-  [[nodiscard]] bool is_free_to_ask() const;
+  [[nodiscard]] bool is_cheap_to_read() const;
   /// Append the frames that wait at a port, at most one batch. Complete the checksums of TCP and
-  /// UDP that were left to hardware. Return false if no further frame waits, or if the interface no
-  /// longer exists, which adds a notice.
+  /// UDP that the sender left to hardware. Return false if no further frame waits, or if the
+  /// interface no longer exists, which adds a notice.
   bool receive(io::Port& port, std::vector<io::Arrival>& arrivals);
-  /// Add a notice, once per port, if frames longer than the MTU were discarded. receive() also does
-  /// this once per second.
+  /// Add a notice for each port that has discarded frames longer than the MTU, once per port.
+  /// receive() also does this once per second.
   void note_oversized();
-  /// Return the account of a port. `counters` are those of the port, plus frames that were sent
-  /// without it.
+  /// Return the name and the counters of a port as JSON, for the account. `counters` are the
+  /// counters of the port, plus frames that were sent on its interface without the port.
   [[nodiscard]] nlohmann::json account_of(const io::Port& port,
                                           const io::PortCounters& counters) const;
 
@@ -77,14 +77,14 @@ class Ports {
     std::string offload;
   };
 
-  /// The effects of offloads of the host behind a port.
+  /// Observations about the host behind a port, which show that its offloads are on.
   struct Behind {
     std::uint64_t checksums_completed = 0;
     bool oversized_noted = false;
-    std::int64_t look_again_ns = 0;  // time of the next check of the counters
+    std::int64_t next_check_ns = 0;  // time of the next check of the counters
   };
 
-  void settle_offloads(const std::string& interface);
+  void apply_offload_policy(const std::string& interface);
   void note_oversized(io::Port& port);
   void complete_checksums(const io::Port& port, std::span<const io::Arrival> arrivals);
 

@@ -31,7 +31,7 @@ namespace {
 constexpr int realtime_priority = 20;
 }  // namespace
 
-Privileges take_privileges(std::optional<int> cpu) {
+Privileges request_privileges(std::optional<int> cpu) {
   Privileges taken;
   sched_param parameters{};
   parameters.sched_priority = realtime_priority;
@@ -39,14 +39,14 @@ Privileges take_privileges(std::optional<int> cpu) {
   if (sched_setscheduler(0, SCHED_FIFO, &parameters) == 0) {
     taken.scheduling = "SCHED_FIFO";
   } else {
-    spdlog::warn("runs at normal priority and will be less exact: {}; run it with CAP_SYS_NICE",
+    spdlog::warn("runs at normal priority, so timing is less exact: {}; run it with CAP_SYS_NICE",
                  std::strerror(errno));
   }
 
   // Pages are locked when they are first used, because threads never use their whole stacks.
   taken.memory_locked = mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) == 0;
   if (!taken.memory_locked) {
-    spdlog::warn("its memory is not locked: {}; run it with CAP_IPC_LOCK", std::strerror(errno));
+    spdlog::warn("memory is not locked: {}; run it with CAP_IPC_LOCK", std::strerror(errno));
   }
 
   if (cpu) {
@@ -56,8 +56,9 @@ Privileges take_privileges(std::optional<int> cpu) {
     if (sched_setaffinity(0, sizeof only, &only) == 0) {
       taken.cpu = cpu;
     } else {
-      spdlog::warn("does not stay on processor {}: {}; give one it may run on, see taskset(1)",
-                   *cpu, std::strerror(errno));
+      spdlog::warn(
+          "cannot be bound to processor {}: {}; give a processor that it may use, see taskset(1)",
+          *cpu, std::strerror(errno));
     }
   }
   return taken;
@@ -78,7 +79,8 @@ std::string kernel_release() {
 
 void require_root_for(const std::string& user) {
   if (user.empty() || geteuid() == 0) return;
-  throw InputError("user: only root becomes another user; start this as root, or leave it out");
+  throw InputError(
+      "user: only root can become another user; start the program as root, or remove \"user\"");
 }
 
 void drop_privileges(const std::string& user, Privileges& privileges) {
@@ -101,7 +103,7 @@ void drop_privileges(const std::string& user, Privileges& privileges) {
     const rlimit unlimited{RLIM_INFINITY, RLIM_INFINITY};
     if (setrlimit(RLIMIT_MEMLOCK, &unlimited) != 0 && munlockall() == 0) {
       privileges.memory_locked = false;
-      spdlog::warn("its memory is not locked any more: {}; run it with CAP_SYS_RESOURCE",
+      spdlog::warn("memory is no longer locked: {}; run it with CAP_SYS_RESOURCE",
                    std::strerror(errno));
     }
     const pid_t parent = getppid();

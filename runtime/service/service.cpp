@@ -47,7 +47,7 @@ class AccountFile {
 
 /// Handle the change of an interface. Return the reason why the service cannot continue, or an
 /// empty text.
-std::string follow(const io::LinkChange& change, Service& service, Watch& watch) {
+std::string handle_change(const io::LinkChange& change, Service& service, Watch& watch) {
   const std::string name = "interface " + change.interface;
   switch (change.event) {
     case io::LinkEvent::down:
@@ -62,18 +62,19 @@ std::string follow(const io::LinkChange& change, Service& service, Watch& watch)
       break;
   }
   const std::optional<int> descriptor = service.go_on_without(change.interface);
-  if (!descriptor) return name + " is gone; make it again or plug it in, then start this again";
+  if (!descriptor)
+    return name + " no longer exists; create it or plug it in, then start this program again";
   watch.remove(*descriptor);
-  service.note(name + " is gone, and its port is down until this is started again");
+  service.note(name + " no longer exists, so its port is down until this program is started again");
   return {};
 }
 
 }  // namespace
 
 std::string close_file(const std::string& path, io::BackgroundFile& file) {
-  const std::string trouble = file.close();
-  if (file.lost() == 0 && trouble.empty()) return {};
-  return path + " is not complete" + (trouble.empty() ? "" : ": " + trouble) + "; " +
+  const std::string error = file.close();
+  if (file.lost() == 0 && error.empty()) return {};
+  return path + " is not complete" + (error.empty() ? "" : ": " + error) + "; " +
          std::to_string(file.lost()) + " records were lost";
 }
 
@@ -84,7 +85,7 @@ void write_account(const std::string& path, const json& account) {
 Signals::Signals() : stop_(io::stop_signals()) { io::die_with_parent(); }
 
 void run_service(Service& service, const ServiceSettings& settings, const Signals& signals,
-                 const std::string& what, std::size_t longest_request) {
+                 const std::string& summary, std::size_t longest_request) {
   require_root_for(settings.user);
   std::optional<AccountFile> account;
   if (!settings.account.empty()) account.emplace(settings.account);
@@ -94,7 +95,7 @@ void run_service(Service& service, const ServiceSettings& settings, const Signal
         settings.control_socket, [&](const json& request) { return service.answer(request); },
         longest_request, service.long_handler());
   }
-  Privileges privileges = take_privileges(settings.cpu);
+  Privileges privileges = request_privileges(settings.cpu);
   drop_privileges(settings.user, privileges);
   service.begin(privileges);
 
@@ -110,17 +111,17 @@ void run_service(Service& service, const ServiceSettings& settings, const Signal
   std::optional<io::LinkMonitor> monitor;
   if (!settings.virtual_time) {  // interfaces of a guest are never unplugged
     monitor.emplace(service.interfaces());
-    const auto follow_all = [&] {
+    const auto handle_changes = [&] {
       for (const io::LinkChange& change : monitor->read()) {
-        if (gone.empty()) gone = follow(change, service, watch);
+        if (gone.empty()) gone = handle_change(change, service, watch);
       }
       if (!gone.empty()) watch.end();
     };
-    watch.add(monitor->descriptor(), follow_all);
-    follow_all();  // an interface may be down already
+    watch.add(monitor->descriptor(), handle_changes);
+    handle_changes();  // an interface may be down already
   }
   if (account) account->write(service.account(false));
-  spdlog::info("ready: {}", what);
+  spdlog::info("ready: {}", summary);
   if (settings.virtual_time) {
     serve_in_virtual_time(service, watch);
   } else {

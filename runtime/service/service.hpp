@@ -26,7 +26,7 @@ namespace nagi::runtime {
 /// The result of one call of serve().
 struct Served {
   /// The time at which a frame is due next (CLOCK_MONOTONIC, ns), or nothing if none is held. A
-  /// time in the past means that the caller must serve again at once.
+  /// time in the past means that the caller must serve again immediately.
   std::optional<std::int64_t> next_delivery_ns;
   std::int64_t now_ns = 0;  // time at which serving began, CLOCK_MONOTONIC
   std::size_t frames = 0;   // number of frames received and sent
@@ -37,13 +37,13 @@ class Service : public nagi::Interface {
  public:
   /// Return the descriptors that are readable while frames wait.
   [[nodiscard]] virtual std::vector<int> descriptors() const = 0;
-  /// Return whether all ports can be read at nearly no cost, so that their descriptors need no
+  /// Return whether reading costs nearly nothing on all ports, so that their descriptors need no
   /// poll().
-  [[nodiscard]] virtual bool is_free_to_ask() const = 0;
+  [[nodiscard]] virtual bool is_cheap_to_read() const = 0;
   /// Read frames from the descriptors in `readable`, and send the frames that are due.
   virtual Served serve(const std::vector<int>& readable) = 0;
 
-  /// Return for how long arriving frames may wait, because none is due sooner after its arrival.
+  /// Return for how long arriving frames may wait: no frame is due sooner after its arrival.
   [[nodiscard]] virtual Duration lookahead() const { return {}; }
   /// Read all frames, and hand transmitted packets to the kernel, which sends each frame at its own
   /// time. The caller must call this again within lookahead(). It is used only with `virtual_time`
@@ -58,8 +58,8 @@ class Service : public nagi::Interface {
   virtual LongHandler long_handler() { return {}; }
   /// Return the open interfaces.
   [[nodiscard]] virtual std::vector<std::string> interfaces() const = 0;
-  /// Continue without an interface that no longer exists. Return the descriptor of its port, or
-  /// nothing if the service cannot continue.
+  /// Continue without an interface that no longer exists, if the service can. Return the descriptor
+  /// of its port, or nothing if the service cannot continue.
   virtual std::optional<int> go_on_without(const std::string& /*interface*/) { return {}; }
   /// Add a notice to the account.
   virtual void note(const std::string& what) = 0;
@@ -69,13 +69,15 @@ class Service : public nagi::Interface {
   /// Start the threads of the service, after privileges that are no longer needed were given up.
   /// The account reports `privileges`.
   virtual void begin(const Privileges& privileges) = 0;
-  /// Complete all files at the end.
+  /// Write the remaining data of all files at the end.
   virtual void finish() = 0;
-  /// Return the current account.
+  /// Return the current settings and counters as JSON, for the account file. `complete` is true at
+  /// the end.
   [[nodiscard]] virtual nlohmann::json account(bool complete) = 0;
 };
 
-/// Create a file that is written while the service runs. Throws InputError if that is not possible.
+/// Create a File(path, arguments...), which is written while the service runs. Throws InputError if
+/// that is not possible.
 template <class File, class... Arguments>
 std::unique_ptr<File> make_file(const std::string& path, Arguments&&... arguments) {
   try {
@@ -89,11 +91,11 @@ std::unique_ptr<File> make_file(const std::string& path, Arguments&&... argument
 /// Write the remaining data of a file. Return a message about lost data, or an empty text.
 std::string close_file(const std::string& path, io::BackgroundFile& file);
 
-/// Write an account to a file. Throws InputError if that is not possible.
+/// Write an account (settings and counters) to a file. Throws InputError if that is not possible.
 void write_account(const std::string& path, const nlohmann::json& account);
 
-/// Preparations before a service is created: the program ends when its parent process ends, and
-/// stop signals are kept for run_service().
+/// Signals of a program, set up before a service is created: stop signals are stored for
+/// run_service(), and the program also stops when its parent process ends.
 class Signals {
  public:
   Signals();
@@ -104,9 +106,9 @@ class Signals {
 };
 
 /// Give up privileges and serve until a signal (stop_signals.hpp) or a request to stop arrives,
-/// with the control socket and the account that the settings name. The log reports `what`, a
-/// summary of the service, when it is ready.
+/// with the control socket and the account that the settings name. When the service is ready, the
+/// log reports `summary`, a summary of the service.
 void run_service(Service& service, const ServiceSettings& settings, const Signals& signals,
-                 const std::string& what, std::size_t longest_request = 64 * 1024);
+                 const std::string& summary, std::size_t longest_request = 64 * 1024);
 
 }  // namespace nagi::runtime

@@ -64,7 +64,7 @@ void read_settings(const ObjectReader& reader, const std::string& program,
     settings.user = reader.text("user");
     if (getpwnam(settings.user.c_str()) == nullptr) {
       throw ConfigError(reader.at("user"), "there is no user " + shortened(settings.user),
-                        R"("nobody", or leave it out)");
+                        R"(give another user such as "nobody", or remove the key)");
     }
   }
   for (const auto& [key, path] :

@@ -5,12 +5,13 @@
 //
 //   "seed": 2008,                          seed of all random draws
 //   "epoch_realtime_ns": 0,                instant 0 of the model; 0 means the start of the program
-//   "offloads": "switch_off",              or "refuse", with which harmful offloads are an error
-//   "io": "best",                          or "af_xdp", "af_packet" to require one of them
+//   "offloads": "switch_off",              or "refuse": harmful offloads are an error
+//   "io": "best",                          or "af_xdp" or "af_packet", to require it
 //   "spin_ns": 20000,                      longest time to busy-wait for the time of a packet
 //   "virtual_time": false,                 true if the clock stops while this program runs
 //   "cpu": 1,                              processor to which the program is bound
-//   "user": "nobody",                      user after all interfaces are open, if root starts it
+//   "user": "nobody",                      user to change to when all interfaces are open, if root
+//                                        starts the program
 //   "account": "links.json",               file for the account, written at the end
 //   "drops": "drops.pcapng",               file for all dropped packets (io/pcapng_file.hpp)
 //   "control_socket": "link.sock"          see control/control_socket.hpp
@@ -46,8 +47,8 @@ struct ServiceSettings {
 /// Return the keys listed above, and "schema_version".
 std::vector<std::string_view> settings_keys();
 
-/// Read the keys listed above, after "schema_version", which must be 1. Errors name the program
-/// `program`. Throws ConfigError.
+/// Read the keys listed above into `settings`, after "schema_version", which must be 1. `program`
+/// is the name of the program in errors. Throws ConfigError.
 void read_settings(const ObjectReader& reader, const std::string& program,
                    ServiceSettings& settings);
 

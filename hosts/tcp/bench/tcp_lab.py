@@ -123,7 +123,7 @@ class TcpLab(Lab):
         for number, (kind, network) in enumerate(NETWORKS.items()):
             interface = f"eth{number}"
             peer = f"peer name {interface} netns right"
-            self.run_beside(f"ip link add {interface} netns left type veth {peer}")
+            self.run_in_lab(f"ip link add {interface} netns left type veth {peer}")
             for host, name in enumerate(_HOSTS, 1):
                 self.run(name, f"ip address add {network}.{host}/24 dev {interface}")
                 self.run(name, f"ip link set {interface} up")

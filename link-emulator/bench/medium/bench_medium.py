@@ -1,22 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares chains of 802.11b stations in nagi with ns-3: `make bench-medium-ns3`.
+"""Compares chains of 802.11b stations in nagi with chains in ns-3: `make bench-medium-ns3`.
 
     bench_medium.py [--quick] [--traffic NAME] [--hops N,N] [--seconds N] [--repeats N]
                     [--reach NAME] [--variants] [--without-lab] [--model PROGRAM]
                     [--out DIRECTORY] [--json FILE]
 
-Stations are 200 m apart. The first one sends to the last: UDP at the highest rate, and NewReno.
+Stations are 200 m apart. The first station sends to the last: UDP at the highest rate, and NewReno.
 nagi's runs use the virtual lab. ns-3 runs the same plans: rates, powers, retry limits, queues, and
 Linux's TCP as far as ns-3's settings permit. UDP also runs in PROGRAM, nagi's model of the medium
 without kernels; PROGRAM and ns-3 then run twice as long. For TCP, ns-3 runs two seeds per repeat.
-Results are kept in DIRECTORY, also if the benchmark is interrupted.
+Results are stored in DIRECTORY, also if the benchmark is interrupted.
 
-Goodputs have 95 % confidence intervals. The ratio is that of the model to ns-3, and for TCP that of
-the virtual lab to ns-3. `ranges` is the model with ns-2's ranges instead of powers. --variants adds
-ns-3 with settings that differ from nagi's, to show their influence. --without-lab omits the virtual
-lab and thus TCP.
+Goodputs have 95 % confidence intervals. The ratio is the goodput of the model, or for TCP of the
+virtual lab, over that of ns-3. `ranges` is the model with ns-2's ranges instead of powers.
+--variants adds ns-3 with settings that differ from nagi's, to show their influence. --without-lab
+omits the virtual lab and thus TCP.
 
-Exit status: 0 done, 2 it cannot run. Differences above 5 % are marked: README.md explains them.
+Differences above 5 % are marked, and README.md explains them. Exit status: 0 on success, 2 if the
+benchmark cannot run.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ SPACING_M = 200
 MARKED_DIFFERENCE = 0.05  # larger differences are marked, and explained in README.md
 AS_NAGI = "as nagi"
 NAGI, MODEL, NS3 = "nagi", "model", "ns-3"
-UDP_LONGER, TCP_SEEDS = 2, 2
+UDP_LENGTHENING = 2  # factor of the duration of UDP runs in ns-3 and in the model
+TCP_SEEDS = 2  # runs of ns-3 per repeat
 
 # Reach of stations. With both settings frames are decoded up to 250 m and sensed up to 550 m.
 # While a station at 400 m sends, a frame over 200 m is lost with exponent 3 (its SINR is 9 dB) and
@@ -106,7 +108,7 @@ report: {x: data_rate, series: rts_threshold}
 
 @dataclass(frozen=True, order=True)
 class Case:
-    """A chain that nagi and ns-3 run, without the repeat."""
+    """The settings of a chain that nagi and ns-3 run, in all repeats."""
 
     traffic: str
     rts: str
@@ -167,7 +169,7 @@ def find_case(traffic: str, plan: RunPlan) -> Case:
 
 
 def run_nagi(spec: Path, out: Path) -> None:
-    """Run the experiment in the virtual lab; invalid runs are reported and omitted.
+    """Run the experiment in the virtual lab. Invalid runs are reported and omitted.
 
     Raises:
         InputError: nagi fails.
@@ -247,7 +249,7 @@ class Bench:
             self.start_programs(subjects, plan)
 
     def start_programs(self, subjects: dict[str, CaseResults], plan: RunPlan) -> None:
-        """Start ns-3, and for UDP the model."""
+        """Start ns-3 and, for UDP, the model, with the settings of `plan`."""
         for variant in VARIANTS if self.options.variants else [AS_NAGI]:
             subject = NS3 if variant == AS_NAGI else f"ns-3, {variant}"
             for settings in repeat_or_extend(make_settings(plan, variant)):
@@ -268,10 +270,13 @@ class Bench:
         program: Path,
         settings: dict[str, Any],
     ) -> None:
-        """Start a program, whose answer is kept in a file."""
+        """Start a program, and store its answer in a file.
+
+        If the file has an answer for these settings already, the program is not started.
+        """
         name = f"{plan.run_id}-{settings['seed']}-{subject.replace(', ', '-').replace(' ', '-')}"
-        kept = self.options.out / f"beside-{self.options.reach}" / f"{name}.json"
-        future = self.pool.submit(run_program, program, settings, kept)
+        answer_file = self.options.out / f"beside-{self.options.reach}" / f"{name}.json"
+        future = self.pool.submit(run_program, program, settings, answer_file)
         self.answers.append((subjects.setdefault(subject, CaseResults()), future))
 
     def finish(self) -> Results:
@@ -287,7 +292,7 @@ def repeat_or_extend(settings: dict[str, Any]) -> list[dict[str, Any]]:
     TCP runs are not extended, since the share of slow start is part of the comparison.
     """
     if "udp" in settings:
-        return [settings | {"duration_ns": UDP_LONGER * settings["duration_ns"]}]
+        return [settings | {"duration_ns": UDP_LENGTHENING * settings["duration_ns"]}]
     return [settings | {"seed": settings["seed"] + seed} for seed in range(TCP_SEEDS)]
 
 
@@ -311,7 +316,7 @@ def format_goodput(case_results: CaseResults) -> str:
 
 
 def compute_ratio(subjects: dict[str, CaseResults]) -> float:
-    """Return the goodput of the model, or else of nagi, over that of ns-3."""
+    """Return the goodput of the model, or of nagi if the model did not run, over that of ns-3."""
     nagi = subjects[MODEL if MODEL in subjects else NAGI]
     return float(np.mean(nagi.goodputs_bps) / np.mean(subjects[NS3].goodputs_bps))
 
@@ -338,7 +343,10 @@ CAUSES = ("collided", "hidden_terminal", "receiver_busy", "not_answered")
 
 
 def make_cause_rows(results: Results) -> tuple[list[str], list[list[str]]]:
-    """Return rows with outcomes of frames: frames per second, and shares per kind of frame."""
+    """Return heads and rows of the table of outcomes of frames.
+
+    Columns are frames per second, and percentages of the frames of a kind.
+    """
     heads = ["traffic", "RTS", "rate", "hops", "in", "RTS/s"]
     heads += [f"{cause.replace('_', ' ')} %" for cause in CAUSES] + ["CTS lost %"]
     heads += ["DATA/s", "DATA lost %", "ACK lost %", "given up/s"]
@@ -436,8 +444,8 @@ def main() -> int:
         print(f"bench: {error}", file=sys.stderr)
         return 2
     goodputs, causes = make_goodput_rows(results), make_cause_rows(results)
-    print_table("Goodput in kb/s; *: above 5 %", *goodputs)
-    print_table("Frames, of all stations", *causes)
+    print_table("Goodput in kb/s; *: difference above 5 %", *goodputs)
+    print_table("Frames of all stations", *causes)
     write_atomically(
         options.out / "tables.md", f"{format_markdown(*goodputs)}\n{format_markdown(*causes)}"
     )

@@ -49,27 +49,27 @@ class Chain {
   explicit Chain(const json& settings)
       : settings_(settings), radio_(radio_of(settings)), air_(radio_) {
     set_up();
-    lay();
+    build();
   }
   json run();
 
  private:
   static Radio radio_of(const json& settings) {
-    const json& given = settings.at("reach");
-    Radio radio{given.at("spacing_m"),
-                given.at("tx_power_dbm"),
-                given.at("path_loss_exponent"),
-                given.at("reference_loss_db"),
-                given.at("carrier_sense_dbm"),
-                given.at("noise_dbm"),
+    const json& reach = settings.at("reach");
+    Radio radio{reach.at("spacing_m"),
+                reach.at("tx_power_dbm"),
+                reach.at("path_loss_exponent"),
+                reach.at("reference_loss_db"),
+                reach.at("carrier_sense_dbm"),
+                reach.at("noise_dbm"),
                 std::nullopt,
                 settings.at("has_propagation_delay")};
-    if (!given.at("capture_db").is_null()) radio.capture_db = given.at("capture_db");
+    if (!reach.at("capture_db").is_null()) radio.capture_db = reach.at("capture_db");
     return radio;
   }
   [[nodiscard]] std::uint64_t whole(const char* key) const { return settings_.at(key); }
   void set_up() const;
-  void lay();
+  void build();
   ns3::NetDeviceContainer install_wifi();
   void observe(ns3::NetDeviceContainer devices);
   void observe_tcp(ns3::Ptr<ns3::Application> sender);
@@ -79,7 +79,7 @@ class Chain {
   const json& settings_;
   Radio radio_;
   Air air_;
-  Counts seen_;
+  Counts counts_;
   ns3::NodeContainer nodes_;
   std::map<ns3::Mac48Address, std::size_t> stations_;
   ns3::Ipv4Address last_;
@@ -119,9 +119,9 @@ void Chain::set_up() const {
   Config::SetDefault("ns3::TcpSocket::RcvBufSize", buffer);
 }
 
-/// Make stations send ACKs at the rate `basic`. In ad hoc mode, when ns-3 meets a station, it makes
-/// all mandatory rates basic rates, and then answers at the rate of DATA. Here, the stations have
-/// met before.
+/// Make stations send ACKs at the rate `basic`. In ad hoc mode, ns-3 makes all mandatory rates
+/// basic rates when a station first receives another, and then answers at the rate of DATA. This
+/// function adds all stations before that.
 void limit_basic_rates(const ns3::NetDeviceContainer& devices, ns3::WifiMode basic) {
   using namespace ns3;
   for (std::uint32_t index = 0; index < devices.GetN(); ++index) {
@@ -189,7 +189,7 @@ ns3::NetDeviceContainer Chain::install_wifi() {
   return devices;
 }
 
-void Chain::lay() {
+void Chain::build() {
   using namespace ns3;
   nodes_.Create(settings_.at("hops").get<std::uint32_t>() + 1);
   MobilityHelper mobility;
@@ -199,7 +199,7 @@ void Chain::lay() {
   mobility.Install(nodes_);
   const NetDeviceContainer devices = install_wifi();
   InternetStackHelper().Install(nodes_);
-  const Ipv4InterfaceContainer given =
+  const Ipv4InterfaceContainer interfaces =
       Ipv4AddressHelper("10.0.0.0", "255.255.255.0").Assign(devices);
   TrafficControlHelper().Uninstall(devices);  // the queue of the device is the only one
   NeighborCacheHelper().PopulateNeighborCache(devices);
@@ -207,22 +207,23 @@ void Chain::lay() {
   Ipv4StaticRoutingHelper routing;
   for (std::uint32_t at = 0; at < stations; ++at) {
     const auto table = routing.GetStaticRouting(nodes_.Get(at)->GetObject<Ipv4>());
-    table->RemoveRoute(1);  // the network's route, which has all stations in reach
+    table->RemoveRoute(1);  // the route to the network, by which all stations are neighbours
     for (std::uint32_t to = 0; to < stations; ++to) {
       if (to != at)
-        table->AddHostRouteTo(given.GetAddress(to), given.GetAddress(to > at ? at + 1 : at - 1), 1);
+        table->AddHostRouteTo(interfaces.GetAddress(to),
+                              interfaces.GetAddress(to > at ? at + 1 : at - 1), 1);
     }
   }
-  last_ = given.GetAddress(stations - 1);
+  last_ = interfaces.GetAddress(stations - 1);
   observe(devices);
 }
 
 void Chain::observe(ns3::NetDeviceContainer devices) {
   using namespace ns3;
   const std::uint32_t stations = devices.GetN();
-  seen_.given_up.resize(stations);
-  seen_.cts_timeouts.resize(stations);
-  seen_.ack_timeouts.resize(stations);
+  counts_.given_up.resize(stations);
+  counts_.cts_timeouts.resize(stations);
+  counts_.ack_timeouts.resize(stations);
   air_.measure_from(warmup());
   for (std::uint32_t index = 0; index < stations; ++index) {
     stations_[Mac48Address::ConvertFrom(devices.Get(index)->GetAddress())] = index;
@@ -260,10 +261,10 @@ void Chain::observe(ns3::NetDeviceContainer devices) {
             counts[index] += is_measured() ? 1 : 0;
           }));
     };
-    count("MacTxRtsFailed", seen_.cts_timeouts);
-    count("MacTxDataFailed", seen_.ack_timeouts);
-    count("MacTxFinalRtsFailed", seen_.given_up);
-    count("MacTxFinalDataFailed", seen_.given_up);
+    count("MacTxRtsFailed", counts_.cts_timeouts);
+    count("MacTxDataFailed", counts_.ack_timeouts);
+    count("MacTxFinalRtsFailed", counts_.given_up);
+    count("MacTxFinalDataFailed", counts_.given_up);
   }
 }
 
@@ -274,12 +275,13 @@ void Chain::observe_tcp(ns3::Ptr<ns3::Application> sender) {
   socket->TraceConnectWithoutContext(
       "CongState", Callback<void, TcpSocketState::TcpCongState_t, TcpSocketState::TcpCongState_t>(
                        [this](TcpSocketState::TcpCongState_t, TcpSocketState::TcpCongState_t now) {
-                         seen_.timeouts += is_measured() && now == TcpSocketState::CA_LOSS ? 1 : 0;
+                         counts_.timeouts +=
+                             is_measured() && now == TcpSocketState::CA_LOSS ? 1 : 0;
                        }));
   socket->TraceConnectWithoutContext(
       "Retransmission", Callback<void, Ptr<const Packet>, const TcpHeader&, const Address&,
                                  const Address&, Ptr<const TcpSocketBase>>(
-                            [this](auto...) { seen_.retransmissions += is_measured() ? 1 : 0; }));
+                            [this](auto...) { counts_.retransmissions += is_measured() ? 1 : 0; }));
 }
 
 json Chain::run() {
@@ -315,11 +317,11 @@ json Chain::run() {
   const double seconds = (duration - warmup()).GetSeconds();
   json result = {{"goodput_bps", static_cast<double>(sink->GetTotalRx() - before) * 8 / seconds},
                  {"outcomes", air_.outcomes()},
-                 {"given_up", seen_.given_up},
-                 {"cts_timeouts", seen_.cts_timeouts},
-                 {"ack_timeouts", seen_.ack_timeouts},
-                 {"retransmissions", seen_.retransmissions},
-                 {"timeouts", seen_.timeouts}};
+                 {"given_up", counts_.given_up},
+                 {"cts_timeouts", counts_.cts_timeouts},
+                 {"ack_timeouts", counts_.ack_timeouts},
+                 {"retransmissions", counts_.retransmissions},
+                 {"timeouts", counts_.timeouts}};
   Simulator::Destroy();
   return result;
 }
@@ -329,7 +331,7 @@ json Chain::run() {
 
 int main(int argc, char** argv) {
   if (argc != 2) {
-    std::cerr << "chain: give a file with settings\n";
+    std::cerr << "chain: give the path of a file with settings\n";
     return 2;
   }
   try {

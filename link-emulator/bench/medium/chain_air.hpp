@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The air of a chain in ns-3: which frames overlap, whether a receiver can decode one, and what
-// became of each frame.
+// The air of a chain in ns-3: which frames overlap, whether a receiver can decode a frame, and the
+// outcome of each frame.
 #pragma once
 
 #include <cmath>
@@ -19,15 +19,15 @@ namespace ns3_chain {
 using nlohmann::json;
 
 constexpr double light_m_s = 299'792'458;
-// Time after a frame's end by which an answer has begun, if there is one (SIFS is 10 us).
-constexpr int answer_begins_us = 15;
+// Time after the end of a frame within which its response begins, if there is one (SIFS is 10 us).
+constexpr int response_begins_us = 15;
 
 inline double linear(double db) { return std::pow(10, db / 10); }
 
 /// Path loss as in nagi's `reach: {by: sinr}`.
 struct Radio {
   double spacing_m, tx_power_dbm, exponent, reference_loss_db, carrier_sense_dbm, noise_dbm;
-  std::optional<double> capture_db;  // nothing: ns-3's error model
+  std::optional<double> capture_db;  // without a value, ns-3's error model decides
   bool has_delay;
 
   [[nodiscard]] double distance(std::size_t one, std::size_t other) const {
@@ -68,14 +68,14 @@ class Air {
     }
     frames_.push_back(frame);
     const std::uint64_t number = dropped_ + frames_.size() - 1;
-    ns3::Simulator::Schedule(frame.end + ns3::MicroSeconds(answer_begins_us) - frame.start,
-                             [this, number] { judge(number); });
+    ns3::Simulator::Schedule(frame.end + ns3::MicroSeconds(response_begins_us) - frame.start,
+                             [this, number] { count_outcome(number); });
   }
   void received(std::size_t receiver, std::uint64_t packet) {
     if (Frame* frame = arriving(receiver, packet)) frame->was_received = true;
   }
-  /// Return whether a frame that has just ended at a station is lost: its worst ratio to noise and
-  /// interference is below the capture threshold.
+  /// Return whether a frame that has just ended at a station is lost, because its lowest ratio to
+  /// noise and interference is below the capture threshold.
   [[nodiscard]] bool is_drowned(std::size_t receiver, std::uint64_t packet) {
     const Frame* frame = arriving_at(receiver, packet);
     if (frame == nullptr || !radio_.capture_db) return false;
@@ -108,7 +108,7 @@ class Air {
     return &other != &frame && other.sender != frame.sender && other.sender != at &&
            arrives(other, at) < leaves(frame, at) && leaves(other, at) > arrives(frame, at);
   }
-  /// Return the frame of this packet whose last bit arrives at `receiver` now, or nullptr.
+  /// Return the frame with `packet` whose last bit arrives at `receiver` now, or nullptr.
   [[nodiscard]] Frame* arriving_at(std::size_t receiver, std::uint64_t packet) {
     for (auto frame = frames_.rbegin(); frame != frames_.rend(); ++frame) {
       if (frame->packet == packet && frame->sender != receiver &&
@@ -122,7 +122,7 @@ class Air {
     Frame* frame = arriving_at(receiver, packet);
     return frame != nullptr && frame->receiver == receiver ? frame : nullptr;
   }
-  void judge(std::uint64_t number) {
+  void count_outcome(std::uint64_t number) {
     const Frame& frame = frames_.at(number - dropped_);
     if (frame.start < measured_from_) return;
     const std::string hop = std::to_string(frame.sender) + ">" + std::to_string(frame.receiver);

@@ -10,11 +10,11 @@
 
 namespace ns3_chain {
 
-constexpr std::uint32_t max_failures = 25;  // ns-3 has 32 bits for 31 + 1 slots, doubled this often
+constexpr std::uint32_t max_failures = 25;  // ns-3 stores (31 + 1) x 2^failures slots in 32 bits
 
 /// A station manager with constant rates and two retry limits: of failures before a CTS, and of
 /// failures of DATA after a CTS. A frame is dropped at either limit, as in 802.11-2012 (9.3.4.4)
-/// and ns-2. ns-3 3.44 has one limit for both.
+/// and ns-2. ns-3 3.44 has one limit for all failures.
 class TwoRetryLimits : public ns3::ConstantRateWifiManager {
  public:
   static ns3::TypeId GetTypeId() {

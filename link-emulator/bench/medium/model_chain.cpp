@@ -3,7 +3,7 @@
 // UDP over a chain of stations, in nagi's model of a medium alone. A station forwards a packet at
 // the instant of its arrival. The program reads settings (JSON: medium, seed, hops, warmup_ns,
 // duration_ns and udp, as ns3_chain.py writes them) and prints results in the format of chain.cpp.
-// Hours of a chain take seconds.
+// It simulates hours within seconds.
 #include <algorithm>
 #include <cstdint>
 #include <fstream>
@@ -51,7 +51,7 @@ class Chain {
         offer(0, next);
         next += interval_;
       }
-      pass_on();
+      forward_packets();
     }
     const double seconds = std::chrono::duration<double>(end_ - warmup_).count();
     return {{"goodput_bps", static_cast<double>(received_ * payload_) * 8 / seconds},
@@ -66,14 +66,14 @@ class Chain {
     packet.next_hop = from + 1;
     medium_.offer(from, packet, at, events_);
   }
-  /// Process the events that have left the model.
-  void pass_on() {
+  /// Forward the packets that stations have received, and count the results of the model.
+  void forward_packets() {
     while (!events_.deliveries.empty()) {
       const auto deliveries = std::exchange(events_.deliveries, {});
-      for (const MediumEvents::Delivery& each : deliveries) {
-        if (each.to != last_) {
-          offer(each.to, each.at);
-        } else if (each.at >= warmup_) {
+      for (const MediumEvents::Delivery& event : deliveries) {
+        if (event.to != last_) {
+          offer(event.to, event.at);
+        } else if (event.at >= warmup_) {
           ++received_;
         }
       }
@@ -86,9 +86,9 @@ class Chain {
       count = count.is_null() ? 1 : count.get<std::uint64_t>() + 1;
     }
     events_.frames.clear();
-    for (const MediumEvents::Leaving& each : events_.departures) {
-      if (each.departure.fate == Fate::retry_limit && each.departure.at >= warmup_) {
-        ++given_up_[each.from];
+    for (const MediumEvents::Leaving& event : events_.departures) {
+      if (event.departure.fate == Fate::retry_limit && event.departure.at >= warmup_) {
+        ++given_up_[event.from];
       }
     }
     events_.departures.clear();
@@ -110,7 +110,7 @@ class Chain {
 
 int main(int argc, char** argv) {
   if (argc != 2) {
-    std::cerr << "model_chain: give a file with settings\n";
+    std::cerr << "model_chain: give the path of a file with settings\n";
     return 2;
   }
   try {

@@ -24,13 +24,13 @@ MODES = {
 THERMAL_DBM = 10 * math.log10(
     1.3803e-23 * 290 * 22e6 * 1e3
 )  # thermal noise of 22 MHz at 290 K, with ns-3's constants
-LONGEST_MPDU_BYTES = 2346  # of 802.11; a threshold of this size disables RTS
+LONGEST_MPDU_BYTES = 2346  # in 802.11; an RTS threshold of this size disables RTS
 # Linux adds at least this time to the smoothed RTT.
 LINUX_MIN_RTO_MARGIN_NS = 200_000_000
 LINUX_INITIAL_WINDOW = 10
-BUFFER_PACKETS = 400  # of sockets; more than a station's queue and the medium hold
+BUFFER_PACKETS = 400  # size of socket buffers; more than a station's queue and the medium hold
 
-# Changes of ns-3's settings, which show the cause of a difference.
+# Changes of ns-3's settings, by name. They show the causes of differences between nagi and ns-3.
 VARIANTS: dict[str, dict[str, Any]] = {
     "as nagi": {},
     "one retry limit": {"retry_limits": None},
@@ -42,7 +42,11 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 
 def make_settings(plan: RunPlan, variant: str = "as nagi") -> dict[str, Any]:
-    """Return the settings for chain.cpp.
+    """Return the settings of a run of chain.cpp.
+
+    Args:
+        plan: The plan of nagi's run.
+        variant: A key of VARIANTS.
 
     Raises:
         InputError: ns-3 cannot run the plan.
@@ -93,9 +97,9 @@ def _without_nulls(value: Any) -> Any:
 
 def _make_reach(medium: MediumPlan) -> dict[str, Any]:
     if not isinstance(medium.reach, SinrReach) or medium.phy != "802.11b":
-        raise refuse("ns-3 runs 802.11b with reach by sinr only", "give these")
+        raise refuse("ns-3 runs only 802.11b with `reach: {by: sinr}`", "use these")
     if medium.preamble != "long":
-        raise refuse("ns-3 runs with a long preamble only", "remove `preamble`")
+        raise refuse("ns-3 runs only with a long preamble", "remove `preamble`")
     positions = [station.position_m for station in medium.stations]
     assert positions[0] is not None and positions[1] is not None
     spacing = positions[1][0] - positions[0][0]

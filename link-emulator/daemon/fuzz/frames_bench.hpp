@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What parts of nagi-link work on, without network interfaces: ports that have the frames that they
-// are given.
+// The environment of parts of nagi-link in fuzz targets, without network interfaces: ports receive
+// the frames that put() adds.
 #pragma once
 
 #include <cstring>
@@ -34,7 +34,7 @@ class FuzzPort final : public io::Port {
   [[nodiscard]] const std::string& interface() const override { return name_; }
   [[nodiscard]] const std::string& kind() const override { return name_; }
   [[nodiscard]] int descriptor() const override { return -1; }
-  [[nodiscard]] bool is_free_to_ask() const override { return true; }
+  [[nodiscard]] bool is_cheap_to_read() const override { return true; }
   bool receive(std::vector<io::Arrival>& arrivals) override {
     arrivals.insert(arrivals.end(), waiting_.begin(), waiting_.end());
     waiting_.clear();
@@ -51,7 +51,7 @@ class FuzzPort final : public io::Port {
   std::vector<io::Arrival> waiting_;
 };
 
-/// Time, memory for frames, and records, which go nowhere.
+/// The clock, the memory for frames, and a recorder, which writes to /dev/null.
 struct FramesBench {
   FramesBench() {
     config.packets = config.transmissions = config.drops = "/dev/null";
@@ -73,11 +73,11 @@ inline model::DirectionConfig direction_config(const char* text) {
   return model::read_direction(ObjectReader(value, nlohmann::json::json_pointer()));
 }
 
-/// Takes what is due; everything that was offered has an end, or is held.
+/// Take the frames that are due, and return their slots to the pool.
 inline void take_due(LinkDirection& direction, io::FramePool& pool) {
-  direction.settle();
+  direction.process_departures();
   for (const model::Departure& departure : direction.due()) {
-    const HeldFrame& held = direction.leaving(departure);
+    const HeldFrame& held = direction.prepare_frame(departure);
     direction.note_handed_over(held, departure, 0);
     pool.give_back(held.frame.slot);
   }

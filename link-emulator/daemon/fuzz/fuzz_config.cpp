@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fuzzes what reads a configuration: any text is either refused by an InputError, or gives a
-// configuration that reads back as itself and that packets can pass.
+// Fuzzes the reader of configurations. Any text is either refused by an InputError, or results in a
+// configuration that is equal after writing and reading it, and through which packets can pass.
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -15,8 +15,8 @@ namespace {
 using namespace nagi;
 using daemon::MediumSettings;
 
-/// A few packets from each station, for a second.
-void use(const MediumSettings& settings, std::uint64_t seed) {
+/// Pass a few packets from each of up to four stations through a medium, for a second.
+void pass_packets(const MediumSettings& settings, std::uint64_t seed) {
   model::Medium medium(settings.config, seed, settings.id);
   model::MediumEvents events;
   std::uint64_t offered = 0;
@@ -35,8 +35,9 @@ void use(const MediumSettings& settings, std::uint64_t seed) {
   if (events.departures.size() + held != offered) std::abort();
 }
 
-/// A few packets, for at most some thousand events: a link may be arbitrarily slow.
-void use(const model::DirectionConfig& config, std::uint64_t seed) {
+/// Pass a few packets through a direction. The number of events is limited, because a link may be
+/// very slow.
+void pass_packets(const model::DirectionConfig& config, std::uint64_t seed) {
   model::Direction direction(config, seed, 0, model::DirectionName::forward);
   std::vector<model::Departure> departures;
   for (std::uint64_t tag = 0; tag < 20; ++tag) {
@@ -59,10 +60,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         runtime::JsonSource("fuzz", std::string(reinterpret_cast<const char*>(data), size)));
     const std::string once = to_json(config).dump();
     for (const daemon::LinkConfig& link : config.links) {
-      use(link.forward, config.seed);
-      use(link.backward, config.seed);
+      pass_packets(link.forward, config.seed);
+      pass_packets(link.backward, config.seed);
     }
-    for (const MediumSettings& medium : config.media) use(medium, config.seed);
+    for (const MediumSettings& medium : config.media) pass_packets(medium, config.seed);
     const runtime::JsonSource again("again", once);
     if (to_json(daemon::read_config(again)).dump() != once) std::abort();
   } catch (const InputError&) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fuzzes what reads a control message: any line gets an answer, and a change that is accepted
-// leaves a link that packets still pass.
+// Fuzzes the reader of control messages. Any line gets an answer, and packets still pass the link
+// after a change that was accepted.
 #include <cstdlib>
 
 #include "control/control_socket.hpp"
@@ -12,7 +12,7 @@ namespace {
 using namespace nagi;
 using nlohmann::json;
 
-/// A running link that may be changed, as nagi-link's are.
+/// A running link that accepts changes like a link of nagi-link.
 class Link {
  public:
   Link() {

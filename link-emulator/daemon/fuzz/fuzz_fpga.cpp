@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fuzzes nagi-link's end of an FPGA's socket (fpga_protocol.hpp): any bytes from there are either
-// answers, or end the link by an InputError or a std::system_error. The first byte of an input says
-// whether time is virtual; the others are what the core's process sends.
+// Fuzzes nagi-link's end of the socket to nagi-fpga (fpga_protocol.hpp). Any received bytes are
+// either valid answers, or end the link by an InputError or a std::system_error. In virtual time,
+// the first byte of an input is odd. The other bytes are sent by the core's process.
 #include <sys/socket.h>
 
 #include <array>
@@ -44,9 +44,9 @@ void converse(Bench& bench, int socket, bool is_virtual) {
     if (step < 3) {
       for (const auto& port : ports) port->put(frame, bench.time.monotonic_ns(now));
     }
-    for (const auto& direction : directions) direction->bring_on(direction->take_in(now));
+    for (const auto& direction : directions) direction->advance(direction->read_arrivals(now));
     for (const auto& direction : directions) {
-      if (is_virtual) direction->take_under_way();
+      if (is_virtual) direction->take_in_flight();
       take_due(*direction, bench.ports.pool());
       (void)direction->model().next_delivery();
     }

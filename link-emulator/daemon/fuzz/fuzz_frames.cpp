@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fuzzes what looks into frames from the network: any frames pass a link that marks, corrupts,
-// duplicates and tells flows apart, and a medium with a monitor, and none is lost uncounted. Of
-// each frame an input has a byte that says where it comes in and how much later than the one
-// before, its length, and its bytes.
+// Fuzzes the code that parses frames from the network. Any frames pass links that mark, corrupt,
+// duplicate and distinguish flows, and a medium with a monitor; every frame must be counted. The
+// input has for each frame: a byte with the port and the time since the previous frame, the length,
+// and the frame.
 #include <array>
 #include <cstdlib>
 
@@ -50,10 +50,10 @@ void pass_link(Bench& bench, const model::DirectionConfig& config, fuzz::Pieces 
   while (!input.is_empty()) {
     now += Duration{(input.number<std::uint8_t>() >> 2) * 10'000};
     in.put(input.sized(), bench.time.monotonic_ns(now));
-    direction.bring_on(direction.take_in(now));
+    direction.advance(direction.read_arrivals(now));
     take_due(direction, bench.ports.pool());
   }
-  direction.bring_on(now + Duration{10'000'000'000});
+  direction.advance(now + Duration{10'000'000'000});
   take_due(direction, bench.ports.pool());
   const model::DirectionCounters& count = direction.model().counters();
   if (direction.model().held() != 0 || count.offered != direction.arrived()) std::abort();
@@ -73,19 +73,19 @@ void pass_medium(Bench& bench, fuzz::Pieces input) {
   }
   SharedMedium air(0, bench.media.media[0], 1, given, bench.shared());
   Instant now{Duration{1'000'000}};
-  const auto go_on = [&] {
-    air.bring_on(now, {});
+  const auto advance = [&] {
+    air.advance(now, {});
     air.hand_over();
-    air.conclude();
+    air.record_results();
   };
   while (!input.is_empty()) {
     const auto head = input.number<std::uint8_t>();
     now += Duration{(head >> 2) * 10'000};
     ports[(head & 3U) % 3]->put(input.sized(), bench.time.monotonic_ns(now));
-    go_on();
+    advance();
   }
   now += Duration{100'000'000'000};
-  go_on();
+  advance();
   for (model::StationIndex station = 0; station < 3; ++station) {
     const model::StationCounters& count = air.model().counters(station);
     if (count.offered != count.delivered + count.queue_overflows + count.aqm_drops +

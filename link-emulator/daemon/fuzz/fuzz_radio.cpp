@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fuzzes nagi-link's end of a radio's socket (radio_socket.hpp): a process of a radio that answers
-// anything either keeps to the protocol, or ends the link by a std::system_error. Of each answer an
-// input has a byte and its length and bytes; if the byte is odd, the number of the transmission
-// whose turn it is takes the place of the first four.
+// Fuzzes nagi-link's end of a radio's socket (radio_socket.hpp). Any answers of a radio's process
+// either follow the protocol, or end the link by a std::system_error. The input has for each
+// answer: a byte, the length, and the answer. If the byte is odd, the expected number of the
+// transmission replaces the first four bytes of the answer.
 #include <sys/socket.h>
 
 #include <array>
@@ -35,7 +35,8 @@ struct Bench : FramesBench {
   std::vector<model::DirectionConfig> directions;
 };
 
-/// Reads what the link has sent to the radio. Returns the number of the last transmission.
+/// Read the messages that the link has sent to the radio. Return the number of the last
+/// transmission, or `last` if there is no message.
 std::uint32_t read_transmissions(int socket, std::uint32_t last) {
   std::array<std::uint8_t, 4096> message{};
   while (recv(socket, message.data(), message.size(), MSG_DONTWAIT) > 0) {
@@ -57,24 +58,24 @@ void answer_all(Bench& bench, const model::DirectionConfig& config, fuzz::Pieces
   Instant now{Duration{1'000'000}};
   for (int i = 0; i < 5; ++i) in.put(frame, bench.time.monotonic_ns(now));
   std::uint32_t turn = 0;
-  std::uint32_t seen = 0;
-  const auto go_on = [&] {
-    direction.bring_on(direction.take_in(now));
+  std::uint32_t last_sent = 0;
+  const auto advance = [&] {
+    direction.advance(direction.read_arrivals(now));
     take_due(direction, bench.ports.pool());
-    seen = read_transmissions(radio.get(), seen);
+    last_sent = read_transmissions(radio.get(), last_sent);
   };
-  go_on();
+  advance();
   while (!input.is_empty()) {
     now += Duration{1'000'000};
-    const bool has_turn = input.number<std::uint8_t>() % 2 != 0;
+    const bool is_numbered = input.number<std::uint8_t>() % 2 != 0;
     const auto bytes = input.sized();
     std::vector<std::uint8_t> answer(bytes.begin(), bytes.end());
-    if (has_turn && answer.size() >= sizeof turn) {
+    if (is_numbered && answer.size() >= sizeof turn) {
       std::memcpy(answer.data(), &turn, sizeof turn);
       ++turn;
     }
     if (send(radio.get(), answer.data(), answer.size(), MSG_DONTWAIT | MSG_NOSIGNAL) < 0) break;
-    go_on();
+    advance();
   }
   direction.finish();
   (void)direction.account().dump();

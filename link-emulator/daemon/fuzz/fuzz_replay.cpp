@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Fuzzes `nagi-link replay`: any file is either refused by an InputError, or a record of packets
-// (packet_record.hpp), whose arrivals all have a record again.
+// Fuzzes `nagi-link replay`: any file is either refused by an InputError, or is a file of packet
+// records (packet_record.hpp). Then the replay writes a record for each arrival.
 #include <algorithm>
 #include <cstdlib>
 

@@ -194,7 +194,7 @@ def test_stays_on_its_processor(wire, tmp_path):
 
 def test_says_so_when_it_cannot_stay_on_a_processor(wire, tmp_path):
     with Emulator(wire, tmp_path, cpu=1000) as emulator:
-        assert "does not stay on processor 1000" in emulator.output
+        assert "cannot be bound to processor 1000" in emulator.output
         assert emulator.stop().cpu_pinned is None
 
 
@@ -298,7 +298,7 @@ def test_errors_are_in_our_words_and_on_one_line(wire, tmp_path):
             ),
             (
                 '{"command": "set", "link": "\\u001b[2Jx", "direction": "forward", "config": {}}',
-                'link: a control character in "\\u001b[2Jx"; write it without',
+                'link: a control character in "\\u001b[2Jx"; remove it',
             ),
         ):
             answer = ask(wire, tmp_path, line)
@@ -428,7 +428,7 @@ def test_gives_up_its_privileges(wire, tmp_path, user):
 
 def test_names_a_user_that_is_not_there(wire, tmp_path):
     said = refusal(wire, configuration(tmp_path, user="no-such-user"))
-    assert 'user: there is no user no-such-user; "nobody", or leave it out' in said
+    assert 'user: there is no user no-such-user; give another user such as "nobody"' in said
 
 
 def offloads(wire) -> list[str]:
@@ -655,7 +655,7 @@ def test_an_interface_that_is_gone_ends_it(wire, tmp_path, io, again):
             wire.run("middle", "ip", "link", "add", "e0", "type", "veth", "peer", "name", "e9")
         status, output = emulator.wait_until_ended()
     assert status == 1
-    assert "interface e0 is gone; make it again or plug it in, then start this again" in output
+    assert "interface e0 no longer exists; create it or plug it in, then start" in output
     account = Links.read(tmp_path / "links.json")
     assert not account.complete
     assert not (tmp_path / "sock").exists()

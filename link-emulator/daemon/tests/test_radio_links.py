@@ -143,7 +143,7 @@ def test_with_its_radio_ends_nagi_link(wire, tmp_path, gap):
     Numbered(wire, "10.0.0.2").send(20, gap)
     output, _ = radio.process.communicate(timeout=10)
     assert radio.process.returncode == 1
-    assert "link link, forward: the radio ended" in output
+    assert "link link, forward: the radio's process has ended" in output
 
 
 def test_a_radio_without_a_medium_is_refused(wire, tmp_path):

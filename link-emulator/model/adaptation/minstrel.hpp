@@ -3,13 +3,14 @@
 // Rate adaptation by statistics, as in mac80211's Minstrel (net/mac80211/rc80211_minstrel_ht.c, and
 // rc80211_minstrel.c before Linux 5.14), with its constants.
 //
-// Every 50 ms the success ratio of each mode enters an average that keeps 96/128 of its old value.
-// The average gives the expected throughput of the mode with packets of 1,200 bytes: 0 below a
-// ratio of 10 %, and no increase above 90 %. The first transmission of a packet uses the mode with
-// the highest throughput, the second the mode with the second highest, and further ones the mode
-// with the highest success ratio. One packet in ten explores: its first transmission uses a mode
-// drawn at random from those that would have a higher throughput than the best mode if no packet
-// were lost. Ratios are in units of 1/4096, as in mac80211.
+// Every 50 ms, the success ratio of each mode enters an average, in which the old value has a
+// weight of 96/128. From this average follows the expected throughput of the mode with packets of
+// 1,200 bytes. It is 0 below a ratio of 10 %, and does not increase above 90 %. The first
+// transmission of a packet uses the mode with the highest throughput, the second the mode with the
+// second highest, and further ones the mode with the highest success ratio. One packet in ten
+// explores: its first transmission uses a mode drawn at random from those that would have a higher
+// throughput than the best mode if no packet were lost. Ratios are in units of 1/4096, as in
+// mac80211.
 //
 // Unlike mac80211, this model has few modes and hence no groups of modes, and it does not aggregate
 // frames.
@@ -43,7 +44,7 @@ class Minstrel::Model final : public AdaptationModel {
     if (++packets_ % lookaround != 0) return best_;
     std::vector<std::size_t> candidates;
     for (std::size_t i = 0; i < modes_.size(); ++i) {
-      if (i != best_ && carried(modes_[i], certain) > carried(modes_[best_])) {
+      if (i != best_ && throughput(modes_[i], full_ratio) > throughput(modes_[best_])) {
         candidates.push_back(i);
       }
     }
@@ -61,33 +62,34 @@ class Minstrel::Model final : public AdaptationModel {
  private:
   static constexpr Duration interval = std::chrono::milliseconds(50);
   static constexpr Bytes average_packet{1200};
-  static constexpr std::uint64_t lookaround = 10;  // packets per exploring packet
-  static constexpr std::uint64_t certain = 4096;   // success ratio of 1
-  static constexpr std::uint64_t kept = 96;        // weight of the old average, of 128
+  static constexpr std::uint64_t lookaround = 10;    // one packet in so many explores
+  static constexpr std::uint64_t full_ratio = 4096;  // success ratio of 1
+  static constexpr std::uint64_t old_weight = 96;    // weight of the old average, of 128
 
   struct Statistics {
     Duration air_time{};
     std::uint64_t successes = 0;  // since the last update
     std::uint64_t attempts = 0;
-    std::uint64_t share = 0;  // average success ratio, in 1/4096
-    bool is_known = false;
+    std::uint64_t ratio = 0;  // average success ratio, in 1/4096
+    bool has_ratio = false;
   };
 
-  static std::uint64_t carried(const Statistics& mode, std::uint64_t share) {
-    if (share < certain * 10 / 100) return 0;
+  static std::uint64_t throughput(const Statistics& mode, std::uint64_t ratio) {
+    if (ratio < full_ratio * 10 / 100) return 0;
     const auto time = static_cast<std::uint64_t>(std::max<std::int64_t>(mode.air_time.count(), 1));
-    return std::min(share, certain * 90 / 100) * 1'000'000'000'000 / time;
+    return std::min(ratio, full_ratio * 90 / 100) * 1'000'000'000'000 / time;
   }
-  static std::uint64_t carried(const Statistics& mode) { return carried(mode, mode.share); }
+  static std::uint64_t throughput(const Statistics& mode) { return throughput(mode, mode.ratio); }
 
   void update(Instant at) {
     if (at < next_update_) return;
     next_update_ = at + interval;
     for (Statistics& mode : modes_) {
       if (mode.attempts == 0) continue;
-      const std::uint64_t share = mode.successes * certain / mode.attempts;
-      mode.share = mode.is_known ? (mode.share * kept + share * (128 - kept)) / 128 : share;
-      mode.is_known = true;
+      const std::uint64_t ratio = mode.successes * full_ratio / mode.attempts;
+      mode.ratio =
+          mode.has_ratio ? (mode.ratio * old_weight + ratio * (128 - old_weight)) / 128 : ratio;
+      mode.has_ratio = true;
       mode.successes = mode.attempts = 0;
     }
     rank();
@@ -96,16 +98,17 @@ class Minstrel::Model final : public AdaptationModel {
   void rank() {
     best_ = second_ = safest_ = 0;
     for (std::size_t i = 1; i < modes_.size(); ++i) {
-      if (carried(modes_[i]) > carried(modes_[best_])) best_ = i;
+      if (throughput(modes_[i]) > throughput(modes_[best_])) best_ = i;
       // If both ratios are above 95 %, the throughput decides.
-      const bool both = std::min(modes_[i].share, modes_[safest_].share) > certain * 95 / 100;
-      if (both ? carried(modes_[i]) > carried(modes_[safest_])
-               : modes_[i].share > modes_[safest_].share) {
+      const bool are_both_high =
+          std::min(modes_[i].ratio, modes_[safest_].ratio) > full_ratio * 95 / 100;
+      if (are_both_high ? throughput(modes_[i]) > throughput(modes_[safest_])
+                        : modes_[i].ratio > modes_[safest_].ratio) {
         safest_ = i;
       }
     }
     for (std::size_t i = 1; i < modes_.size(); ++i) {
-      if (second_ == best_ || (i != best_ && carried(modes_[i]) > carried(modes_[second_]))) {
+      if (second_ == best_ || (i != best_ && throughput(modes_[i]) > throughput(modes_[second_]))) {
         second_ = i;
       }
     }

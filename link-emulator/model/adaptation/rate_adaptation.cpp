@@ -13,17 +13,17 @@ RateAdaptation::RateAdaptation(const RateAdaptationConfig& config, Stream draws)
           config.scheme)) {}
 
 std::uint8_t RateAdaptation::choose(Instant at, unsigned attempt, std::uint64_t number) {
-  while (!reports_.empty() && reports_.front().known <= at) {
-    scheme_->learn(reports_.front().transmission, reports_.front().known);
+  while (!reports_.empty() && reports_.front().known_at <= at) {
+    scheme_->learn(reports_.front().transmission, reports_.front().known_at);
     reports_.pop_front();
   }
   return static_cast<std::uint8_t>(scheme_->choose(at, attempt, number));
 }
 
-void RateAdaptation::report(const Transmission& transmission, Instant known) {
+void RateAdaptation::report(const Transmission& transmission, Instant known_at) {
   Transmission reported = transmission;
   if (transmission.number < recorded_snr_.size()) reported.snr = recorded_snr_[transmission.number];
-  reports_.push_back({reported, known});
+  reports_.push_back({reported, known_at});
 }
 
 }  // namespace nagi::model

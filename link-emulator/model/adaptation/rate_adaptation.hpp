@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Rate adaptation: the choice of the mode (modulation and code rate) of each transmission. It uses
-// the receiver's feedback about earlier transmissions, once the feedback has arrived. Add a new
-// scheme to AdaptationScheme.
+// Rate adaptation: the choice of the mode (modulation and code rate) of each transmission. The
+// choice depends on the receiver's feedback about earlier transmissions, as far as this feedback
+// has arrived. Add a new scheme to AdaptationScheme.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ using AdaptationScheme = std::variant<SnrTable, Minstrel>;
 struct RateAdaptationConfig {
   AdaptationScheme scheme;
   std::vector<Mode> modes;  // at least one, in the order of their rates
-  /// The SNR of each transmission in 0.01 dB, by its number. Only replays have it, in which no
-  /// radio measures.
+  /// The SNR of each transmission in 0.01 dB, indexed by the number of the transmission. Only
+  /// replays have these values, because no radio measures the SNR there.
   std::vector<std::int16_t> recorded_snr;
 };
 
@@ -37,14 +37,14 @@ class RateAdaptation {
   /// and transmission `number` of the direction.
   [[nodiscard]] std::uint8_t choose(Instant at, unsigned attempt, std::uint64_t number);
   [[nodiscard]] const Mode& mode(std::uint8_t index) const { return modes_[index]; }
-  /// Report the outcome of a transmission, of which the sender learns at `known`. Call this in the
-  /// order of `known`.
-  void report(const Transmission& transmission, Instant known);
+  /// Report the outcome of a transmission; `known_at` is the instant at which the sender learns it.
+  /// Call this in the order of `known_at`.
+  void report(const Transmission& transmission, Instant known_at);
 
  private:
   struct Report {
     Transmission transmission;
-    Instant known;
+    Instant known_at;
   };
 
   std::vector<Mode> modes_;

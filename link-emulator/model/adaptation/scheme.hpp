@@ -15,7 +15,7 @@ namespace nagi::model {
 /// A modulation with a code rate.
 struct Mode {
   Bitrate rate;    // rate of the packet's bits
-  Bytes overhead;  // duration of a transmission beyond its packet, in bytes at that rate
+  Bytes overhead;  // duration of a transmission minus that of its packet, in bytes at `rate`
   /// Return the duration of a transmission, rounded up to a nanosecond.
   [[nodiscard]] Duration air_time(Bytes packet) const {
     const auto bits = static_cast<unsigned __int128>((packet + overhead).count) * 8;
@@ -32,10 +32,11 @@ class AdaptationModel {
   AdaptationModel& operator=(const AdaptationModel&) = delete;
   virtual ~AdaptationModel() = default;
 
-  /// Return the mode of a transmission that starts at `at`. `attempt` counts the transmissions of
-  /// its packet from 1, `number` those of the direction. Instants never decrease.
+  /// Return the mode of a transmission that starts at `at`. `attempt` is its number among the
+  /// transmissions of its packet, from 1; `number` is its number among those of the direction.
+  /// Instants never decrease.
   virtual std::size_t choose(Instant at, unsigned attempt, std::uint64_t number) = 0;
-  /// Learn the outcome of an earlier transmission at `at`.
+  /// Learn the outcome of an earlier transmission, whose feedback arrives at `at`.
   virtual void learn(const Transmission& transmission, Instant at) = 0;
 };
 

@@ -2,9 +2,9 @@
 //
 // Rate adaptation by a table: the fastest mode whose minimum SNR does not exceed the last SNR that
 // the receiver measured. The idea is that of G. Holland, N. Vaidya and P. Bahl, "A rate-adaptive
-// MAC protocol for multi-hop wireless networks", MobiCom 2001, but the SNR is that of data frames.
-// Before the first measurement, and after a transmission without one, the scheme chooses the
-// slowest mode.
+// MAC protocol for multi-hop wireless networks", MobiCom 2001, but this scheme uses the SNR of data
+// frames instead of RTS frames. Before the first measurement, and after a transmission without one,
+// the scheme chooses the slowest mode.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The interface of effects on packets that the channel did not lose.
+// The interface of effects on packets that the channel has not lost, such as corruption.
 #pragma once
 
 #include <cstdint>

@@ -18,8 +18,8 @@ struct NormalJitter {
     return std::tuple(required("deviation_ns", &NormalJitter::deviation, bounds::jitter_ns));
   }
   [[nodiscard]] Duration at(std::uint64_t draw) const {
-    const double deviates = standard_normal(draw);
-    return Duration{std::llround(deviates * static_cast<double>(deviation.count()))};
+    const double deviate = standard_normal(draw);
+    return Duration{std::llround(deviate * static_cast<double>(deviation.count()))};
   }
   [[nodiscard]] Duration min() const { return Duration::min(); }
 };

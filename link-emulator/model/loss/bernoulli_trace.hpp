@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Losses whose probability follows a trace over time. The probability at the begin of its
-// transmission applies to a packet.
+// Losses whose probability follows a trace over time. A packet is lost with the probability at the
+// begin of its transmission.
 #pragma once
 
 #include "model/described.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A channel with two states, each of which is left with a given probability after every packet
+// A channel with two states. After every packet, it leaves its state with a given probability
 // (Gilbert 1960, Elliott 1963). The first packet is sent in the good state.
 #pragma once
 

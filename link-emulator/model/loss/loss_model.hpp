@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The interface of models of losses on the channel. Models that decide per packet use the index of
-// the transmission, timed models its instants, so equal arrivals always have equal losses.
+// The interface of models of losses on the channel. A model depends only on the index of each
+// transmission, or on its start and end. So equal arrivals always have equal losses.
 #pragma once
 
 #include <cstdint>
@@ -24,14 +24,14 @@ class LossModel : public Interface {
   [[nodiscard]] virtual bool loses(std::uint64_t index, const Transmission& transmission) = 0;
 };
 
-/// The properties of a direction that loss models use.
+/// The properties of a direction that loss models need.
 struct LossContext {
   std::optional<Bitrate> rate;  // rate of the direction, if it is constant
   Bytes overhead;               // framing per packet
-  Stream draws;
-  Stream state_draws;
-  Instant from{};        // instant at which timed models begin
-  ChannelKey channel{};  // key of fading and shadowing
+  Stream draws;                 // decide whether a packet is lost
+  Stream state_draws;           // decide when a channel changes its state
+  Instant from{};               // instant at which models that depend on time begin
+  ChannelKey channel{};         // key of fading and shadowing
 };
 
 }  // namespace nagi::model

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A channel with two states, each of which is left after an exponentially distributed time. The
-// state at the begin of its transmission applies to a packet. The first state is the good one.
+// A channel with two states, which it leaves after exponentially distributed times. A packet is
+// lost with the probability of the state at the begin of its transmission. The first state is good.
 #pragma once
 
 #include "model/described.hpp"
@@ -49,16 +49,17 @@ class MarkovLoss::Model final : public LossModel {
   }
 
  private:
-  /// Skip a long time without transmissions: draw the state at its end from the shares of time of
-  /// the states. The remaining sojourn needs no history, because the exponential distribution has
-  /// no memory.
+  /// Skip a long time without transmissions: draw the state at `at` with the fractions of time that
+  /// the channel spends in the two states. The remaining sojourn needs no history, because the
+  /// exponential distribution has no memory.
   void skip_to(Instant at) {
     constexpr std::int64_t max_cycles = 1'000'000;
-    const Duration both = good_sojourn_ + bad_sojourn_;
-    if (changes_at_ > at || (at - changes_at_) / both <= max_cycles) return;
-    const double share =
-        static_cast<double>(bad_sojourn_.count()) / static_cast<double>(both.count());
-    if (channel_.is_bad() != Chance(share).happens(sojourns_.draw(draw_++))) channel_.change();
+    const Duration cycle = good_sojourn_ + bad_sojourn_;
+    if (changes_at_ > at || (at - changes_at_) / cycle <= max_cycles) return;
+    const double bad_fraction =
+        static_cast<double>(bad_sojourn_.count()) / static_cast<double>(cycle.count());
+    if (channel_.is_bad() != Chance(bad_fraction).happens(sojourns_.draw(draw_++)))
+      channel_.change();
     changes_at_ = at;
     draw_sojourn();
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Losses by a Poisson process in time: a packet is lost if an event occurs during its transmission.
-// A packet of L bytes, with H bytes of overhead, is lost with probability E if the rate of events
-// is -ln(1 - E) x rate / 8 (L + H).
+// With H bytes of overhead, events occur at the rate -ln(1 - E) x bit rate / 8 (L + H), so that a
+// packet of L bytes is lost with probability E.
 #pragma once
 
 #include <algorithm>

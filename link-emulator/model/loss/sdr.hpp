@@ -3,7 +3,7 @@
 // Losses from the measured error rates of a radio's receiver (`nagi-sdr calibrate`): a table of
 // packet error rates over SNR and length. The model evaluates it at the SNR of each transmission,
 // which may follow a trace, shadowing and fading. If the channel changes within a transmission, the
-// mean of the exponents applies.
+// model uses the mean of the exponents E (loss_table.hpp) at several instants.
 #pragma once
 
 #include "model/described.hpp"

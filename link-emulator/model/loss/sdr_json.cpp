@@ -29,18 +29,19 @@ LossCurve read_curve(ObjectReader reader) {
                   read_numbers(reader, "snr_db", bounds::snr_db),
                   read_numbers(reader, "per", bounds::probability)};
   if (curve.snr_db.size() < 2) {
-    throw ConfigError(reader.at("snr_db"), "fewer than two SNRs", "list those of the table");
+    throw ConfigError(reader.at("snr_db"), "fewer than two SNRs", "list at least two");
   }
   if (curve.per.size() != curve.snr_db.size()) {
-    throw ConfigError(reader.at("per"), "not as many as \"snr_db\" has",
+    throw ConfigError(reader.at("per"), "its length differs from that of \"snr_db\"",
                       "list one packet error rate for each SNR");
   }
   for (std::size_t i = 1; i < curve.snr_db.size(); ++i) {
     if (curve.snr_db[i] <= curve.snr_db[i - 1]) {
-      throw ConfigError(reader.at("snr_db") / i, "not more than the SNR before", "sort the SNRs");
+      throw ConfigError(reader.at("snr_db") / i, "not greater than the previous SNR",
+                        "sort the SNRs");
     }
     if (curve.per[i] > curve.per[i - 1]) {
-      throw ConfigError(reader.at("per") / i, "more than at the SNR before",
+      throw ConfigError(reader.at("per") / i, "greater than the rate at the previous SNR",
                         "give rates that do not increase with the SNR");
     }
   }
@@ -51,10 +52,10 @@ LossCurve read_curve(ObjectReader reader) {
 
 FadingConfig read_fading(ObjectReader reader) {
   const std::string kind = reader.text("kind");
-  for (const auto& [known, name] : fading_kinds) {
+  for (const auto& [candidate, name] : fading_kinds) {
     if (kind != name) continue;
-    FadingConfig fading{known, 0, 0};
-    if (known == FadingKind::rician) {
+    FadingConfig fading{candidate, 0, 0};
+    if (candidate == FadingKind::rician) {
       reader.only({"kind", "doppler_hz", "k_factor_db"});
       fading.k_factor_db = reader.number("k_factor_db", bounds::snr_db);
     } else {
@@ -64,13 +65,13 @@ FadingConfig read_fading(ObjectReader reader) {
     return fading;
   }
   throw ConfigError(reader.at("kind"), "unknown fading " + shown(reader.any("kind")),
-                    R"("rayleigh" or "rician"; leave "fading" out for none)");
+                    R"("rayleigh" or "rician"; remove "fading" for a channel without it)");
 }
 
 json to_json(const FadingConfig& config) {
   json out = {{"doppler_hz", config.doppler_hz}};
-  for (const auto& [known, name] : fading_kinds) {
-    if (config.kind == known) out["kind"] = name;
+  for (const auto& [candidate, name] : fading_kinds) {
+    if (config.kind == candidate) out["kind"] = name;
   }
   if (config.kind == FadingKind::rician) out["k_factor_db"] = config.k_factor_db;
   return out;
@@ -92,7 +93,7 @@ std::vector<LossCurve> read_curves(const json& list, const json::json_pointer& w
   for (std::size_t i = 0; i < list.size(); ++i) {
     curves.push_back(read_curve({list[i], where / i}));
     if (i > 0 && curves[i].packet_bytes <= curves[i - 1].packet_bytes) {
-      throw ConfigError(where / i / "packet_bytes", "not more than the length before",
+      throw ConfigError(where / i / "packet_bytes", "not greater than the previous length",
                         "sort the curves by their lengths");
     }
   }

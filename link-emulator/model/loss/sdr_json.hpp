@@ -28,7 +28,8 @@ void read(const SnrField<Config>& field, const ObjectReader& reader, Config& con
   SnrConfig& snr = config.*field.member;
   if (reader.has("snr_trace")) {
     if (reader.has("snr_db")) {
-      throw ConfigError(reader.at("snr_db"), "given beside \"snr_trace\"", "give one of the two");
+      throw ConfigError(reader.at("snr_db"), "given together with \"snr_trace\"",
+                        "give one of the two");
     }
     ObjectReader trace = reader.object("snr_trace");
     trace.only({"steps", "period_ns"});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Recorded losses: the packets with the listed indices are lost. The list repeats after `length`
+// Recorded losses: the packets with the listed indices are lost. The pattern repeats after `length`
 // packets.
 #pragma once
 

@@ -18,7 +18,7 @@ class MarkingRule : public Interface {
   /// Note that the queue and the server were idle for the duration of `packets` typical packets.
   virtual void idle(std::uint64_t packets) = 0;
   [[nodiscard]] virtual Bytes typical_packet() const = 0;
-  /// Take over the state of the rule that this rule replaces, if that is possible.
+  /// Take over the state of `previous`, the rule that this rule replaces, as far as possible.
   virtual void resume(const MarkingRule& previous) = 0;
 };
 

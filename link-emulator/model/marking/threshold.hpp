@@ -33,10 +33,10 @@ class ThresholdMarking::Model final : public MarkingRule {
   explicit Model(const ThresholdMarking& config) : config_(config) {}
 
   bool marks(Packets packets, Bytes bytes) override {
-    const auto* in_bytes = std::get_if<Bytes>(&config_.threshold);
-    const auto length = static_cast<double>(in_bytes ? bytes.count : packets.count);
+    const auto* byte_limit = std::get_if<Bytes>(&config_.threshold);
+    const auto length = static_cast<double>(byte_limit ? bytes.count : packets.count);
     const auto threshold = static_cast<double>(
-        in_bytes ? in_bytes->count : std::get<Packets>(config_.threshold).count);
+        byte_limit ? byte_limit->count : std::get<Packets>(config_.threshold).count);
     average_ += config_.weight * (length - average_);
     return average_ > threshold;
   }
@@ -52,11 +52,11 @@ class ThresholdMarking::Model final : public MarkingRule {
 
   [[nodiscard]] Bytes typical_packet() const override { return config_.packet; }
 
-  /// Keep the average, unless it has another unit.
+  /// Take over the previous average if it has the same unit (packets or bytes).
   void resume(const MarkingRule& previous) override {
-    const auto* same = dynamic_cast<const Model*>(&previous);
-    if (same != nullptr && same->config_.threshold.index() == config_.threshold.index()) {
-      average_ = same->average_;
+    const auto* replaced = dynamic_cast<const Model*>(&previous);
+    if (replaced != nullptr && replaced->config_.threshold.index() == config_.threshold.index()) {
+      average_ = replaced->average_;
     }
   }
 

@@ -22,7 +22,7 @@ enum class FrameKind : std::uint8_t { rts = 1, cts = 2, data = 3, ack = 4 };
 enum class FrameOutcome : std::uint8_t {
   received,
   channel_error,    // lost by the loss model
-  collided,         // disturbed by a station that the sender senses: both began in one slot
+  collided,         // disturbed by a station that the sender senses: both began in the same slot
   hidden_terminal,  // disturbed by a station that the sender does not sense
   receiver_busy,    // the receiver was transmitting
   out_of_reach,     // too weak at the receiver
@@ -36,12 +36,12 @@ struct AirFrame {
   StationIndex to = 0;
   Instant start{};
   Instant end{};
-  Duration reserves{};       // its Duration field: time after its end that the exchange needs
+  Duration reserves{};       // value of the Duration field: time reserved after the frame's end
   std::uint64_t number = 0;  // number among all frames of its sender
-  std::uint64_t packet =
-      0;                 // number of the packet among all packets of the station that began
-                         // the exchange: the sender of RTS and DATA, the receiver of CTS and ACK
-  unsigned attempt = 1;  // attempt at that packet, from 1
+  // Number of the packet among all packets of the station that began the exchange. This station is
+  // the sender of RTS and DATA, and the receiver of CTS and ACK.
+  std::uint64_t packet = 0;
+  unsigned attempt = 1;  // number among the attempts to send this packet, from 1
   Packet data;           // the packet of this exchange
   FrameOutcome outcome = FrameOutcome::out_of_reach;
 };

@@ -27,20 +27,20 @@ class ChannelAccess {
     freeze(at);
     ++busy_;
   }
-  /// End one such period.
+  /// End a busy period.
   void end_busy(Instant at) {
     if (--busy_ != 0) return;
     idle_since_ = at;
     if (eifs_is_due_) eifs_until_ = at + eifs_;
     eifs_is_due_ = false;
   }
-  /// Begin a period in which the station waits for a response or is about to send one. The backoff
-  /// does not count down in this time.
+  /// Begin a period in which the station waits for a response, or will send a response after SIFS.
+  /// The backoff does not count down in this time.
   void begin_exchange(Instant at) {
     freeze(at);
     ++exchanges_;
   }
-  /// End one such period.
+  /// End a period of begin_exchange().
   void end_exchange(Instant at) {
     --exchanges_;
     not_before_ = std::max(not_before_, at);
@@ -77,8 +77,8 @@ class ChannelAccess {
   }
   void end_backoff() { backoff_.reset(); }
 
-  /// Return the time at which the station may send if nothing else happens, or nothing while the
-  /// air is busy.
+  /// Return the time at which the station may send if the air stays idle, or nothing while the air
+  /// is busy or the station exchanges frames.
   [[nodiscard]] std::optional<Instant> next() const {
     if (busy_ != 0 || exchanges_ != 0) return std::nullopt;
     return counts_from() + static_cast<std::int64_t>(backoff_.value_or(0)) * slot_;

@@ -116,16 +116,16 @@ std::vector<StationIndex> Medium::pop_events() {
 }
 
 void Medium::mark_for_planning(StationIndex station) {
-  if (std::exchange(stations_[station].is_marked, true)) return;
-  marked_.push_back(station);
+  if (std::exchange(stations_[station].awaits_planning, true)) return;
+  stations_to_plan_.push_back(station);
 }
 
 void Medium::plan_marked_stations() {
-  for (const StationIndex station : marked_) {
-    stations_[station].is_marked = false;
+  for (const StationIndex station : stations_to_plan_) {
+    stations_[station].awaits_planning = false;
     plan_access(station);
   }
-  marked_.clear();
+  stations_to_plan_.clear();
 }
 
 }  // namespace nagi::model

@@ -44,14 +44,15 @@ struct StationConfig {
   std::vector<Move> trace;
 };
 
-/// The cases in which EIFS replaces DIFS. `frames`: after frames whose decoding began and that were
-/// not received correctly, as in the standard. `signals`: also after signals that were only sensed,
-/// as in ns-2.
+/// The cases in which EIFS replaces DIFS. With `frames`, EIFS follows frames whose decoding began
+/// and that were not received correctly, as in the standard. With `signals`, EIFS also follows
+/// signals that were only sensed, as in ns-2.
 enum class EifsAfter : std::uint8_t { frames, signals };
 
 struct MediumConfig {
   PhyConfig phy;
-  std::optional<Bytes> rts_threshold;  // longer MPDUs use RTS and CTS; without a value none does
+  std::optional<Bytes>
+      rts_threshold;  // longer MPDUs use RTS and CTS; without a value, no MPDU does
   unsigned short_retry_limit = 7;
   unsigned long_retry_limit = 4;
   std::uint32_t cw_min = 31;
@@ -76,11 +77,11 @@ struct StationCounters {
   Bytes delivered_bytes;
   std::uint64_t max_waiting = 0;                                          // packets in the queue
   Duration on_air{};                                                      // time spent transmitting
-  std::array<std::uint64_t, 5> frames{};                                  // by kind
-  std::array<std::array<std::uint64_t, frame_outcomes>, 5> by_outcome{};  // by kind
+  std::array<std::uint64_t, 5> frames{};                                  // by frame kind
+  std::array<std::array<std::uint64_t, frame_outcomes>, 5> by_outcome{};  // by frame kind
 };
 
-/// Results of the model, which the caller processes.
+/// Results of the model. The caller processes them and empties the lists.
 struct MediumEvents {
   /// The reception of a packet. Its sender holds the packet until the departure.
   struct Delivery {
@@ -102,7 +103,7 @@ struct MediumEvents {
 /// The model of a medium with its stations.
 class Medium {
  public:
-  /// Create the medium. `seed` and `id` select its random numbers.
+  /// Create the medium. `seed` and `id` (the id of the medium) select its random numbers.
   Medium(const MediumConfig& config, std::uint64_t seed, std::uint32_t id);
 
   /// Add a packet for station `packet.next_hop` to the queue of station `from`, after advancing the
@@ -140,7 +141,7 @@ class Medium {
     Instant at;
     Phase phase = Phase::move;
     StationIndex station = 0;
-    std::uint64_t version = 0;  // the event is valid while the station's version is equal
+    std::uint64_t version = 0;  // the event is valid while it equals Station::versions[phase]
     bool operator>(const Event& other) const {
       return std::tie(at, phase, station, version) >
              std::tie(other.at, other.phase, other.station, other.version);
@@ -173,7 +174,7 @@ class Medium {
     std::unique_ptr<Queue> queue;
     std::optional<Sending> sending;
     std::uint32_t cw = 0;
-    std::uint64_t draws = 0;
+    std::uint64_t draws = 0;  // number of backoffs drawn
     Awaited awaited = Awaited::nothing;
     Instant request_end{};             // end of the frame whose response is awaited
     std::optional<AirFrame> response;  // frame to send after SIFS
@@ -181,14 +182,14 @@ class Medium {
     std::optional<Reception> reception;
     Instant reception_began = Instant::min();
     std::vector<Signal> signals;
-    Instant nav_rts_end = Instant::min();     // end of the RTS that set the NAV, if one did
+    Instant nav_rts_end = Instant::min();     // end of the RTS that set the NAV, if any
     std::array<std::uint64_t, 5> versions{};  // of the next event, by phase
     // Number of the last packet received, by sender.
     std::unordered_map<StationIndex, std::uint64_t> last_received;
     std::size_t next_move = 0;
-    std::uint64_t packets = 0;
-    std::uint64_t frames = 0;
-    bool is_marked = false;
+    std::uint64_t packets = 0;  // number of packets taken from the queue
+    std::uint64_t frames = 0;   // number of frames sent
+    bool awaits_planning = false;
     StationCounters counters;
   };
   /// A frame on the air, and the stations that its signal reaches.
@@ -199,7 +200,7 @@ class Medium {
   /// The loss model of a sender and a receiver.
   struct PairLoss {
     std::unique_ptr<LossModel> model;
-    std::uint64_t index = 0;
+    std::uint64_t index = 0;  // number of frames that the model has decided on
   };
 
   void schedule(StationIndex station, Phase phase, Instant at);
@@ -208,11 +209,11 @@ class Medium {
     return event.version == stations_[event.station].versions[index_of(event.phase)];
   }
   static std::size_t index_of(Phase phase) { return static_cast<std::size_t>(phase); }
-  /// Remove the events that have the instant and phase of the first event. Return the stations of
-  /// the valid ones.
+  /// Remove all events that have the instant and phase of the first event. Return the stations of
+  /// the valid events.
   std::vector<StationIndex> pop_events();
 
-  /// Note that the access of a station must be planned again at the end of this step.
+  /// Request plan_access() of a station at the end of this step.
   void mark_for_planning(StationIndex station);
   void plan_marked_stations();
 
@@ -262,10 +263,10 @@ class Medium {
   std::vector<Station> stations_;
   std::vector<OnAir> on_air_;
   std::vector<FrameSlot> free_slots_;
-  std::multiset<Instant> data_ends_;
-  std::map<std::uint64_t, PairLoss> losses_;  // by sender and receiver
+  std::multiset<Instant> data_ends_;          // ends of the DATA frames on the air
+  std::map<std::uint64_t, PairLoss> losses_;  // by sender x number of stations + receiver
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
-  std::vector<StationIndex> marked_;
+  std::vector<StationIndex> stations_to_plan_;
   Instant now_{};
   MediumEvents* output_ = nullptr;  // results of the current call
   QueueEvents queue_events_;

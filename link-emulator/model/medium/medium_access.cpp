@@ -61,6 +61,7 @@ bool Medium::uses_rts(const Packet& packet) const {
          packet.size + data_overhead > *config_.rts_threshold;
 }
 
+/// Return the DATA frame of the packet that a station is sending. Its `end` is its duration.
 AirFrame Medium::data_frame(StationIndex index) const {
   const Sending& sending = *stations_[index].sending;
   const bool is_broadcast = sending.packet.next_hop == everybody;
@@ -77,6 +78,7 @@ AirFrame Medium::data_frame(StationIndex index) const {
   return frame;
 }
 
+/// Return the RTS or DATA frame with which a station begins to send its packet.
 AirFrame Medium::first_frame_of_exchange(StationIndex index) const {
   AirFrame frame = data_frame(index);
   if (!uses_rts(frame.data)) return frame;

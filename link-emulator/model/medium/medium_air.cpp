@@ -13,6 +13,8 @@ std::size_t kind_index(const AirFrame& frame) { return static_cast<std::size_t>(
 
 }  // namespace
 
+/// Put the next frame of each station in `begins` on the air, and start its reception at the
+/// stations that it reaches.
 void Medium::begin_frames(const std::vector<StationIndex>& begins) {
   std::vector<FrameSlot> begun;
   for (const StationIndex index : begins) {
@@ -27,11 +29,12 @@ void Medium::begin_frames(const std::vector<StationIndex>& begins) {
   }
 }
 
+/// Start the transmission of a frame, whose `end` is still its duration.
 void Medium::put_on_air(AirFrame frame) {
   Station& station = stations_[frame.from];
-  const Duration takes = frame.end.time_since_epoch();
+  const Duration duration = frame.end.time_since_epoch();
   frame.start = now_;
-  frame.end = now_ + takes;
+  frame.end = now_ + duration;
   frame.number = station.frames++;
   if (frame.to == everybody) frame.outcome = FrameOutcome::received;
   // A station that begins to send loses the frame that it is receiving.
@@ -51,7 +54,7 @@ void Medium::put_on_air(AirFrame frame) {
   on_air_[slot].heard = reach_.heard_from(frame.from);
   station.transmitting = slot;
   station.access.begin_busy(now_);
-  station.counters.on_air += takes;
+  station.counters.on_air += duration;
   if (frame.kind == FrameKind::data) data_ends_.insert(frame.end);
   schedule(frame.from, Phase::end, frame.end);
 }
@@ -73,8 +76,8 @@ void Medium::add_signal(FrameSlot slot) {
   }
 }
 
-/// Apply a frame that begins to the reception at a station, and start its reception if that is
-/// possible.
+/// Process a frame that begins, at a station that its signal reaches: it may disturb the current
+/// reception, and the station may start to receive it.
 void Medium::start_reception(FrameSlot slot, const Heard& heard) {
   Station& station = stations_[heard.receiver];
   const AirFrame& frame = on_air_[slot].frame;
@@ -117,7 +120,8 @@ void Medium::add_interference(Station& station, StationIndex index) {
 }
 
 /// Return the outcome of a frame whose power is less than `ratio` times the other signals and the
-/// noise at a station, or nothing if its power suffices.
+/// noise at a station, or nothing if the power suffices. Without `ratio`, any other signal that
+/// interferes disturbs the frame.
 std::optional<FrameOutcome> Medium::find_disturbance(const Station& station, FrameSlot slot,
                                                      double power,
                                                      std::optional<double> ratio) const {
@@ -149,6 +153,8 @@ void Medium::record_outcome(FrameSlot slot, StationIndex receiver, FrameOutcome 
   if (on_air_[slot].frame.to == receiver) on_air_[slot].frame.outcome = outcome;
 }
 
+/// End the transmissions of `senders`: their signals end, receptions are finished, and the frames
+/// are counted and reported.
 void Medium::end_frames(const std::vector<StationIndex>& senders) {
   std::vector<FrameSlot> ended;
   for (const StationIndex sender : senders) {

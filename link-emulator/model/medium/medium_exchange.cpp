@@ -8,6 +8,8 @@
 
 namespace nagi::model {
 
+/// Process a frame whose reception at a station ends: determine its outcome, and respond, deliver,
+/// or set the NAV.
 void Medium::finish_reception(StationIndex index, const OnAir& ended) {
   Station& station = stations_[index];
   const AirFrame frame = ended.frame;
@@ -19,7 +21,7 @@ void Medium::finish_reception(StationIndex index, const OnAir& ended) {
     correct = false;
     record_outcome(slot, index, FrameOutcome::channel_error);
   }
-  // Any other frame that a station receives instead of the awaited response ends the wait.
+  // If a station receives another frame instead of the awaited response, it stops waiting.
   if (station.awaited != Awaited::nothing && frame.start >= station.request_end) {
     const bool is_response =
         correct && frame.to == index &&
@@ -44,6 +46,7 @@ void Medium::finish_reception(StationIndex index, const OnAir& ended) {
   }
 }
 
+/// Return whether the loss model of a sender and a receiver loses a frame.
 bool Medium::is_lost(StationIndex index, const AirFrame& frame) {
   if (std::holds_alternative<NoLoss>(config_.loss)) return false;
   const std::uint64_t pair = frame.from * stations_.size() + index;
@@ -131,13 +134,14 @@ void Medium::check_reservation(StationIndex index) {
 void Medium::deliver(StationIndex index, const AirFrame& frame) {
   Station& station = stations_[index];
   Station& sender = stations_[frame.from];
-  // A packet is sent again if its ACK was lost; only its first reception counts.
+  // A packet is sent again if its ACK was lost. Only the first reception counts.
   const auto [last, is_first] = station.last_received.try_emplace(frame.from, frame.packet);
   if (!is_first && std::exchange(last->second, frame.packet) == frame.packet) return;
   if (!sender.sending->delivered) sender.sending->delivered = now_;
   output_->deliveries.push_back({frame.from, index, frame.data, now_});
 }
 
+/// Wait for a CTS or an ACK, and schedule the timeout.
 void Medium::await_response(StationIndex index, Awaited awaited) {
   Station& station = stations_[index];
   station.awaited = awaited;
@@ -146,6 +150,7 @@ void Medium::await_response(StationIndex index, Awaited awaited) {
   schedule(index, Phase::timeout, now_ + phy_.response_timeout());
 }
 
+/// Continue the exchange after a station has sent a frame.
 void Medium::finish_sending(StationIndex index, const AirFrame& frame) {
   if (frame.kind == FrameKind::rts) {
     await_response(index, Awaited::cts);
@@ -158,8 +163,8 @@ void Medium::finish_sending(StationIndex index, const AirFrame& frame) {
   }
 }
 
-/// Retry if no response has begun by now. If a frame has begun, its end shows whether it is the
-/// response.
+/// Retry if no response has begun by now. If a frame has begun, finish_reception() checks whether
+/// it is the response.
 void Medium::time_out(StationIndex index) {
   const Station& station = stations_[index];
   if (station.reception && station.reception_began + phy_.preamble() <= now_ &&
@@ -192,17 +197,18 @@ void Medium::retry_or_give_up(StationIndex index) {
 /// End the exchange, report the departure of the packet, and back off before the next one.
 void Medium::finish_packet(StationIndex index, Fate fate) {
   Station& station = stations_[index];
-  const Sending done = *std::exchange(station.sending, std::nullopt);
+  const Sending finished = *std::exchange(station.sending, std::nullopt);
   station.awaited = Awaited::nothing;
   cancel(index, Phase::timeout);
   station.access.end_exchange(now_);
   if (fate == Fate::delivered) {
     ++station.counters.delivered;
-    station.counters.delivered_bytes += done.packet.size;
+    station.counters.delivered_bytes += finished.packet.size;
   } else {
     ++station.counters.given_up;
   }
-  output_->departures.push_back({index, {done.packet, fate, done.delivered.value_or(now_)}});
+  output_->departures.push_back(
+      {index, {finished.packet, fate, finished.delivered.value_or(now_)}});
   station.cw = config_.cw_min;
   back_off(index);
   serve_queue(index);

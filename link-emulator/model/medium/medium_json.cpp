@@ -13,7 +13,7 @@ using nlohmann::json;
 
 namespace {
 
-constexpr std::size_t max_stations = 250;  // random draws number pairs of stations with 16 bits
+constexpr std::size_t max_stations = 250;  // the number of a pair of stations has 16 bits
 
 const PhyTable& read_phy_table(const ObjectReader& reader) {
   const std::string name = reader.text("phy");
@@ -49,7 +49,7 @@ PhyConfig read_phy(const ObjectReader& reader) {
     phy.short_preamble = preamble == "short";
     if (phy.short_preamble && phy.table->short_preamble_ns == 0) {
       throw ConfigError(reader.at("preamble"),
-                        std::string(phy.table->name) + " has no short preamble", "leave it out");
+                        std::string(phy.table->name) + " has no short preamble", "remove it");
     }
   }
   phy.data_rate = read_rate(reader, "data_rate_bps", *phy.table);
@@ -128,7 +128,7 @@ ReachConfig read_reach(ObjectReader reader, std::size_t stations) {
     if (sinr.preamble_db > sinr.capture_db) {
       throw ConfigError(reader.at("preamble_db"), "more than capture_db",
                         "give at most " + shown(reader.any("capture_db")) +
-                            ": no frame is received whose preamble is not found");
+                            ", because a frame is received only if its preamble is found");
     }
     if (sinr.carrier_sense_dbm > sinr.sensitivity_dbm) {
       throw ConfigError(reader.at("carrier_sense_dbm"),
@@ -188,16 +188,16 @@ StationConfig read_station(const ObjectReader& reader) {
   }
   if (!reader.has("trace")) return station;
   const json& trace = reader.array("trace");
-  std::optional<std::uint64_t> before = 0;
+  std::optional<std::uint64_t> previous = 0;
   for (std::size_t i = 0; i < trace.size(); ++i) {
     const auto where = reader.at("trace") / i;
     if (!trace[i].is_array() || trace[i].size() != 3) {
       throw ConfigError(where, "not a move", "write [at_ns, x, y]");
     }
-    before = next_in(trace[i], 0, where, before, 1, std::numeric_limits<std::int64_t>::max(),
-                     "less than 2^63");
+    previous = next_in(trace[i], 0, where, previous, 1, std::numeric_limits<std::int64_t>::max(),
+                       "less than 2^63");
     station.trace.push_back(
-        {Duration{static_cast<std::int64_t>(*before)},
+        {Duration{static_cast<std::int64_t>(*previous)},
          {coordinate(trace[i][1], where / 1), coordinate(trace[i][2], where / 2)}});
   }
   return station;
@@ -241,17 +241,21 @@ MediumConfig read_medium(ObjectReader reader, const std::vector<std::string_view
   if (reader.has("queue")) config.queue = read_queue(reader.object("queue"), rate);
   if (reader.has("loss")) config.loss = read_loss(reader.object("loss"), rate);
   if (std::holds_alternative<RadioLoss>(config.loss)) {
-    throw ConfigError(reader.at("loss"), "a radio on a medium", "give another loss model");
+    throw ConfigError(reader.at("loss"), "loss model \"radio\" is only for links",
+                      "give another loss model");
   }
   if (std::holds_alternative<SdrLoss>(config.loss)) {
-    throw ConfigError(reader.at("loss"), "a radio's table on a medium: it is of one link's channel",
-                      "give another loss model");
+    throw ConfigError(
+        reader.at("loss"),
+        "loss model \"sdr\" is only for links, because its table describes one channel",
+        "give another loss model");
   }
   if (reader.has("resets_nav")) config.resets_nav = reader.flag("resets_nav");
   if (reader.has("eifs_after")) {
     const std::string after = reader.text("eifs_after");
     if (after != "frames" && after != "signals") {
-      throw ConfigError(reader.at("eifs_after"), "unknown " + shown(reader.any("eifs_after")),
+      throw ConfigError(reader.at("eifs_after"),
+                        "unknown eifs_after " + shown(reader.any("eifs_after")),
                         R"("frames" or "signals")");
     }
     config.eifs_after = after == "frames" ? EifsAfter::frames : EifsAfter::signals;

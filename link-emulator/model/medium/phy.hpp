@@ -32,8 +32,8 @@ class Phy {
   [[nodiscard]] Duration slot() const { return Duration{config_.table->slot_ns}; }
   [[nodiscard]] Duration sifs() const { return Duration{config_.table->sifs_ns}; }
   [[nodiscard]] Duration difs() const { return sifs() + 2 * slot(); }
-  /// Return EIFS, the space after a frame that was not received correctly. It has room for an ACK
-  /// of that frame at the lowest rate.
+  /// Return EIFS, the space after a frame that was not received correctly. It is long enough for an
+  /// ACK of that frame at the lowest rate.
   [[nodiscard]] Duration eifs() const;
   /// Return the duration of the PHY's preamble and header, after which a receiver detects the
   /// frame.

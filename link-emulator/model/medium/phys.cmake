@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Makes model/medium/phy_tables.hpp of phys.json, in `generated`.
+# Generates model/medium/phy_tables.hpp from phys.json, in the directory `generated`.
 function(nagi_make_phys)
   set(file ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/phys.json)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
@@ -28,7 +28,7 @@ function(nagi_make_phys)
   file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/generated/model/medium/phy_tables.hpp @ONLY CONTENT
 "// SPDX-License-Identifier: Apache-2.0
 //
-// The PHYs of IEEE 802.11 that media have. Made of link-emulator/model/medium/phys.json.
+// The PHYs of IEEE 802.11 that media can use. Generated from link-emulator/model/medium/phys.json.
 #pragma once
 
 #include <array>
@@ -38,19 +38,19 @@ function(nagi_make_phys)
 
 namespace nagi::model {
 
-/// What a PHY's clause says of its times. Times in ns; rates in bit/s.
+/// The constants of a PHY: times in ns, rates in bit/s.
 struct PhyTable {
   std::string_view name;
   std::int64_t slot_ns;
   std::int64_t sifs_ns;
-  std::int64_t preamble_ns;        // with the PHY's header: until the first bit of the MPDU
-  std::int64_t short_preamble_ns;  // 0: the PHY has none
-  std::int64_t symbol_ns;          // the MPDU takes whole ones
+  std::int64_t preamble_ns;        // including the PHY's header: until the first bit of the MPDU
+  std::int64_t short_preamble_ns;  // 0 if the PHY has none
+  std::int64_t symbol_ns;          // an MPDU takes a whole number of symbols
   std::int64_t service_and_tail_bits;
   std::int64_t extension_ns;
   std::uint32_t cw_min;
   std::uint32_t cw_max;
-  std::array<std::uint64_t, 8> rates_bps;  // 0: no more
+  std::array<std::uint64_t, 8> rates_bps;  // unused entries are 0
 };
 
 inline constexpr std::array phy_tables = {

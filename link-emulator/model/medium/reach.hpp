@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The stations that the signal of each station reaches on a medium: where its frames can be
-// decoded, where they keep the air busy, and where they interfere with other frames. They follow
-// from positions and ranges, from received powers, or from matrices.
+// decoded, where they keep the air busy, and where they interfere with other frames. The
+// configuration gives ranges, powers, or matrices.
 //
 // Ranges follow ns-2 (802_11 with TwoRayGround): stations within the transmission range decode a
 // frame, and stations within the carrier-sense range sense it. The power falls with the fourth
 // power of the distance. With a capture ratio, a frame survives a frame that begins later and is
-// weaker by that ratio. Without one, any frame from within the interference range disturbs it.
+// weaker by that ratio. Without a capture ratio, any other frame from within the interference range
+// disturbs the frame.
 //
 // Powers in dBm follow a path-loss exponent. A receiver finds a frame's preamble if its power is
 // above the sensitivity and if, when the frame begins, its ratio to noise plus interference (SINR)
@@ -58,13 +59,14 @@ struct MatrixReach {
 
 using ReachConfig = std::variant<RangesReach, SinrReach, MatrixReach>;
 
-/// The signal of another station as `receiver` hears it.
+/// The signal of another station at `receiver`: whether its frames are decoded, keep the air busy,
+/// and interfere with other frames.
 struct Heard {
   StationIndex receiver = 0;
   bool decodes = false;
   bool senses = false;
   bool interferes = false;
-  double power = 0;  // mW with SinrReach, otherwise relative
+  double power = 0;  // in mW with SinrReach, a relative value with other configurations
 };
 
 /// The signals between all stations of a medium.
@@ -76,13 +78,15 @@ class Reach {
   [[nodiscard]] const std::vector<Heard>& heard_from(StationIndex sender) const {
     return heard_[sender];
   }
+  /// Return the signal of `sender` at `receiver`; all flags are false if the signal does not reach
+  /// the receiver.
   [[nodiscard]] Heard between(StationIndex sender, StationIndex receiver) const;
   void move(StationIndex station, Position to);
 
-  /// Return the ratio by which a frame must be stronger than a frame that begins later to survive
-  /// it, or nothing if it survives none.
+  /// Return the ratio by which a frame must be stronger than a later frame to survive that frame,
+  /// or nothing if every later frame destroys it.
   [[nodiscard]] std::optional<double> capture_ratio() const { return capture_ratio_; }
-  /// Return the SINR from which on a preamble is found, or nothing if every preamble is found.
+  /// Return the minimum SINR at which a preamble is found, or nothing if every preamble is found.
   [[nodiscard]] std::optional<double> preamble_ratio() const { return preamble_ratio_; }
   /// Return the power of the noise in mW, or nothing if the model does not use SINRs.
   [[nodiscard]] std::optional<double> noise() const { return noise_; }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CoDel's control law (RFC 8289, section 5) for one queue. Once the sojourn time has been above
-// `target` for an `interval`, packets are dropped or marked until it falls below again. The
-// intervals between drops shrink with the square root of the number of drops.
+// `target` for an `interval`, packets are dropped or marked until the sojourn time falls below
+// `target`. The intervals between drops shrink with the square root of the number of drops.
 //
 // With the style `linux` (include/net/codel_impl.h), the unit of time is 1,024 ns, one Newton step
 // per drop approximates the square root, and one call of dequeue() drops at most 256 packets.
@@ -48,8 +48,8 @@ struct CoDelParameters {
 /// The state of the control law for one queue.
 class CoDelControl {
  public:
-  /// Return the next packet to send. `take()` removes the first packet of the queue, `backlog()`
-  /// returns the bytes that wait.
+  /// Return the next packet to send, or nothing if the queue is or becomes empty. `take()` removes
+  /// and returns the first packet of the queue, `backlog()` returns the bytes that wait.
   template <class Take, class Backlog>
   std::optional<Packet> dequeue(const CoDelParameters& parameters, Instant at, QueueEvents& events,
                                 Take take, Backlog backlog) {
@@ -102,9 +102,9 @@ class CoDelControl {
       is_dropping_ = true;
       // After a short pause the control resumes with the drop rate that controlled the queue
       // before.
-      const std::uint32_t before = count_ - last_count_;
-      if (before > 1 && now - next_drop_ < 16 * parameters.interval) {
-        count_ = before;
+      const std::uint32_t previous_drops = count_ - last_count_;
+      if (previous_drops > 1 && now - next_drop_ < 16 * parameters.interval) {
+        count_ = previous_drops;
         approach_root();
       } else {
         count_ = 1;
@@ -116,7 +116,7 @@ class CoDelControl {
     return packet;
   }
 
-  /// Add packets that were dropped from this queue for other reasons to the count.
+  /// Add to the count packets that were dropped from this queue for other reasons.
   void add_drops(std::uint32_t drops) { count_ += drops; }
 
  private:
@@ -133,7 +133,8 @@ class CoDelControl {
     return from + static_cast<std::int64_t>(std::max<std::uint64_t>(ticks, 1)) *
                       CoDelParameters::linux_tick;
   }
-  /// Do Linux's Newton step towards 1 / sqrt(count_), of which Linux stores 16 bits.
+  /// Improve inverse_root_ by the Newton step of Linux towards 1 / sqrt(count_); Linux stores 16
+  /// bits of it.
   void approach_root() {
     const std::uint64_t root = std::uint64_t{inverse_root_} << 16;
     const std::uint64_t value = (std::uint64_t{3} << 32) - count_ * (root * root >> 32);
@@ -159,8 +160,8 @@ class CoDelControl {
   Instant next_drop_{};
   std::uint32_t count_ = 0;  // number of drops since dropping began
   std::uint32_t last_count_ = 0;
-  std::uint16_t inverse_root_ =
-      0;  // in 2^-16; Linux starts with 0, and resets it when dropping begins
+  // In units of 2^-16. Linux starts with 0, and resets this when dropping begins.
+  std::uint16_t inverse_root_ = 0;
 };
 
 }  // namespace nagi::model

@@ -3,11 +3,12 @@
 // DualPI2 (RFC 9332, appendix A.2): a low-latency queue for packets with ECT(1) or CE, and a
 // classic queue. A PI2 controller computes a base probability p every `update`. Classic packets are
 // dropped or marked with probability p^2. Low-latency packets are marked with probability k p, or
-// with a higher one that depends on their sojourn time. As in Linux, weighted round robin prevents
-// starvation of the classic queue.
+// with a higher probability that depends on their sojourn time. As in Linux, weighted round robin
+// prevents starvation of the classic queue.
 //
-// Here k p is at most 1. In the RFC's pseudocode its count grows without bound in overload, and
-// takes packets that p^2 should drop.
+// In this implementation, k p is at most 1. In the RFC's pseudocode, the count of the marks with
+// probability k p grows without bound in overload, and then selects packets that should be dropped
+// with probability p^2.
 //
 // With the style `linux` (net/sched/sch_dualpi2.c), the main differences are these. The controller
 // drops and marks no packet while less than two full-size packets wait, so that slow links do not
@@ -34,8 +35,8 @@ struct DualPi2 {
   std::optional<Duration> step = {};           // sojourn time above which Linux marks; default 1 ms
   std::optional<Duration> min_threshold = {};  // begin of the RFC's ramp; default 800 us
   std::optional<Duration> range = {};          // length of the ramp; default 400 us
-  double classic_weight = 0.1;                 // share of the classic queue if packets wait in both
-  Bytes packet{1500};                          // size of a full-size packet
+  double classic_weight = 0.1;  // fraction of the rate for the classic queue if both have packets
+  Bytes packet{1500};           // size of a full-size packet
   Style style = Style::as_linux;
 
   static constexpr std::string_view name = "dualpi2";
@@ -134,17 +135,18 @@ class DualPi2::Model final : public Queue {
   };
 
   [[nodiscard]] bool is_linux() const { return config_.style == Style::as_linux; }
-  /// Return whether the queue behind a packet is so short that Linux's controller ignores the
-  /// packet.
+  /// Return whether less than two full-size packets wait, so that Linux neither drops nor marks.
   [[nodiscard]] bool is_short() const { return bytes().count < 2 * config_.packet.count; }
-  /// Return true with a probability, by a random draw as in Linux.
+  /// Return true with the given probability, by a random draw as in Linux.
   bool rolls(double probability) { return Chance(probability).happens(draws_.draw(draw_++)); }
   bool rolls_classic() { return rolls(base_) && rolls(base_); }
   [[nodiscard]] bool is_overloaded() const { return config_.coupling * base_ > 1; }
+  /// Return the marking probability of low-latency packets, k p.
   [[nodiscard]] double coupled() const { return std::min(config_.coupling * base_, 1.0); }
+  /// Return the probability p^2 with which classic packets are dropped or marked.
   [[nodiscard]] double classic() const { return base_ * base_; }
 
-  /// Return the probability of marking by the RFC's ramp, if other packets wait behind the packet.
+  /// Return the marking probability of the RFC's ramp, or 0 if no other low-latency packet waits.
   [[nodiscard]] double native(Duration sojourn) const {
     if (low_latency_.is_empty() || sojourn <= min_threshold_) return 0;
     const Duration above = sojourn - min_threshold_;
@@ -185,8 +187,8 @@ class DualPi2::Model final : public Queue {
   [[nodiscard]] bool schedules_low_latency() const {
     return !low_latency_.is_empty() && (classic_.is_empty() || credit_ <= 0);
   }
-  /// Account for a sent packet: low-latency bytes add to the credit of the classic queue, classic
-  /// bytes reduce it.
+  /// Account for a sent packet: low-latency bytes add to the credit of the classic queue, and
+  /// classic bytes reduce this credit.
   void charge(Bytes size, bool is_low_latency) {
     const bool both_wait = !(is_low_latency ? classic_ : low_latency_).is_empty();
     if (!both_wait) return;
@@ -225,7 +227,7 @@ class DualPi2::Model final : public Queue {
   Fifo classic_;
   Recurrence recurs_low_latency_;
   Recurrence recurs_classic_;
-  double base_ = 0;    // p'
+  double base_ = 0;    // p
   double credit_ = 0;  // bytes
   Duration delay_before_{};
   Updates updates_;

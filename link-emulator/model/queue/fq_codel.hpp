@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // FQ-CoDel (RFC 8290): one queue per flow, each with CoDel. Deficit round robin serves the queues,
-// new flows first. If all queues together exceed the limit, packets of the longest queue are
-// dropped.
+// new flows first. If all queues together exceed the limit, packets of the longest queue (in bytes)
+// are dropped.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ struct FqCoDel {
   Duration interval = std::chrono::milliseconds(100);
   bool ecn = true;
   Bytes packet{1500};                 // size of a full-size packet
-  std::optional<Bytes> quantum = {};  // that a flow may send per turn; default: a full-size packet
+  std::optional<Bytes> quantum = {};  // bytes per flow and turn; default: `packet`
   std::uint64_t flows = 1024;
   Style style = Style::as_linux;
 
@@ -50,14 +50,14 @@ class FqCoDel::Model final : public Queue {
   void enqueue(const Packet& packet, Instant at, std::optional<Bytes> in_transmission,
                QueueEvents& events) override {
     adopt({packet, at});
-    const bool is_over = std::visit(
+    const bool exceeds_limit = std::visit(
         [this]<class Limit>(const Limit& limit) {
           if constexpr (std::is_same_v<Limit, Packets>) return packets_ > limit.count;
           if constexpr (std::is_same_v<Limit, Bytes>) return bytes_ > limit;
           return false;
         },
         config_.limit);
-    if (in_transmission && is_over) drop_from_longest(events);
+    if (in_transmission && exceeds_limit) drop_from_longest(events);
   }
 
   std::optional<Packet> dequeue(Instant at, QueueEvents& events) override {
@@ -82,8 +82,8 @@ class FqCoDel::Model final : public Queue {
         flow.deficit -= static_cast<std::int64_t>(packet->size.count);
         return packet;
       }
-      // A new flow that has become empty joins the old flows, so that it cannot be a new flow again
-      // at once.
+      // A new flow that has become empty joins the old flows, so that it does not become a new flow
+      // again immediately.
       if (is_new && !old_flows_.empty()) {
         old_flows_.splice(old_flows_.end(), list, list.begin());
       } else {
@@ -141,7 +141,8 @@ class FqCoDel::Model final : public Queue {
     return flow.fifo.pop();
   }
 
-  /// Drop half of the bytes of the longest queue, from its head, but at most 64 packets.
+  /// Drop packets from the head of the longest queue, until half of its bytes or 64 packets are
+  /// dropped.
   void drop_from_longest(QueueEvents& events) {
     constexpr std::uint32_t max_drops = 64;
     Flow& longest =

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PIE (RFC 8033): arriving packets are dropped or marked with a probability that a proportional
-// integral controller updates every `update` from the queueing delay, which is measured by
-// timestamps. The model has the RFC's optional elements ECN (section 5.1), derandomization (5.4)
-// and the bound on increments (5.5).
+// PIE (RFC 8033): arriving packets are dropped or marked with a probability. A proportional
+// integral controller updates this probability every `update`, from the queueing delay, which is
+// measured by timestamps. The model has the RFC's optional elements ECN (section 5.1),
+// derandomization (5.4) and the bound on increments (5.5).
 //
-// With the style `linux` (net/sched/sch_pie.c), updates begin after half a second; while packets
-// wait longer than 250 ms, each update adds 2 %; each departure reduces the burst allowance by the
+// With the style `linux` (net/sched/sch_pie.c), updates begin after half a second. While packets
+// wait longer than 250 ms, each update adds 2 %. Each departure reduces the burst allowance by the
 // time since the previous departure.
 #pragma once
 
@@ -61,7 +61,7 @@ class Pie::Model final : public SingleQueue {
     if (overflows(config_.limit, *this, packet, in_transmission)) {
       accumulated_ = 0;
       events.drops.push_back({packet, Fate::queue_overflow});
-    } else if (is_due() &&
+    } else if (selects_arrival() &&
                !(config_.ecn && probability_ <= max_marking && try_to_mark(waiting, events))) {
       accumulated_ = 0;
       events.drops.push_back({packet, Fate::aqm_drop});
@@ -76,8 +76,8 @@ class Pie::Model final : public SingleQueue {
     const Waiting next = fifo().pop();
     delay_ = fifo().is_empty() ? Duration::zero() : at - next.since;
     if (is_linux()) {
-      if (last_left_) spend_burst_allowance(at - *last_left_);
-      last_left_ = at;
+      if (last_departure_) spend_burst_allowance(at - *last_departure_);
+      last_departure_ = at;
     }
     return next.packet;
   }
@@ -88,8 +88,8 @@ class Pie::Model final : public SingleQueue {
   static constexpr double max_marking =
       0.1;  // above this probability ECT packets are dropped as well
 
-  /// Return whether to drop or mark an arriving packet.
-  bool is_due() {
+  /// Return whether the controller selects an arriving packet to be dropped or marked.
+  bool selects_arrival() {
     constexpr double low = 0.2;
     constexpr double min_accumulated = 0.85;
     constexpr double max_accumulated = 8.5;
@@ -97,8 +97,8 @@ class Pie::Model final : public SingleQueue {
     const Duration delay = is_linux() ? delay_ : delay_before_;
     if (delay < config_.target / 2 && probability_ < low) return false;
     const std::uint64_t waiting = fifo().bytes().count;
-    const std::uint64_t little = 2 * config_.packet.count;
-    if (is_linux() ? waiting < little : waiting <= little) return false;
+    const std::uint64_t two_packets = 2 * config_.packet.count;
+    if (is_linux() ? waiting < two_packets : waiting <= two_packets) return false;
     accumulated_ = probability_ == 0 ? 0 : accumulated_ + probability_;
     if (accumulated_ < min_accumulated) return false;
     if (accumulated_ >= max_accumulated) return true;
@@ -121,10 +121,10 @@ class Pie::Model final : public SingleQueue {
     constexpr double max_increment = 0.02;
     constexpr double linux_overflow = 256;
     constexpr Duration linux_long_delay = std::chrono::milliseconds(250);
-    constexpr double from_here_bounded = 0.1;
+    constexpr double bounded_from = 0.1;
     constexpr double decay = 1 - 1.0 / 64;
     double change = pi_change(config_, delay_, delay_before_) * scale();
-    if (probability_ >= from_here_bounded) change = std::min(change, max_increment);
+    if (probability_ >= bounded_from) change = std::min(change, max_increment);
     if (is_linux() && delay_ > linux_long_delay) change += max_increment;
     probability_ += change;
     const bool is_idle = delay_ == Duration::zero() && delay_before_ == Duration::zero();
@@ -137,7 +137,7 @@ class Pie::Model final : public SingleQueue {
     if (probability_ == 0 && delay_ < half && delay_before_ < half) {
       burst_allowance_ = config_.max_burst;
       accumulated_ = 0;
-      last_left_.reset();
+      last_departure_.reset();
     } else if (!is_linux()) {
       spend_burst_allowance(config_.update);
     }
@@ -167,7 +167,7 @@ class Pie::Model final : public SingleQueue {
   Duration delay_{};         // queueing delay of the last departure
   Duration delay_before_{};  // queueing delay at the last update
   Updates updates_;
-  std::optional<Instant> last_left_;  // time of the last departure, for Linux's allowance
+  std::optional<Instant> last_departure_;  // time of the last departure, for Linux's allowance
 };
 
 }  // namespace nagi::model

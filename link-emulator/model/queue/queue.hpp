@@ -40,8 +40,8 @@ struct QueueEvents {
 /// A queue discipline with its packets.
 class Queue : public Interface {
  public:
-  /// Add an arriving packet. `in_transmission` is the size of the packet in transmission; without
-  /// one, the caller dequeues the packet at once.
+  /// Add an arriving packet. `in_transmission` is the size of the packet in transmission. If no
+  /// packet is in transmission, the caller dequeues the new packet immediately.
   virtual void enqueue(const Packet& packet, Instant at, std::optional<Bytes> in_transmission,
                        QueueEvents& events) = 0;
   /// Remove and return the next packet to send, or nothing if the queue is empty.
@@ -50,7 +50,7 @@ class Queue : public Interface {
   /// Remove and return all packets in the order of their arrival, for a queue that replaces this
   /// one.
   virtual std::vector<Waiting> take_all() = 0;
-  /// Add a packet of the queue that this queue replaces.
+  /// Add a packet from the queue that this queue replaces.
   virtual void adopt(const Waiting& waiting) = 0;
 
   [[nodiscard]] virtual std::size_t packets() const = 0;
@@ -91,8 +91,8 @@ inline bool has_room(const QueueLimit& limit, std::size_t packets, Bytes bytes,
   return true;
 }
 
-/// Return whether `queue` has no room for a packet. A packet needs no room if none is in
-/// transmission.
+/// Return whether `queue` has no room for a packet. If no packet is in transmission, the packet
+/// needs no room.
 inline bool overflows(const QueueLimit& limit, const Queue& queue, const Packet& packet,
                       std::optional<Bytes> in_transmission) {
   return in_transmission && !has_room(limit, queue.packets(), queue.bytes(), packet);

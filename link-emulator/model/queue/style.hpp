@@ -25,7 +25,7 @@ constexpr ChoiceField<Config, Style> style_field() {
   return {"style", &Config::style, styles};
 }
 
-/// Describe the rule that only one style has a key.
+/// Describe the rule that `key` may be given only with the style `style`.
 template <class Config, class Value>
 constexpr OnlyWith<Config, Value, Style> only_with(Choice<Style> style, std::string_view key,
                                                    std::optional<Value> Config::* member) {

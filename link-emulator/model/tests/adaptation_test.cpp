@@ -150,11 +150,11 @@ TEST(RateAdaptation, WithoutFeedbackIsRefused) {
   };
   EXPECT_EQ(refusal(), "none");
   config["rate_adaptation"]["modes"][2]["rate_bps"] = 1000;
-  EXPECT_EQ(refusal(), "/rate_adaptation/modes/2: a mode slower than the one before");
+  EXPECT_EQ(refusal(), "/rate_adaptation/modes/2: slower than the previous mode");
   config["rate_adaptation"]["modes"] = nlohmann::json::array();
   EXPECT_EQ(refusal(), "/rate_adaptation/modes: 0 modes");
   config = to_json(adapting(SnrTable{{1.0, 2.0}}));
-  EXPECT_EQ(refusal(), "/rate_adaptation/min_snr_db: 2 SNRs of 3 modes");
+  EXPECT_EQ(refusal(), "/rate_adaptation/min_snr_db: 2 SNRs for 3 modes");
   config = to_json(adapting(Minstrel{}));
   config.erase("arq");
   EXPECT_EQ(refusal(), "/rate_adaptation: rate adaptation without feedback");

@@ -302,7 +302,7 @@ TEST(ReadDirection, SaysWhatANumberMustBeWhereThereIsNoRange) {
     return refusal((R"({"rate_trace": )" + trace + "}").c_str()).cure;
   };
   EXPECT_EQ(cure(R"({"steps": [[1, 5]], "period_ns": 9})"),
-            "must be 0: a trace begins with its first step");
+            "must be 0, because a trace begins with its first step");
   EXPECT_EQ(cure(R"({"steps": [[0, 5], [8, 5], [8, 5]], "period_ns": 9})"),
             "must be a whole number greater than the previous, 8, and less than the period, 9");
   EXPECT_EQ(cure(R"({"opportunities_ns": [5, 4], "bytes": 1, "period_ns": 9})"),

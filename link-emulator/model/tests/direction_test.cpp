@@ -108,7 +108,7 @@ TEST(Direction, WhatIsTakenAheadIsDeliveredAllTheSame) {
       const Instant arrival = at(tag * 900us);
       waited.offer({Bytes{1000}, tag}, arrival, one.departures);
       ahead.offer({Bytes{1000}, tag}, arrival, other.departures);
-      if (tag % 3 == 0) ahead.take_under_way(other.departures);
+      if (tag % 3 == 0) ahead.take_in_flight(other.departures);
     }
     waited.advance(at(10s), one.departures);
     ahead.advance(at(10s), other.departures);

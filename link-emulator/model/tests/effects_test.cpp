@@ -8,7 +8,7 @@
 #include <map>
 
 #include "model/direction.hpp"
-#include "model/effects/under_way.hpp"
+#include "model/effects/in_flight.hpp"
 
 namespace nagi::model {
 namespace {
@@ -82,8 +82,8 @@ TEST(Reordering, HasItsShareAndHoldsOnlyThoseBack) {
   EXPECT_LT(std::abs(z_of(held_back, 0.02)), critical_z);
 }
 
-TEST(UnderWay, ArrivesInOrderOfInstantsThenOfSending) {
-  UnderWay way;
+TEST(InFlight, ArrivesInOrderOfInstantsThenOfSending) {
+  InFlight way;
   const auto send = [&way](std::uint64_t tag, Duration at, bool keeps_order) {
     way.send({{{1000}, tag}, Instant{at}, keeps_order}, true);
   };

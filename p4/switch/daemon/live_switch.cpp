@@ -96,7 +96,7 @@ bool LiveSwitch::receive(const std::vector<int>& readable) {
   arrivals_.clear();
   for (std::size_t i = 0; i < live_.size(); ++i) {
     io::Port& port = *live_[i].port;
-    if (!port.is_free_to_ask() &&
+    if (!port.is_cheap_to_read() &&
         std::ranges::find(readable, port.descriptor()) == readable.end()) {
       continue;
     }

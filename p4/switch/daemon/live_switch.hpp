@@ -30,7 +30,7 @@ class LiveSwitch final : public runtime::Service {
   explicit LiveSwitch(const SwitchConfig& config);
 
   [[nodiscard]] std::vector<int> descriptors() const override { return ports_.descriptors(); }
-  [[nodiscard]] bool is_free_to_ask() const override { return ports_.is_free_to_ask(); }
+  [[nodiscard]] bool is_cheap_to_read() const override { return ports_.is_cheap_to_read(); }
   [[nodiscard]] std::vector<std::string> interfaces() const override { return ports_.interfaces(); }
   std::optional<int> go_on_without(const std::string& interface) override {
     return ports_.descriptor_of(interface);

@@ -62,7 +62,7 @@ def test_without_rts_and_by_tcp(tmp_path):
     ("change", "said"),
     [
         (("phy: 802.11b", "phy: 802.11b\n    queue: {discipline: codel}"), "cannot run this queue"),
-        ((f"reach: {REACHES['sinr']}", "reach: {by: ranges}"), "by sinr only"),
+        ((f"reach: {REACHES['sinr']}", "reach: {by: ranges}"), "only 802.11b"),
         (("n2: {at: [400 m, 0 m]}", "n2: {at: [390 m, 0 m]}"), "no chain"),
         (("basic_rate", "preamble: short\n    basic_rate"), "long preamble"),
     ],

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// All effects on packets, and the packets that propagate, in the order of their arrival.
+// The packets that propagate, in the order of their arrival, and the list of all effects on
+// packets.
 #pragma once
 
 #include <deque>
@@ -21,13 +22,14 @@ using EffectConfigs =
     std::tuple<std::optional<Corruption>, std::optional<Duplication>, std::optional<Reordering>>;
 
 /// Packets that have been transmitted and will arrive.
-class UnderWay {
+class InFlight {
  public:
   /// Add a packet. Packets that arrive at the same instant arrive in the order in which they were
   /// sent. With `keep_order` a packet arrives no earlier than the packets sent before it, unless an
   /// effect holds it back.
   void send(Arrival arrival, bool keep_order);
-  /// Let packets that are sent from now on, and that keep the order, arrive at `at` or later.
+  /// Make packets that are sent from now on arrive at `at` or later, except those that do not keep
+  /// the order.
   void hold_until(Instant at) { ordered_until_ = std::max(ordered_until_, at); }
 
   [[nodiscard]] bool is_empty() const { return in_order_.empty() && overtaking_.empty(); }

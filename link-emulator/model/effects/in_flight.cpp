@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "model/effects/under_way.hpp"
+#include "model/effects/in_flight.hpp"
 
 #include <algorithm>
 
 namespace nagi::model {
 
-void UnderWay::send(Arrival arrival, bool keep_order) {
+void InFlight::send(Arrival arrival, bool keep_order) {
   if (arrival.keeps_order) {
     if (keep_order) arrival.at = std::max(arrival.at, ordered_until_);
     hold_until(arrival.at);
@@ -19,11 +19,11 @@ void UnderWay::send(Arrival arrival, bool keep_order) {
   }
 }
 
-Instant UnderWay::next() const {
+Instant InFlight::next() const {
   return overtaking_is_next() ? overtaking_.front().arrival.at : in_order_.front().arrival.at;
 }
 
-Arrival UnderWay::take_next() {
+Arrival InFlight::take_next() {
   if (!overtaking_is_next()) {
     const Arrival next = in_order_.front().arrival;
     in_order_.pop_front();
