@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Outcomes of the experiment's statements (nagi_contracts/statements.py) by a campaign's results.
+"""Evaluation of an experiment's statements (nagi_contracts/statements.py) with measured results.
 
 A value is a mean with its 95 % interval. A statement holds at a point if it holds for the whole
 interval, fails if it holds for no part of the interval, and is otherwise undecided. With a single
@@ -71,7 +71,8 @@ def evaluate_statements(campaign: Campaign, table: pd.DataFrame) -> list[Outcome
 def decide_result(statement: Statement, findings: list[Finding]) -> Result:
     """Return the result of a statement from its findings.
 
-    The statement requires that it holds at all, most (more than half) or some of the points.
+    A statement is for all points, for most points (more than half), or for some points (at least
+    one).
     """
     total = len(findings)
     tested = [finding for finding in findings if finding.tested]
@@ -148,9 +149,9 @@ class _Evaluation:
         return present + absent
 
     def _list_compared_points(self, statement: Statement, point: Point) -> Iterator[Point | None]:
-        """Yield the points to compare `point` with.
+        """Yield the points with which the statement compares `point`.
 
-        Yield None, once, if the statement does not compare points.
+        Yield one None if the statement does not compare points.
         """
         if not statement.against:
             yield None
@@ -174,7 +175,9 @@ class _Evaluation:
     def _measure(
         self, statement: Statement, point: Point, other: Point | None, selected_x: list[str]
     ) -> Mean | None:
-        """Return the metric of a statement at a point; None without runs.
+        """Return the metric of a statement at a point, or its ratio to another point.
+
+        Return None without valid runs, and for NAGI if too few values of x can be used.
 
         Args:
             statement: The statement, with the name of the metric.
@@ -208,7 +211,7 @@ class _Evaluation:
     def _find_shared_x(self, point: Point) -> list[str]:
         """Return the values of x at which all series have valid runs.
 
-        Other axes have the values of `point`. A series without any valid run there is ignored.
+        All other axes have the values of `point`. Series without any valid run are ignored.
         """
         positions = find_shared_positions(
             [
@@ -233,7 +236,10 @@ class _Evaluation:
 
 
 def _decide_at_point(statement: Statement, value: Mean | None) -> bool | None:
-    """Return whether a statement holds for the whole interval; None if it is undecided."""
+    """Return whether a statement holds for the whole interval of a value.
+
+    Return None if it holds for a part of the interval, or if there is no value.
+    """
     if value is None:
         return None
     halfwidth = 0.0 if math.isnan(value.halfwidth) else value.halfwidth

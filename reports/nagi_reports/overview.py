@@ -102,7 +102,7 @@ class Overview:
         return display_name(self.path)
 
     def iterate_rows(self, protocol: str) -> Iterator[Row]:
-        """Yield the rows of a protocol's directions that have packets, with the columns DERIVED.
+        """Yield the rows of all directions that have packets of a protocol, with columns DERIVED.
 
         Values that are not known are None.
         """
@@ -124,13 +124,13 @@ class Overview:
         has_interval = totals.start_ns is not None
         ip_bytes = row["ip_bytes_inside" if has_interval else "ip_bytes_to_data"]
         coverage = _compute_coverage(row)
-        is_whole = coverage is None or coverage >= MIN_COVERAGE
-        goodput = _divide(8 * row["first_time_bytes_inside"], seconds if is_whole else 0.0)
+        is_covered = coverage is None or coverage >= MIN_COVERAGE
+        goodput = _divide(8 * row["first_time_bytes_inside"], seconds if is_covered else 0.0)
         derived: Row = {
             "start_s": (start_ns - totals.first_ns) / 1e9,
             "interval_s": seconds if seconds > 0 else None,
             "goodput_bps": goodput,
-            "throughput_bps": _divide(8 * ip_bytes, seconds if is_whole else 0.0),
+            "throughput_bps": _divide(8 * ip_bytes, seconds if is_covered else 0.0),
             "coverage": coverage,
             "retransmission_rate": _divide(
                 row["retransmitted_packets_inside"], row["data_packets_inside"]
@@ -172,7 +172,7 @@ class Overview:
         return lines
 
     def list_notices(self) -> list[str]:
-        """Return sentences on damage, warnings, and packets that are in no connection."""
+        """Return the sentences below the table: damage, warnings, and packets in no connection."""
         lines = [f"damaged: {self.totals.damage}"] if self.totals.damage else []
         lines += self.list_warnings()
         if self.totals.unused:
@@ -267,7 +267,7 @@ def to_json(overview: Overview) -> dict[str, Any]:
 
 
 def write_csv(overviews: Sequence[Overview], file: IO[str]) -> None:
-    """Write all selected connections, one row per direction."""
+    """Write all selected connections as CSV with a heading, one row per direction with packets."""
     derived = [name for name in DERIVED if not name.startswith("agi")]
     if any(overview.bottleneck_bps is not None for overview in overviews):
         derived = list(DERIVED)
@@ -282,7 +282,8 @@ def write_csv(overviews: Sequence[Overview], file: IO[str]) -> None:
 def list_warnings(name: str, totals: Totals, captured_twice: int) -> list[str]:
     """Return sentences on why a capture's numbers may be wrong.
 
-    Reasons are missing or decreasing times, frames with several packets, and copies of packets.
+    The sentences are on missing or decreasing times, frames with several packets, and copies of
+    packets.
 
     Args:
         name: Name of the capture.
@@ -419,7 +420,7 @@ def _make_row(columns: Columns, index: int) -> Row:
 
 
 def _to_plain_number(value: Any) -> Any:
-    """Return a value for JSON: None instead of nan and infinity."""
+    """Return `value`, or None if it is nan or infinity."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -430,7 +431,8 @@ def _divide(part: float, whole: float) -> float | None:
 def _compute_indices(goodput: float | None, bottleneck_bps: int, row: Row, other: Row) -> Row:
     """Return AGI, ceiling and AGI / ceiling; None if not known.
 
-    The ceiling is for segments as large as both SYNs permit, and None if a SYN was not captured.
+    The ceiling is for segments of the size that the MSS options of both SYNs permit. It is None if
+    a SYN was not captured.
     """
     from nagi_reports.metrics import agi, agi_ceiling, agi_of_ceiling
 

@@ -87,7 +87,7 @@ def write_report(
 
 
 def write_document(target: Path, report: Report, format: Format) -> None:
-    """Write a report of any content to `target`."""
+    """Write a report to `target`, without the files of its figures."""
     with _lay_out(report, target.parent, format) as (file, _):
         file.replace(target)
 

@@ -267,7 +267,8 @@ def compose_reproduction(
 def _list_seeds(material: Material) -> list[list[str]]:
     """Return the rows of the table of seeds.
 
-    A row has a seed, after the axes' values and the repeat that all runs with the seed have.
+    Each row has two texts: the values of axes and the repeat that all runs with this seed have in
+    common, and the seed. Axes that have one value in all runs are left out.
     """
     runs = [run for run in material.campaign.runs if run.run_id in material.plans]
     by_seed: dict[int, list[CampaignRun]] = {}

@@ -100,7 +100,7 @@ def _compose_points(first: Side, second: Side, comparison: Comparison) -> Table:
 
 
 def _compose_checks(first: Side, second: Side) -> list[Block]:
-    """Return the table of the certificates' checks on both sides; empty without checks."""
+    """Return the table of the certificates' checks on both sides; no block without checks."""
     sides = [_group_checks(side) for side in (first, second)]
     rows = []
     for name in dict.fromkeys([*sides[0], *sides[1]]):

@@ -65,6 +65,7 @@ def compose_blocks(material: Material) -> list[Block]:
 def _split_by_panel(
     material: Material, classified_rows: pd.DataFrame
 ) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Yield label and rows of each panel; all rows, with an empty label, if panels are combined."""
     summary, campaign = material.summary, material.campaign
     if summary.panels_axis is None or len(summary.panels) > MAX_PANELS:
         yield "", classified_rows
@@ -75,7 +76,10 @@ def _split_by_panel(
 
 
 def _sum_losses(material: Material, rows: pd.DataFrame) -> Iterator[ClassifiedLosses]:
-    """Yield one row per series, or one per scheme if flows of a series have several schemes."""
+    """Yield the classified losses of each series, summed over `rows`.
+
+    If flows of a series have several schemes, yield the losses of each scheme.
+    """
     campaign = material.campaign
     for name in dict.fromkeys(run.point[campaign.series] for run in campaign.runs):
         series_rows = rows[rows[f"point.{campaign.series}"] == name]
@@ -154,7 +158,9 @@ def _compose_table(material: Material, where: str, senders: list[ClassifiedLosse
 
 
 def _format_cells(classified: Classified, mistake: int) -> list[str]:
-    """Return the cells on the losses of one cause: number, and shares of wrong and other outcomes.
+    """Return the cells on the losses of one cause: their number, and three shares of them.
+
+    The shares are of losses classified wrongly, of undecided losses and of losses not noticed.
 
     Args:
         classified: The losses.

@@ -55,7 +55,7 @@ def write_explorer(
     Args:
         out: The directory of the campaign.
         campaign: The campaign.
-        target: The directory to write. Files of runs that have no data now are deleted.
+        target: The directory to write. Files of runs that no longer have data are deleted.
         step: A function that is called after each run, to show progress.
         key: The user's key, which seals files; files with another seal are written again.
 
@@ -70,22 +70,25 @@ def write_explorer(
     runs = target / "runs"
     runs.mkdir(parents=True, exist_ok=True)
     (target / _MARK_FILE).touch()
-    with_data = set()
+    ids_with_data = set()
     for run in campaign.runs:
         if (out / "runs" / run.run_id / "plan.json").exists():
             write_run(out / "runs" / run.run_id, run.run_id, runs, key)
-            with_data.add(run.run_id)
+            ids_with_data.add(run.run_id)
         step()
     for old_path in runs.iterdir():
-        if old_path.name.removesuffix(".js") not in with_data:
+        if old_path.name.removesuffix(".js") not in ids_with_data:
             _remove(old_path)
     page = target / PAGE
-    write_atomically(page, render_page(collect_campaign_data(out, campaign, with_data)))
+    write_atomically(page, render_page(collect_campaign_data(out, campaign, ids_with_data)))
     return page
 
 
 def write_run(directory: Path, run_id: str, target: Path, key: bytes) -> None:
-    """Write the files of a run, unless this user has written them and the run has not changed.
+    """Write the files of a run.
+
+    Existing files are kept if this user wrote them and the run has not changed since. Otherwise,
+    they are deleted first.
 
     Args:
         directory: The run directory.

@@ -104,7 +104,10 @@ def make_nagi_figures(summary: Summary) -> list[Figure]:
 
 
 def _draw_bar(axes: Axes, row: int, mean: Mean | None, points: list[Mean | None]) -> None:
-    """Draw a bar with its interval and its value, or write why there is none."""
+    """Draw the bar of a NAGI with its interval and its value; without NAGI, write the reason.
+
+    `points` are the AGIs at the values of x, which decide the reason.
+    """
     if mean is None:
         reason = "no common point" if any(points) else "no valid run"
         axes.text(0.02, row, reason, va="center", fontsize=7)
