@@ -14,6 +14,7 @@ from nagi_reports.figures import WIDTH, figure_style, render_svg
 from nagi_reports.statistics import mean
 from publications import HERE, read_published_results
 
+# Colours; _PAPER is the colour of values from papers.
 _BLUE, _ORANGE, _GREY, _PAPER = "#0072B2", "#D55E00", "#8C8C8C", "#000000"
 
 
@@ -30,7 +31,7 @@ def compute_ratios(
         reference: The reference scheme.
 
     Returns:
-        Number of a value of `x`, without its unit -> ratio of each repeat.
+        Value of `x` as a number without unit -> ratio of each repeat that has both schemes.
     """
     ratios = {}
     for value, runs in table.groupby(f"point.{x}", sort=False):
@@ -40,7 +41,7 @@ def compute_ratios(
 
 
 def _group_values(x: str, table: pd.DataFrame, values: pd.Series) -> dict[float, list[float]]:
-    """Group `values`, one per row of `table`, by the number of the row's value of the axis `x`."""
+    """Group `values`, one per row of `table`, by the row's value of the axis `x` as a number."""
     groups = values.groupby(table[f"point.{x}"], sort=False)
     return {_parse_number(value): list(group) for value, group in groups}
 
@@ -184,7 +185,7 @@ def draw_uncapped(target: Path) -> None:
 
 
 def _read_windows(campaign: str) -> pd.DataFrame:
-    """Read the rows of a campaign that window_series.py wrote."""
+    """Read the rows that window_series.py wrote about a campaign."""
     table = pd.read_csv(HERE / "achievement-2008.csv")
     return table[table["campaign"] == campaign]
 
@@ -289,12 +290,12 @@ def draw_tcp_real_handoff(target: Path) -> None:
 def _draw_handoffs(ax: Any) -> None:
     """Draw the time that a handoff costs, as one bar per campaign, delay and scheme.
 
-    A bar consists of the time without arrivals and of further time compared with a loss-free
-    transfer.
+    A bar has two parts: the time without arrivals, and the further time that the transfer takes in
+    comparison with a transfer without losses.
     """
     table = pd.read_csv(HERE / "tcp-real-2001-handoff.csv")
     schemes = ["real", "reno", "tahoe"]
-    position, ticks, marks = 0.0, {}, {}
+    position, ticks, schemes_in_paper = 0.0, {}, {}
     for campaign, delay, bar_schemes in (
         ("tcp-real-2001-handoff", "15 ms", schemes),
         ("tcp-real-2001-handoff", "50 ms", schemes),
@@ -314,7 +315,7 @@ def _draw_handoffs(ax: Any) -> None:
             ax.bar(position, cost.value - silent.value, bottom=silent.value, color=_BLUE,
                    yerr=cost.halfwidth, capsize=2)  # fmt: skip
             if campaign == "tcp-real-2001-handoff" and delay == "50 ms":
-                marks[position] = scheme
+                schemes_in_paper[position] = scheme
             ticks[position] = scheme.removesuffix(".c")
             position += 1
         if bar_schemes == schemes:
@@ -322,7 +323,7 @@ def _draw_handoffs(ax: Any) -> None:
             position += 0.6 if delay == "15 ms" else 0
         else:
             position += 0.6
-    for position, scheme in marks.items():
+    for position, scheme in schemes_in_paper.items():
         loss_free_s, with_handoffs_s = _TABLE_9[scheme]
         cost_s = (with_handoffs_s - loss_free_s) / (with_handoffs_s / _BETWEEN_HANDOFFS_S)
         ax.plot(position, cost_s, color=_PAPER, marker="X", ls="none",

@@ -35,13 +35,13 @@ def measure_silences(run: Path) -> dict[str, Any]:
     is_data = (packets["direction"] == "forward") & (packets["bytes"] > _SYN_BYTES)
     arrivals = packets[is_data & (packets["fate"] == "delivered")]["left_ns"].sort_values()
     gaps = np.diff(arrivals) / 1e9
-    silent = gaps[gaps > _SILENCE_S]
+    silences = gaps[gaps > _SILENCE_S]
     return {
         **plan["point"],
         "repeat": plan["repeat"],
         "transfer_s": round(float(gaps.sum()), 3),
-        "silences": len(silent),
-        "silent_s": round(float(silent.sum()), 3),
+        "silences": len(silences),
+        "silent_s": round(float(silences.sum()), 3),
     }
 
 
