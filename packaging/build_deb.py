@@ -237,7 +237,7 @@ class TreeBuilder:
 
 
 def build(builder: LocalBuilder | TreeBuilder, names: list[str]) -> list[Path]:
-    """Build packages, and return their files.
+    """Build packages, and return their files. Earlier files of these packages are deleted.
 
     Args:
         builder: The builder for a release.

@@ -85,6 +85,8 @@ def make_result_row(plan: RunPlan, simulated: dict[str, Any]) -> dict[str, Any]:
 def make_comparison_table(nagi: pd.DataFrame, ns3: pd.DataFrame, axes: list[str]) -> str:
     """Return a Markdown table that compares AGI and retransmissions per lost packet, by point.
 
+    Only valid runs of nagi count.
+
     Args:
         nagi: Results of nagi.
         ns3: Results of ns-3.

@@ -52,7 +52,7 @@ def _parse_number(value: object) -> float:
 
 
 def draw_westwoodvt(target: Path) -> None:
-    """Draw the gain of westwoodvt over reno for several minimum retransmission timeouts."""
+    """Draw the goodput of westwoodvt / reno over the error rate, with two minimum timeouts."""
     default_rto = read_published_results("westwoodvt-2007")
     longer_rto = read_published_results("westwoodvt-2007-min-rto")
     with figure_style():
@@ -72,7 +72,7 @@ def draw_westwoodvt(target: Path) -> None:
 
 
 def draw_cross(target: Path) -> None:
-    """Draw the goodput of each scheme relative to westwoodnr, with cross traffic."""
+    """Draw the goodput of each scheme / westwoodnr over the error rate, with cross traffic."""
     table = read_published_results("westwoodvt-2007-cross")
     table = table[~table["background"]]
     with figure_style():
@@ -154,7 +154,7 @@ def draw_achievement(target: Path) -> None:
 
 
 def draw_uncapped(target: Path) -> None:
-    """Draw AGI with and without the cap on the window, and windows over time without the cap."""
+    """Draw AGI / ceiling with and without the cap on windows, and windows over time without it."""
     with figure_style():
         figure = Figure(figsize=(WIDTH, 2.8), layout="constrained")
         first, second, third = figure.subplots(1, 3)
@@ -204,7 +204,10 @@ _TABLE_1 = {
 
 
 def draw_tcp_real(target: Path) -> None:
-    """Draw goodput at 15 ms, by the link's rate and the minimum retransmission timeout."""
+    """Draw goodput over the error rate at a delay of 15 ms.
+
+    Each scheme is drawn with two rates of the link and with a longer minimum timeout.
+    """
     with figure_style():
         figure = Figure(figsize=(WIDTH, 2.7), layout="constrained")
         panels = figure.subplots(1, 2, sharey=True)
@@ -230,7 +233,7 @@ def draw_tcp_real(target: Path) -> None:
 
 
 def draw_multihop(target: Path) -> None:
-    """Draw the goodput of the chain relative to vegas, and of each flow of the grid."""
+    """Draw the goodput of schemes / vegas in the chain, and the goodput of each flow in the grid."""
     chain, grid = (
         read_published_results("multihop-2005"),
         read_published_results("multihop-2005-grid"),

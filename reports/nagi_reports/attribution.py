@@ -3,17 +3,19 @@
 
 The unit is a lost segment: a row of the drop log with payload of the flow. A retransmission that is
 lost counts again. The cause of each loss is known, because the emulator dropped the segment. The
-sender's classification is one of OUTCOMES. Congestion marks (ECN) are no losses.
+sender's classification is one of OUTCOMES. Congestion marks (ECN) are not losses.
 
 Classification by events (`classify_by_events`) is for nagi's own schemes, which report events in
-scheme_events.parquet. An event covers an earlier loss if una <= sequence < next, modulo 2^32. The
-first event that covers a loss classifies it: three duplicate ACKs, a timeout, or a partial ACK
-(which covers only the segment at `una`, because it shows no other loss). An event without a verdict
-has the verdict of the event before it, because it belongs to the recovery of that event, or to the
-congestion mark for which the window was reduced. A segment may be lost again during recovery: the
-last event before this loss covers the segment, and no later event does. If a later event shows that
-the segment was acknowledged, the loss has the verdict of the recovery. All other losses were not
-noticed, because the flow ended earlier, or another copy of the segment had arrived.
+scheme_events.parquet. An event has two sequence numbers: `una`, the first that is not acknowledged,
+and `next`, the first that was not sent. An event covers an earlier loss if una <= sequence < next,
+modulo 2^32. The first event that covers a loss classifies the loss. This event is three duplicate
+ACKs, a timeout, or a partial ACK (which covers only the segment at `una`, because it shows no other
+loss). An event without a verdict has the verdict of the event before it, because it belongs to the
+recovery of that event, or to the congestion mark for which the window was reduced. A segment may be
+lost again during recovery: the last event before this loss covers the segment, and no later event
+does. If a later event shows that the segment was acknowledged, the loss has the verdict of the
+recovery. All other losses were not noticed, because the flow ended earlier, or another copy of the
+segment had arrived.
 
 Classification by TCP_INFO (`classify_by_tcp_info`) is for the kernel's own schemes, which report no
 events. It compares samples of TCP_INFO around the first retransmission of the segment after its
@@ -139,11 +141,11 @@ def classify_by_tcp_info(
     """
     columns = ["ca_state", "snd_ssthresh", "snd_cwnd", "rtt"]
     samples = samples.dropna(subset=columns).sort_values("t_s", kind="stable")
-    sent_s = _find_retransmission_s(losses, retransmissions)
-    is_noticed = np.isfinite(sent_s)
+    retransmitted_s = _find_retransmission_s(losses, retransmissions)
+    is_noticed = np.isfinite(retransmitted_s)
     codes = np.where(is_noticed, UNDECIDED, NOT_NOTICED).astype(np.int8)
     sample_s, window = samples["t_s"].to_numpy(np.float64), samples["snd_cwnd"].to_numpy(np.float64)
-    index_before = np.searchsorted(sample_s, sent_s, side="right") - 1
+    index_before = np.searchsorted(sample_s, retransmitted_s, side="right") - 1
     has_samples = is_noticed & (index_before >= 0) & (index_before + 1 < len(sample_s))
     sample_before = index_before[has_samples]
     if sets_threshold:
@@ -162,9 +164,11 @@ def classify_by_tcp_info(
         is_reduced |= threshold_changes[sample_after] > threshold_changes[sample_before]
     else:
         rtt_s = samples["rtt"].to_numpy(np.float64) / 1e6
-        first_after = np.searchsorted(sample_s, sent_s[has_samples] + rtt_s[sample_before])
+        first_after = np.searchsorted(sample_s, retransmitted_s[has_samples] + rtt_s[sample_before])
         end_of_samples = np.searchsorted(
-            sample_s, sent_s[has_samples] + RESTORED_RTTS * rtt_s[sample_before], side="right"
+            sample_s,
+            retransmitted_s[has_samples] + RESTORED_RTTS * rtt_s[sample_before],
+            side="right",
         )
         has_later_sample = first_after < len(sample_s)
         has_samples[has_samples] = has_later_sample
@@ -174,10 +178,10 @@ def classify_by_tcp_info(
             end_of_samples[has_later_sample],
         )
         ranges = np.column_stack([first_after, np.maximum(end_of_samples, first_after + 1)]).ravel()
-        maximum = (
+        max_window = (
             np.maximum.reduceat(np.append(window, 0), ranges)[::2] if len(ranges) else first_after
         )
-        is_reduced = maximum < REDUCED_BELOW * window[sample_before]
+        is_reduced = max_window < REDUCED_BELOW * window[sample_before]
     codes[has_samples] = np.where(is_reduced, CONGESTION, CHANNEL)
     return codes
 
@@ -321,16 +325,16 @@ def _find_retransmission_s(losses: pd.DataFrame, retransmissions: pd.DataFrame) 
     begin = retransmissions["sequence"].to_numpy(np.int64)
     # A retransmission may contain several segments, so it counts for each lost segment that begins
     # in it, unless the sequence number wraps at 2^32 before this segment.
-    low = np.searchsorted(lost_sequences, begin, side="left")
-    high = np.searchsorted(
+    first_segment = np.searchsorted(lost_sequences, begin, side="left")
+    end_segment = np.searchsorted(
         lost_sequences, begin + retransmissions["payload"].to_numpy(np.int64), side="left"
     )
-    count = high - low
+    count = end_segment - first_segment  # lost segments per retransmission
     retransmission = np.repeat(np.arange(len(count)), count)
     offset = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
     segments = pd.DataFrame(
         {
-            "sequence": lost_sequences[np.repeat(low, count) + offset],
+            "sequence": lost_sequences[np.repeat(first_segment, count) + offset],
             "t_s": retransmissions["t_s"].to_numpy(np.float64)[retransmission],
         }
     )

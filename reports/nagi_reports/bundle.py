@@ -127,7 +127,7 @@ def read_bundle(bundle: Path, out: Path | None) -> Path:
     if out is None:
         if not bundle.name.endswith(SUFFIX):
             raise refuse(
-                f"is not called *{SUFFIX}",
+                f"has a name that does not end in {SUFFIX}",
                 "give the directory to unpack it to with --out",
                 file=str(bundle),
             )

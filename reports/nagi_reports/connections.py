@@ -53,7 +53,7 @@ class Connections:
     clocks: Clocks | None  # comparison of the captures' clocks; None without a sender's capture
     damage: list[str]  # a sentence on each damaged capture
     unused: dict[str, dict[str, int]]  # number of packets in no connection, by capture and reason
-    udp: int  # number of UDP connections, which are in no row
+    udp_connections: int  # number of UDP connections, which are in no row
     warnings: list[str]  # reasons why numbers may be wrong
 
 
@@ -149,7 +149,7 @@ def measure(
         clocks=comparison.clocks if comparison else None,
         damage=[scan.damage for scan in scans.values() if scan.damage],
         unused={name: scan.unused for name, scan in scans.items() if any(scan.unused.values())},
-        udp=int((flows["protocol"] == "udp").sum()) // 2,
+        udp_connections=int((flows["protocol"] == "udp").sum()) // 2,
         warnings=[line for name, scan in scans.items() for line in _list_warnings(name, scan)],
     )
 
@@ -165,7 +165,7 @@ def to_json(connections: Connections) -> dict[str, Any]:
         else {name: to_json_value(value) for name, value in vars(connections.clocks).items()},
         "damage": connections.damage,
         "packets_in_no_connection": connections.unused,
-        "udp_connections_left_out": connections.udp,
+        "udp_connections_left_out": connections.udp_connections,
     }
 
 
@@ -235,8 +235,8 @@ def list_notices(connections: Connections) -> list[str]:
         )
     if len(connections.rows) > MAX_SHOWN_ROWS:
         lines.append(f"{len(connections.rows) - MAX_SHOWN_ROWS} more connections: --json has all")
-    if connections.udp:
-        lines.append(f"{connections.udp} UDP connections left out")
+    if connections.udp_connections:
+        lines.append(f"{connections.udp_connections} UDP connections left out")
     if connections.clocks is not None:
         lines.append(describe_clocks(connections.clocks))
     lines += [f"damaged: {damage}" for damage in connections.damage]

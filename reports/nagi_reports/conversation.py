@@ -175,9 +175,9 @@ def _choose_limits(begin: Floats, end: Floats, window: Floats) -> tuple[float, f
     if not len(begin):
         return 0.0, 1.0
     low, high = float(begin.min()), float(end.max())
-    room = max(high - low, 1e-6)
+    height = max(high - low, 1e-6)
     top = float(window.max(initial=high))
-    return low - 0.03 * room, (top if top < high + 0.5 * room else high) + 0.03 * room
+    return low - 0.03 * height, (top if top < high + 0.5 * height else high) + 0.03 * height
 
 
 def _draw_bars(

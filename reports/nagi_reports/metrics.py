@@ -198,11 +198,12 @@ def airtime_share(
 
 
 def time_mean(time_ns: npt.NDArray[np.int64], value: Floats, start_ns: int, end_ns: int) -> float:
-    """Return the mean over time, in [start, end), of a quantity that changes in steps.
+    """Return the mean over time, in [start_ns, end_ns), of a quantity that changes in steps.
 
     Examples are bytes in flight (RFC 4898, tcpEStatsAppSndNxt - tcpEStatsAppSndUna), congestion
     window (tcpEStatsPerfCurCwnd) and the receiver's window (tcpEStatsPerfCurRwinRcvd). Time before
-    the first instant is left out, because the quantity has no value there.
+    the first instant is left out, because the quantity has no value there. Return nan if the
+    quantity has no value in the interval.
 
     Args:
         time_ns: Nondecreasing instants at which the quantity changes.

@@ -95,7 +95,7 @@ class Overview:
     totals: Totals
     bottleneck_bps: int | None
     connections: list[tuple[Row, Row]]
-    left_out: int  # connections beyond the limit
+    left_out: int  # number of connections beyond the limit
 
     @property
     def name(self) -> str:
@@ -138,9 +138,9 @@ class Overview:
         }
         if self.bottleneck_bps is not None:
             derived |= _compute_indices(goodput, self.bottleneck_bps, row, other)
-        kind = "timestamps" if row["rtt_timestamps_count"] else "sequence"
+        rtt_method = "timestamps" if row["rtt_timestamps_count"] else "sequence"
         for name in _RTT[1:]:
-            value = row[f"rtt_{kind}_{name}_ns"]
+            value = row[f"rtt_{rtt_method}_{name}_ns"]
             is_known = value is not None and not totals.packets_without_time
             derived[f"rtt_{name}_s"] = value / 1e9 if is_known else None
         return derived
@@ -215,6 +215,7 @@ def read_overview(
         and column is not None
         and not (choice.networks or choice.ports or has_interval or choice.every_column)
     ):
+        # Without a filter, the native reader selects the connections, which is faster.
         rows = read_rows(path, by=column, limit=choice.limit, tunnels=tunnels)
         _require_connections(path, rows, rows.connections)
         pairs = list(zip(rows.rows[::2], rows.rows[1::2], strict=True))
@@ -322,7 +323,10 @@ def _compute_coverage(row: Row) -> float | None:
 
 
 def describe_contents(totals: Totals) -> str:
-    """Return a clause on the kinds of packets in a capture, for a message."""
+    """Return a clause on the kinds of packets in a capture, to append to a message.
+
+    Return an empty text if no packets were counted.
+    """
     if not totals.contents:
         return ""
     counts = ", ".join(f"{count} {name}" for name, count in totals.contents.items())

@@ -98,7 +98,7 @@ def _lay_out(
 ) -> Iterator[tuple[Path, list[Path]]]:
     """Yield the paths of the report and of its figures, in a temporary directory within `out`.
 
-    The directory is deleted afterwards.
+    The directory is deleted afterwards. `link` is the path of the explorer for an HTML report.
     """
     with tempfile.TemporaryDirectory(dir=out, prefix=_WORK) as name:
         work = Path(name)

@@ -97,7 +97,7 @@ class RunSeries:
     no_queue_reason: str  # why `queue` is None; empty if there is a queue
 
     @property
-    def recorded(self) -> bool:
+    def has_curves(self) -> bool:
         """True if there is a curve to show."""
         return any(curve is not None for curve in (self.cwnd, self.rtt_ms, self.queue))
 

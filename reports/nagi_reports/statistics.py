@@ -235,12 +235,12 @@ class PointDifference:
     second: Mean
     difference: Mean
     p_value: float | None  # None for one pair, which cannot be tested
-    corrected: float | None  # p_value, corrected for the number of tested points
+    corrected_p_value: float | None  # p_value, corrected for the number of tested points
 
     @property
     def differs(self) -> bool:
         """True if the difference is significant at the confidence level."""
-        return self.corrected is not None and self.corrected < 1 - CONFIDENCE
+        return self.corrected_p_value is not None and self.corrected_p_value < 1 - CONFIDENCE
 
 
 @dataclass(frozen=True)
@@ -292,7 +292,7 @@ def compare(first: pd.DataFrame, second: pd.DataFrame, metric: str, key: list[st
                 second=means[1],
                 difference=difference,
                 p_value=paired_p_value(run_differences),
-                corrected=None,
+                corrected_p_value=None,
             )
         )
     differences = [point.difference.value for point in points]
@@ -328,7 +328,7 @@ def _correct_p_values(points: list[PointDifference]) -> list[PointDifference]:
             second=point.second,
             difference=point.difference,
             p_value=point.p_value,
-            corrected=None if point.p_value is None else next(corrected),
+            corrected_p_value=None if point.p_value is None else next(corrected),
         )
         for point in points
     ]

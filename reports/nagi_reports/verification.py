@@ -41,7 +41,7 @@ class VerifiedRun:
     """A run and its differences from the published run."""
 
     run: CampaignRun
-    files: int  # number of compared files
+    file_count: int  # number of compared files
     differences: list[str]  # files that differ, and values that differ from published values
 
 

@@ -270,9 +270,9 @@ def list_clock_samples(manifest: Manifest, clock: HostClock | None) -> Knots:
 
 
 def read_all_drops(run: Path, plan: RunPlan) -> pd.DataFrame:
-    """Return the packets in the drop logs of the emulator and of all switches, in order of time.
+    """Return the packets in the drop logs of the emulator and of all switches (drops.DROP_COLUMNS).
 
-    The columns are drops.DROP_COLUMNS. Switches without a drop log are left out.
+    Switches without a drop log are left out. Packets of several logs are sorted by time.
 
     Raises:
         InputError: The emulator's log is missing, or a log is damaged.

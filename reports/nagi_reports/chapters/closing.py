@@ -219,7 +219,7 @@ def compose_reproduction(
     campaign = material.campaign
     seeds = _list_seeds(material)
     build = campaign.build
-    lab = "-i INVENTORY" if campaign.lab == "physical" else f"--lab {campaign.lab}"
+    lab_option = "-i INVENTORY" if campaign.lab == "physical" else f"--lab {campaign.lab}"
     analysis_command = ["nagi analyze DIRECTORY    # the same numbers from the recorded captures"]
     if campaign.keep.captures == "none":
         analysis_command = []
@@ -231,7 +231,7 @@ def compose_reproduction(
     return [
         Commands(
             [
-                f"{shlex.join(campaign.command(f'experiments/{campaign.experiment}.yaml'))} {lab}",
+                f"{shlex.join(campaign.command(f'experiments/{campaign.experiment}.yaml'))} {lab_option}",
                 *analysis_command,
                 "nagi report DIRECTORY     # this report, equal to the byte",
             ]

@@ -77,7 +77,7 @@ def _compose_points(first: Side, second: Side, comparison: Comparison) -> Table:
             format_mean(point.first),
             format_mean(point.second),
             format_mean(point.difference, digits=4),
-            NONE if point.corrected is None else f"{point.corrected:.2g}",
+            NONE if point.corrected_p_value is None else f"{point.corrected_p_value:.2g}",
             "differs" if point.differs else "",
         ]
         for point in comparison.points
@@ -148,7 +148,7 @@ def _format_value(checks: list[Check], is_worst: bool) -> str:
 def _group_checks(side: Side) -> dict[str, list[Check]]:
     checks_by_name: dict[str, list[Check]] = {}
     for run_id in dict.fromkeys(side.table["run_id"]):
-        file = side.campaign / "runs" / run_id / "verdict.json"
+        file = side.directory / "runs" / run_id / "verdict.json"
         for check in Verdict.read(file).checks if file.exists() else []:
             checks_by_name.setdefault(check.name, []).append(check)
     return checks_by_name
@@ -156,7 +156,7 @@ def _group_checks(side: Side) -> dict[str, list[Check]]:
 
 def _list_run_dates(side: Side) -> Iterator[float]:
     for run_id in dict.fromkeys(side.table["run_id"]):
-        file = side.campaign / "runs" / run_id / "manifest.json"
+        file = side.directory / "runs" / run_id / "manifest.json"
         if file.exists():
             yield Manifest.read(file).date_s
 

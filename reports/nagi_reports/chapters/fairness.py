@@ -323,9 +323,9 @@ def _compose_harm(material: Material) -> Iterator[Block]:
     valid = drop_background(table[table["status"] == "valid"])
     if "harm_goodput" not in valid or valid["harm_goodput"].notna().sum() == 0:
         yield Paragraph(
-            "Harm: n/a. No valid run has a valid run of the same repeat with "
-            f"{campaign.competitor} {ALONE} and the same values of all other axes: see the "
-            "certificate, or run these."
+            "Harm: n/a. For no valid run is there a valid run without competitors "
+            f"({campaign.competitor} {ALONE}) of the same repeat and at the same values of all "
+            "other axes. The certificate lists invalid runs. Execute runs that are missing."
         )
         return
     schemes = list(dict.fromkeys(run.point[campaign.series] for run in campaign.runs))

@@ -98,7 +98,7 @@ def compose_blocks(material: Material, notes: Notes) -> list[Block]:
         for first in range(0, len(rows), figures.MAX_ROWS):
             part = rows[first : first + figures.MAX_ROWS]
             recorded = [series for _, series in part if series is not None]
-            if not any(series.recorded for series in recorded):
+            if not any(series.has_curves for series in recorded):
                 continue
             links = " and ".join(sorted({series.bottleneck for series in recorded}))
             has_verdicts = any(series.verdicts for series in recorded)

@@ -299,7 +299,7 @@ def _describe_emulator(material: Material) -> str:
         ports = [port for link in links.links for port in (link.a, link.b)]
         ports += [station.port for medium in links.media for station in medium.stations]
         io = sorted({port.io for port in ports})
-        pinned = "" if links.cpu_pinned is None else f", processor {links.cpu_pinned} to itself"
+        pinned = "" if links.cpu_pinned is None else f", alone on processor {links.cpu_pinned}"
         return f" {links.version} ({', '.join(io)}; {links.scheduling}{pinned})"
     return ""
 

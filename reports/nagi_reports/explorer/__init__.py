@@ -47,7 +47,7 @@ def write_explorer(
     out: Path,
     campaign: Campaign,
     target: Path,
-    step: Callable[[], None] = lambda: None,
+    report_progress: Callable[[], None] = lambda: None,
     key: bytes = _PROCESS_KEY,
 ) -> Path:
     """Write the page of a campaign and the data of its runs to a directory, and return the page.
@@ -56,7 +56,7 @@ def write_explorer(
         out: The directory of the campaign.
         campaign: The campaign.
         target: The directory to write. Files of runs that no longer have data are deleted.
-        step: A function that is called after each run, to show progress.
+        report_progress: A function that is called after each run.
         key: The user's key, which seals files; files with another seal are written again.
 
     Raises:
@@ -75,7 +75,7 @@ def write_explorer(
         if (out / "runs" / run.run_id / "plan.json").exists():
             write_run(out / "runs" / run.run_id, run.run_id, runs, key)
             ids_with_data.add(run.run_id)
-        step()
+        report_progress()
     for old_path in runs.iterdir():
         if old_path.name.removesuffix(".js") not in ids_with_data:
             _remove(old_path)

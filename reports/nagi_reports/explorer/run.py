@@ -283,7 +283,7 @@ def _make_queue_tracks(
         hint = "" if path.exists() or reason != "not recorded" else " (no packets.parquet)"
         missing["queue"] = f"Queue at {name}: {reason}{hint}."
         return []
-    sampled = ", samples of packets that leave it" if queue.sampled else ""
+    sampled = ", sampled when packets leave it" if queue.sampled else ""
     limit = f", limit {queue.limit_packets} packets" if queue.limit_packets else ""
     notes.append(f"Queue at {name}, of all flows{limit}{sampled}.")
     return [Track.from_rows("queue", queue.time_s, queue.waiting, steps=not queue.sampled)]
@@ -443,21 +443,21 @@ def _make_packet_tracks(
 
 
 def _make_lost_track(
-    run: RunFiles, segments: pd.DataFrame, first_sequence: int, sent_s: Floats, sent: Any
+    run: RunFiles, segments: pd.DataFrame, first_sequence: int, sent_s: Floats, sent_sequence: Any
 ) -> Track:
     """Return the track of lost segments, at their sequence numbers in the time-sequence graph.
 
     Args:
         run: The files of the run.
         segments: The lost segments.
-        first_sequence: First sequence number of the capture, as on the wire.
+        first_sequence: First sequence number of the connection, as on the wire.
         sent_s: Time of each segment in the capture.
-        sent: Sequence number of each segment in the capture, without wraps.
+        sent_sequence: First sequence number of each segment in the capture, without wraps.
     """
     lost_s = segments["t_s"].to_numpy(np.float64) - run.plan.timeline.traffic_s
     order = np.argsort(sent_s, kind="stable")
     index_before = np.maximum(np.searchsorted(sent_s[order], lost_s, side="right") - 1, 0)
-    sent_before = np.asarray(sent, np.int64)[order][index_before]
+    sent_before = np.asarray(sent_sequence, np.int64)[order][index_before]
     distance = (
         segments["sequence"].to_numpy(np.int64) - first_sequence - sent_before + 2**31
     ) % 2**32 - 2**31

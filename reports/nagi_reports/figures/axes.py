@@ -222,7 +222,10 @@ def draw_curve(
 
 
 def label_x_axis(axes: Axes, axis: Axis, numbers: list[float], unit: str, columns: int) -> None:
-    """Put a tick at each value of x if the labels fit; otherwise, matplotlib chooses the ticks.
+    """Set ticks, labels and limits of the x axis.
+
+    There is a tick at each value of x if the labels fit. If they do not fit, matplotlib chooses the
+    ticks. Values that are no quantities always have ticks, with rotated labels if necessary.
 
     Args:
         axes: The axes to draw on.

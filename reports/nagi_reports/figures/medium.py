@@ -216,9 +216,12 @@ def _draw_path(axes: Axes, path: list[tuple[float, float]], index: int, offset: 
 
 
 def _draw_stations(axes: Axes, medium: DrawnMedium) -> None:
-    """Draw stations at their positions, with names and the positions to which they move."""
+    """Draw stations at their positions, with names and the positions to which they move.
+
+    If there are more than _MAX_NAMED_STATIONS, only senders and receivers of flows have names.
+    """
     ends = {node for _, nodes in medium.paths for node in (nodes[0], nodes[-1])}
-    has_many = len(medium.stations) > _MAX_NAMED_STATIONS
+    has_too_many = len(medium.stations) > _MAX_NAMED_STATIONS
     for station in medium.stations:
         x, y = station.position
         if station.trace:
@@ -227,7 +230,7 @@ def _draw_stations(axes: Axes, medium: DrawnMedium) -> None:
                 *zip(*route, strict=True), color="black", linewidth=0.7, linestyle=":", marker="o",
                 markersize=2.5, markerfacecolor="white", zorder=1,
             )  # fmt: skip
-        if has_many and station.name not in ends:
+        if has_too_many and station.name not in ends:
             axes.plot([x], [y], marker="o", markersize=3, color="black", zorder=3)
             continue
         shape = "square,pad=0.3" if station.kind == "host" else "round,pad=0.35"
