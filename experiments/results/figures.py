@@ -233,7 +233,7 @@ def draw_tcp_real(target: Path) -> None:
 
 
 def draw_multihop(target: Path) -> None:
-    """Draw the goodput of schemes / vegas in the chain, and the goodput of each flow in the grid."""
+    """Draw the goodput of schemes / vegas in the chain, and of each flow in the grid in kb/s."""
     chain, grid = (
         read_published_results("multihop-2005"),
         read_published_results("multihop-2005-grid"),

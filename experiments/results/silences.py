@@ -28,7 +28,7 @@ _SYN_BYTES = 60  # larger packets have data
 
 
 def measure_silences(run: Path) -> dict[str, Any]:
-    """Return the row of the CSV file for a run directory, without the campaign."""
+    """Return the row of the CSV file for a run directory, without the column `campaign`."""
     plan: dict[str, Any] = json.loads((run / "plan.json").read_text())
     columns = ["direction", "left_ns", "bytes", "fate"]
     packets = pd.read_parquet(run / "packets.parquet", columns=columns)

@@ -332,18 +332,20 @@ def _find_retransmission_s(losses: pd.DataFrame, retransmissions: pd.DataFrame) 
     count = end_segment - first_segment  # lost segments per retransmission
     retransmission = np.repeat(np.arange(len(count)), count)
     offset = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-    segments = pd.DataFrame(
+    sent_segments = pd.DataFrame(
         {
             "sequence": lost_sequences[np.repeat(first_segment, count) + offset],
             "t_s": retransmissions["t_s"].to_numpy(np.float64)[retransmission],
         }
     )
-    segments["sent_s"] = segments["t_s"]
-    sought = losses[["sequence", "t_s"]].astype({"sequence": "int64", "t_s": "float64"})
-    sought = sought.assign(row=np.arange(len(sought))).sort_values("t_s", kind="stable")
+    sent_segments["sent_s"] = sent_segments["t_s"]
+    lost_segments = losses[["sequence", "t_s"]].astype({"sequence": "int64", "t_s": "float64"})
+    lost_segments = lost_segments.assign(row=np.arange(len(lost_segments))).sort_values(
+        "t_s", kind="stable"
+    )
     joined = pd.merge_asof(
-        sought,
-        segments.sort_values("t_s", kind="stable"),
+        lost_segments,
+        sent_segments.sort_values("t_s", kind="stable"),
         on="t_s",
         by="sequence",
         direction="forward",

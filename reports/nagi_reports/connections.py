@@ -170,9 +170,7 @@ def to_json(connections: Connections) -> dict[str, Any]:
 
 
 def make_tables(connections: Connections) -> Iterator[Table]:
-    """Yield text tables of the measured connections.
-
-    They have the MAX_SHOWN_ROWS connections with the most payload.
+    """Yield text tables of the MAX_SHOWN_ROWS measured connections that have the most payload.
 
     The first table has metrics of the receiver's capture. If there is a sender's capture, a second
     table follows.

@@ -103,7 +103,10 @@ class _Evaluation:
         self._means: dict[tuple[str, ...], Mean | None] = {}
 
     def evaluate(self, statement: Statement) -> Outcome:
-        """Return the outcome of a statement."""
+        """Return the outcome of a statement.
+
+        The result is "not tested" if no run has the values that the statement selects.
+        """
         values_by_axis = {
             axis: self._select_values(axis, statement.where.get(axis)) for axis in self._axes
         }
@@ -111,15 +114,16 @@ class _Evaluation:
         if empty:
             reason = "; ".join(f"no run has {axis} {statement.where[axis]}" for axis in empty)
             return Outcome(statement, "not tested", [], reason)
-        averaged = [self._x] if statement.metric.startswith("nagi") else []
-        point_axes = [axis for axis in self._axes if axis not in averaged]
-        varying = [axis for axis in point_axes if len(values_by_axis[axis]) > 1]
+        averaged_axes = [self._x] if statement.metric.startswith("nagi") else []
+        point_axes = [axis for axis in self._axes if axis not in averaged_axes]
+        varying_axes = [axis for axis in point_axes if len(values_by_axis[axis]) > 1]
         findings = []
         for values in itertools.product(*(values_by_axis[axis] for axis in point_axes)):
             point = dict(zip(point_axes, values, strict=True))
             for other in self._list_compared_points(statement, point):
                 value = self._measure(statement, point, other, values_by_axis[self._x])
-                named_point = {axis: point[axis] for axis in varying or point_axes[-1:]}
+                # A finding names only the axes that distinguish the points of the statement.
+                named_point = {axis: point[axis] for axis in varying_axes or point_axes[-1:]}
                 if other is not None:
                     named_point |= {
                         f"against {axis}": other[axis]
@@ -129,7 +133,10 @@ class _Evaluation:
                 findings.append(Finding(named_point, value, _decide_at_point(statement, value)))
         result = decide_result(statement, findings)
         return Outcome(
-            statement, result, findings, topologies=len(values_by_axis[self._x]) if averaged else 0
+            statement,
+            result,
+            findings,
+            topologies=len(values_by_axis[self._x]) if averaged_axes else 0,
         )
 
     def _select_values(self, axis: str, condition: Condition | None) -> list[str]:

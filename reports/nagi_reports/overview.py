@@ -419,6 +419,7 @@ _PORTS = ("source_port", "destination_port")
 
 
 def _make_row(columns: Columns, index: int) -> Row:
+    """Return a row as plain values for JSON; None for nan, infinity and empty texts."""
     return {name: _to_plain_number(column[index].item()) if hasattr(column[index], "item")
             else column[index] or None for name, column in columns.items()}  # fmt: skip
 

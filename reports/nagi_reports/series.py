@@ -212,10 +212,10 @@ def _read_verdicts(path: Path, flow: FlowPlan, begin_s: float) -> Verdicts | Non
     flow_events = table[table["flow"] == flow.name]
     if flow_events.empty:
         return None
-    losses = flow_events[flow_events["event"].isin(["three_duplicates", "timeout"])]
+    loss_events = flow_events[flow_events["event"].isin(["three_duplicates", "timeout"])]
 
     def select_times(verdict: str) -> Floats:
-        times_s = losses.loc[losses["verdict"] == verdict, "t_s"]
+        times_s = loss_events.loc[loss_events["verdict"] == verdict, "t_s"]
         return times_s.to_numpy(np.float64) - begin_s
 
     return Verdicts(select_times("congestion"), select_times("channel"), select_times("undecided"))
@@ -269,7 +269,7 @@ def _read_emulator_queue(
 def _read_switch_queue(
     run: Path, plan: RunPlan, direction: LinkDirection
 ) -> tuple[RecordedQueue | None, str]:
-    """Read the samples of a switch's queue; if it is not known, return None and the reason.
+    """Read the samples of a switch's queue; if there are none, return None and the reason.
 
     A switch samples the length of its queue when packets leave.
     """

@@ -168,12 +168,12 @@ def summarise(campaign: Campaign, table: pd.DataFrame) -> Summary:
             )
             for name, indices, goodputs in means_by_series
         ]
-        bottleneck = [
+        bottleneck_bps = [
             float(panel_rows[panel_rows[f"point.{x.name}"] == value]["bottleneck_bps"].max())
             for value in x.values
         ]
         ceiling = float(panel_rows["agi_ceiling"].max())
-        panels.append(Panel(label, curves, bottleneck, ceiling, shared_positions))
+        panels.append(Panel(label, curves, bottleneck_bps, ceiling, shared_positions))
     completed = table.drop_duplicates("run_id")
     return Summary(
         x=x,

@@ -130,7 +130,7 @@ def explain_missing_points(summary: Summary, panel: Panel) -> str | None:
     where = f" at {name_panel(summary, panel).lower()}" if summary.panels_axis else ""
     if not panel.compared:
         return (
-            f"There is no NAGI{where}, as at no {summary.x.phrase} all series have valid runs: "
+            f"There is no NAGI{where}, as no {summary.x.phrase} has valid runs of all series: "
             f"{'; '.join(gaps)}."
         )
     points = f"{len(panel.compared)} of {len(summary.x.values)} points"
@@ -149,7 +149,7 @@ def name_panel(summary: Summary, panel: Panel) -> str:
 def _format_mean(mean: Mean | None, digits: int = 3) -> str:
     if mean is None:
         return "-"
-    if mean.halfwidth == mean.halfwidth:  # is not nan
+    if not isnan(mean.halfwidth):
         return f"{mean.value:.{digits}f} ±{mean.halfwidth:.{digits}f}"
     return f"{mean.value:.{digits}f}"
 

@@ -130,7 +130,7 @@ def test_series_without_a_common_point_have_no_nagi(campaign, table):
     assert [curve.nagi for curve in first.curves] == [None, None]
     assert [curve.nagi.runs for curve in second.curves] == [2, 2]
     assert (
-        "There is no NAGI at loss 0 %, as at no capacity all series have valid runs: "
+        "There is no NAGI at loss 0 %, as no capacity has valid runs of all series: "
         "newreno has no valid run at 10 Mb/s; cubic has no valid run at 20 Mb/s."
         in in_words(summary)
     )

@@ -25,8 +25,8 @@ def compose_blocks(material: Material) -> list[Block]:
     composed: list[Block] = list(_compose_figures(material))
     for flow_summary in summarise_flows(campaign, material.table):
         where = f" at {to_words(campaign.panels)} {flow_summary.panel}" if campaign.panels else ""
-        heads = [Column(capitalise(to_words(axis)), weight=1) for axis in flow_summary.axes]
-        heads += [
+        columns = [Column(capitalise(to_words(axis)), weight=1) for axis in flow_summary.axes]
+        columns += [
             Column(APPLICATION_METRICS[name].title, "right", 1) for name in flow_summary.columns
         ]
         rows = [
@@ -41,7 +41,7 @@ def compose_blocks(material: Material) -> list[Block]:
         ]
         application = applications.get(flow_summary.flow, "application")
         composed.append(
-            Table(f"Flow {flow_summary.flow}: {application}{where}.", heads, rows, small=True)
+            Table(f"Flow {flow_summary.flow}: {application}{where}.", columns, rows, small=True)
         )
     return composed
 

@@ -101,10 +101,10 @@ def _compose_points(first: Side, second: Side, comparison: Comparison) -> Table:
 
 def _compose_checks(first: Side, second: Side) -> list[Block]:
     """Return the table of the certificates' checks on both sides; no block without checks."""
-    sides = [_group_checks(side) for side in (first, second)]
+    first_checks, second_checks = _group_checks(first), _group_checks(second)
     rows = []
-    for name in dict.fromkeys([*sides[0], *sides[1]]):
-        checks_by_side = [side.get(name, []) for side in sides]
+    for name in dict.fromkeys([*first_checks, *second_checks]):
+        checks_by_side = [first_checks.get(name, []), second_checks.get(name, [])]
         check = (checks_by_side[0] or checks_by_side[1])[0]
         rows.append(
             [
@@ -146,6 +146,7 @@ def _format_value(checks: list[Check], is_worst: bool) -> str:
 
 
 def _group_checks(side: Side) -> dict[str, list[Check]]:
+    """Return the checks of all runs of a side, by the name of the check."""
     checks_by_name: dict[str, list[Check]] = {}
     for run_id in dict.fromkeys(side.table["run_id"]):
         file = side.directory / "runs" / run_id / "verdict.json"

@@ -61,13 +61,13 @@ def describe_rates(directions: list[DirectionPlan]) -> str:
     ]
     if not rates:
         return "not limited"
-    trace = any(direction.rate_trace is not None for direction in directions)
+    has_trace = any(direction.rate_trace is not None for direction in directions)
     bursts = [
         direction.burst_bytes for direction in directions if direction.burst_bytes is not None
     ]
     return (
         format_range(rates, "Mb/s")
-        + (" (mean of a trace)" if trace else "")
+        + (" (mean of a trace)" if has_trace else "")
         + (f" (token bucket of {format_range(bursts, 'bytes')})" if bursts else "")
     )
 

@@ -99,13 +99,13 @@ def _compose_nagi_tables(material: Material) -> list[Block]:
         for index, name in enumerate(names):
             means = [panel.curves[index].nagi for panel in summary.panels[first : first + 6]]
             rows.append([name, *map(format_mean, means)])
-        heads = [Column(label, "right", 1) for label in labels[first : first + 6]]
+        panel_columns = [Column(label, "right", 1) for label in labels[first : first + 6]]
         blocks.append(
             Table(
                 caption if part == 0 else "NAGI, further panels.",
                 [
                     Column(capitalise(to_words(material.campaign.series)), weight=1),
-                    *heads,
+                    *panel_columns,
                 ],
                 rows,
             )

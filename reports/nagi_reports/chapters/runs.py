@@ -25,7 +25,7 @@ _LETTERS = 40  # width of the axes' columns together, in letters
 
 
 def compose_blocks(material: Material) -> list[Block]:
-    """Return the table of all runs."""
+    """Return the table of all runs, one row per flow; runs without results have one row."""
     campaign, table = material.campaign, material.table
     has_repeats = any(run.repeat for run in campaign.runs)
     has_several_flows = material.has_several_flows

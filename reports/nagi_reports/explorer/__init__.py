@@ -148,7 +148,7 @@ def _remove(path: Path) -> None:
 
 
 def _make_heading(stamp: str, body: bytes, folder: Path, key: bytes) -> bytes:
-    """Return the first line of a run's script: the run's state, and a seal of the run's scripts.
+    """Return the first line of a run's script, with a seal of all scripts of the run.
 
     Args:
         stamp: Hash of the run's state, by _hash_file_list().

@@ -96,7 +96,8 @@ def find_first_sequence(
 ) -> int | None:
     """Return the first sequence number (as on the wire) of a direction in a capture.
 
-    Return None if the capture has none of the lost segments.
+    The number follows from lost segments that are in the capture. Return None if the capture has
+    none of them.
 
     Args:
         capture: The capture.

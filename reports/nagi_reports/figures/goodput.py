@@ -34,7 +34,9 @@ def make_goodput_figures(summary: Summary) -> list[Figure]:
 
     def draw(axes: Axes, panel: Panel, numbers: list[float]) -> None:
         bottlenecks = [
-            (x, b / 1e6) for x, b in zip(numbers, panel.bottleneck_bps, strict=True) if b == b
+            (x, rate_bps / 1e6)
+            for x, rate_bps in zip(numbers, panel.bottleneck_bps, strict=True)
+            if not math.isnan(rate_bps)
         ]
         if bottlenecks:
             axes.plot(
@@ -61,7 +63,7 @@ def make_index_figures(summary: Summary) -> list[Figure]:
     """
 
     def draw(axes: Axes, panel: Panel, numbers: list[float]) -> None:
-        if panel.ceiling == panel.ceiling:
+        if not math.isnan(panel.ceiling):
             axes.axhline(panel.ceiling, color=GREY, linewidth=1, label="ceiling", zorder=0)
         for index, curve in enumerate(panel.curves):
             draw_curve(axes, numbers, curve.agi, index, curve.series)
