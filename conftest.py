@@ -21,12 +21,12 @@ from nagi.labs.keeper import Keeper
 def pytest_configure(config: pytest.Config) -> None:
     """Prepare the environment of the programs that tests start.
 
-    Compiled Python modules are stored in a temporary directory, so that programs which start often
-    start quickly, even if the directories of packages cannot be written. Python's settings of this
-    user (PYTHONUNBUFFERED, PYTHONDONTWRITEBYTECODE) are removed.
+    Tests start some programs often. To make each start quick, compiled Python modules are stored in
+    a temporary directory, even if the directories of packages cannot be written. The user's
+    PYTHONUNBUFFERED and PYTHONDONTWRITEBYTECODE are removed.
 
-    If pytest ignores SIGHUP, because of nohup(1), the programs would inherit this. So pytest
-    installs a handler, which programs do not inherit.
+    If pytest ignores SIGHUP, because of nohup(1), the programs would ignore SIGHUP too. So pytest
+    installs a handler for SIGHUP, which programs do not inherit.
     """
     os.environ.pop("PYTHONUNBUFFERED", None)
     if signal.getsignal(signal.SIGHUP) == signal.SIG_IGN:
@@ -43,8 +43,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Repeat a failed test of real time once, because other programs may delay it.
 
-    The repetition is reported. Such a test must measure in the test itself or in fixtures of scope
-    "function", because fixtures of larger scopes keep their values for the second try.
+    The repetition is reported. A test of real time must measure in the test itself or in fixtures
+    of scope "function", because fixtures of larger scopes keep their values for the second try.
     """
     for item in items:
         if item.get_closest_marker("realtime"):
@@ -59,7 +59,7 @@ class Namespaces:
         self._enter = ["nsenter", "--target", str(keeper.pid), "--mount", "--pid"]
 
     def command(self, namespace: str | None, *command: str) -> list[str]:
-        """Return the command line that runs `command` in a namespace.
+        """Return the command line that runs `command` in a network namespace.
 
         If `namespace` is None, the command runs in the namespace of the keeper process.
         """
@@ -90,7 +90,7 @@ class Namespaces:
         )
 
     def start(self, namespace: str | None, *command: str) -> subprocess.Popen[str]:
-        """Start a command without waiting for its end; its error output joins its output."""
+        """Start a command without waiting for its end. Its error output goes to its output."""
         return subprocess.Popen(
             self.command(namespace, *command),
             stdin=subprocess.PIPE,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hooks of mkdocs that add pages to the site of the manuals.
 
-The hooks add the reference, which is generated from the program and its schemas, and copies of
-files outside docs/ to which manuals link.
+The hooks add the reference, which is generated from the program and its schemas. If a manual links
+to a file outside docs/, the hooks also add a copy of this file.
 
 A link that leaves docs/, such as ../experiments/application.yaml, works in the repository. On the
 site, such a link leads to a copy of the file, in files/. A link from such a copy into docs/ leads
@@ -30,7 +30,7 @@ _LINK_IN = re.compile(r"\]\((?:\.\./)*docs/")  # a link from a copy to a manual
 
 
 def on_files(files: Files, config: MkDocsConfig, **_: Any) -> Files:
-    """Add the generated pages, and copies of the files that manuals link to outside docs/."""
+    """Add the generated pages, and copies of the files outside docs/ to which manuals link."""
     for name, text in reference.make_pages().items():
         files.append(File.generated(config, name, content=text))
     targets = {
@@ -45,9 +45,10 @@ def on_files(files: Files, config: MkDocsConfig, **_: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
-    """Replace links that leave docs/ by links to the copies and, in copies, links to manuals.
+    """Return a page with links that work on the site.
 
-    Links to files that do not exist stay.
+    In a manual, links to files outside docs/ lead to the copies of these files. In a copy, links to
+    files in docs/ lead to the manuals. Links to files that do not exist are kept.
     """
     up = "../" * page.file.src_uri.count("/")
     if page.file.src_uri.startswith(f"{_COPIES}/"):
@@ -61,5 +62,8 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
 
 
 def _copy_path(target: str) -> str:
-    """Return the path of a file's copy; the suffix .txt makes browsers show any file as text."""
+    """Return the path of a file's copy.
+
+    Copies other than *.md and *.svg have the suffix .txt, so that browsers show them as text.
+    """
     return f"{_COPIES}/{target}" if target.endswith((".md", ".svg")) else f"{_COPIES}/{target}.txt"

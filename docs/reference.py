@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pages of the reference in Markdown, generated from the program and its schemas.
 
-They describe commands, experiment files, checks of the certificate, formats, and variables of
+The pages describe commands, experiment files, checks of the certificate, formats, and variables of
 inventories.
 """
 
@@ -71,7 +71,7 @@ def _describe_command(command: Any, name: str) -> Iterator[str]:
 
 
 def _list_commands(program: str, *command: str) -> Iterator[list[str]]:
-    """Yield the commands of a native program, each before its subcommands."""
+    """Yield the words of each command of a native program; its subcommands follow it."""
     for name in _SUBCOMMAND.findall(_read_help(program, *command).partition("Subcommands:")[2]):
         yield [*command, name]
         yield from _list_commands(program, *command, name)
@@ -209,7 +209,7 @@ def _describe_object(
         schema: The schema of the object.
         definitions: The `$defs` of the schema's file.
         axes: Whether the object is in an experiment file, in which values may be `$axis`.
-        prefix: The prefix of anchors of the tables of `definitions`.
+        prefix: Prefix of the anchors of the tables of `definitions`.
 
     Raises:
         ValueError: A key of the experiment file has no description.
@@ -237,7 +237,7 @@ def _describe_default(key: str, value: dict[str, Any], required: list[str]) -> s
 
 
 def _describe_type(schema: dict[str, Any], definitions: dict[str, Any], prefix: str) -> str:
-    """Return a schema's type in words, with links to the tables of definitions."""
+    """Return the type of a schema's value in words, with links to the tables of `definitions`."""
     if "$ref" in schema:
         name = schema["$ref"].rsplit("/", 1)[1]
         if definitions[name].get("properties") is None:

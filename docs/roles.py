@@ -29,7 +29,7 @@ class Role:
     name: str
     summary: str
     description: list[str]  # paragraphs
-    options: dict[str, dict[str, Any]]  # variable -> its entry in argument_specs.yml, with default
+    variables: dict[str, dict[str, Any]]  # name -> entry in argument_specs.yml, with `default`
     depends_on: list[str]  # names of roles
 
 
@@ -41,7 +41,7 @@ def list_names() -> list[str]:
 def read_role(name: str) -> Role:
     """Read the documentation of a role.
 
-    Defaults that meta/argument_specs.yml does not have are read from defaults/main.yml.
+    If meta/argument_specs.yml has no default of a variable, defaults/main.yml gives the default.
     """
     spec = _read_yaml(name, "meta/argument_specs.yml")["argument_specs"]["main"]
     defaults = _read_yaml(name, "defaults/main.yml")
@@ -51,24 +51,24 @@ def read_role(name: str) -> Role:
         name=name,
         summary=_format_text(spec["short_description"]),
         description=[_format_text(paragraph) for paragraph in paragraphs],
-        options={
-            name: {"default": defaults.get(name), **option}
-            for name, option in spec.get("options", {}).items()
+        variables={
+            variable: {"default": defaults.get(variable), **entry}
+            for variable, entry in spec.get("options", {}).items()
         },
         depends_on=_read_yaml(name, "meta/main.yml").get("dependencies", []),
     )
 
 
 def tabulate_variables(role: Role) -> Iterator[str]:
-    """Yield a table of a role's variables; yield nothing if the role has none."""
+    """Yield a table of a role's variables; yield nothing if the role has no variables."""
     rows = [
         (
             f"`{name}`",
-            _describe_type(option),
-            "required" if option.get("required") else format_value(option["default"]),
-            _format_text(option["description"]),
+            _describe_type(entry),
+            "required" if entry.get("required") else format_value(entry["default"]),
+            _format_text(entry["description"]),
         )
-        for name, option in role.options.items()
+        for name, entry in role.variables.items()
     ]
     if rows:
         yield make_table(_HEADS, rows)
@@ -157,11 +157,12 @@ def _read_yaml(role: str, path: str) -> dict[str, Any]:
     return yaml.safe_load(file.read_text()) or {} if file.exists() else {}
 
 
-def _describe_type(option: dict[str, Any]) -> str:
-    name: str = option.get("type", "str")
-    if "choices" in option:
-        return ", ".join(format_value(choice) for choice in option["choices"])
-    return f"list of {option['elements']}" if "elements" in option else name
+def _describe_type(entry: dict[str, Any]) -> str:
+    """Return the values that a variable may have: its choices, or its type."""
+    name: str = entry.get("type", "str")
+    if "choices" in entry:
+        return ", ".join(format_value(choice) for choice in entry["choices"])
+    return f"list of {entry['elements']}" if "elements" in entry else name
 
 
 def _format_text(text: str | list[str]) -> str:

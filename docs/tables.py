@@ -25,6 +25,9 @@ def format_value(value: Any) -> str:
 
 
 def _format_cell(text: str) -> str:
-    """Return a text as a cell of a table: on one line, without HTML and separators of cells."""
+    """Return a text as a cell of a table: on one line, with `<` and `|` escaped.
+
+    `<` within code needs no escape.
+    """
     parts = " ".join(text.split()).replace("|", "\\|").split("`")
     return "`".join([p if n % 2 else p.replace("<", "&lt;") for n, p in enumerate(parts)])

@@ -37,7 +37,7 @@ _SOURCES = (
     *("ansible", "hosts/traffic", "link-emulator", "p4/switch", "packaging", "pyproject.toml"),
     "runtime",
 )
-_LINE = 200  # shown characters of a line of the log, as lines with compiler commands are longer
+_MAX_SHOWN = 200  # characters of a line of the log; lines with compiler commands are longer
 _UNUSED = shutil.ignore_patterns("__pycache__", "bench_*.py", "fuzz")
 # mmdebstrap mounts /proc, /sys and devices into the tree. It runs in its own namespaces, so that
 # other programs do not see the mounts, and is killed when this program ends.
@@ -165,7 +165,9 @@ class TreeBuilder:
         return [*self._enter(directory, network=False), *_as_owner()]
 
     def _create(self) -> None:
-        """Make the tree with mmdebstrap. It has a temporary name until it is complete.
+        """Make the tree with mmdebstrap. The tree has a temporary name until it is complete.
+
+        Incomplete trees of processes that have ended are deleted first.
 
         Raises:
             Refused: A program, the archive or its keys are missing, the disk is too full, or
@@ -235,7 +237,7 @@ class TreeBuilder:
 
 
 def build(builder: LocalBuilder | TreeBuilder, names: list[str]) -> list[Path]:
-    """Build packages, and return their files.
+    """Build packages, and return their files. Earlier files of these packages are deleted.
 
     Args:
         builder: The builder for a release.
@@ -279,7 +281,7 @@ def build(builder: LocalBuilder | TreeBuilder, names: list[str]) -> list[Path]:
     _give_to_owner(log)
     if done.returncode != 0:
         for line in log.read_text(encoding="utf-8", errors="replace").splitlines()[-20:]:
-            print(line[:_LINE], file=sys.stderr)
+            print(line[:_MAX_SHOWN], file=sys.stderr)
         raise Refused(
             f"the build for {builder.codename} failed, see above", f"the rest is in {log}"
         )
@@ -289,7 +291,7 @@ def build(builder: LocalBuilder | TreeBuilder, names: list[str]) -> list[Path]:
 
 
 def tree_path(codename: str) -> Path:
-    """Return the path of a release's tree, whether or not the tree exists."""
+    """Return the path of a release's tree, which may not exist."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "nagi" / "deb" / codename
 
@@ -358,7 +360,7 @@ def _find_missing_dependencies(prefix: list[str], source: Path) -> str:
 
     Args:
         prefix: The words to put before a command so that it runs in the builder's release.
-        source: Path of the sources there.
+        source: Path of the sources, as the command sees it.
     """
     done = _run([*prefix, "dpkg-checkbuilddeps", str(source / "debian" / "control")])
     return done.stderr.strip().rpartition(": ")[2] if done.returncode != 0 else ""
@@ -376,7 +378,7 @@ def _as_owner() -> list[str]:
 
 
 def _give_to_owner(path: Path) -> None:
-    """Give a path and all files in it to the checkout's owner, if this user is root."""
+    """If this user is root, make the checkout's owner the owner of a path and all files in it."""
     owner = ROOT.stat()
     if os.geteuid() == 0 and owner.st_uid != 0:
         for file in (path, *(path.rglob("*") if path.is_dir() else ())):
@@ -386,7 +388,7 @@ def _give_to_owner(path: Path) -> None:
 def _make_directory(path: Path) -> None:
     """Make a directory and its parents. Each new directory gets the owner of its parent.
 
-    With sudo, the user and not root then owns directories in the user's cache.
+    So if the user runs this program with sudo, the user owns the new directories in the cache.
     """
     if not path.exists():
         _make_directory(path.parent)
@@ -408,7 +410,7 @@ def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
 
 
 def _find_reason(done: subprocess.CompletedProcess[str]) -> str:
-    """Return the first error of apt or mmdebstrap or, without one, the last line of the output."""
+    """Return the first error of apt or mmdebstrap; without an error, the last line of output."""
     lines = [line for line in (done.stderr + done.stdout).splitlines() if line.strip()]
     errors = [line for line in lines if line.startswith("E: ")]
     return (errors or lines[-1:] or ["no reason given"])[0].strip()

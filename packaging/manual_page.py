@@ -63,9 +63,9 @@ def read_help(program: Path, *command: str) -> Help:
 
 
 def _separate_commands(parsed: Help) -> None:
-    """Move commands from `arguments` to `commands`, in the help of argparse.
+    """Move commands of argparse from `arguments` to `commands`.
 
-    There, commands are positional arguments after an argument {NAME,NAME}.
+    The help of argparse lists commands as positional arguments after an argument {NAME,NAME}.
     """
     names = [entry.name for entry in parsed.arguments]
     index = next((n for n, name in enumerate(names) if name.startswith("{")), None)
@@ -111,7 +111,7 @@ def make_page(template: str, program: Path) -> str:
 def _read_commands(
     program: Path, parent: Help, *words: str
 ) -> Iterator[tuple[str, tuple[str, Help]]]:
-    """Yield (command, (description, help)) of all commands that have no subcommands."""
+    """Yield (words, (description, help)) of each command that has no subcommands."""
     for command in parent.commands:
         command_help = read_help(program, *words, command.name)
         if command_help.commands:

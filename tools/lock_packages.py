@@ -3,8 +3,8 @@
 """Write requirements/*.txt, which list the packages that pip installs, with hashes of their files.
 
 Run `make lock` after a change of the packages that pyproject.toml or a requirements/*.in requires.
-A file of an extra (optional dependencies) lists only packages that are not in the files which are
-installed before it. Locked versions do not change, unless other versions are required.
+The file of an extra (optional dependencies) leaves out packages of those files that are installed
+before it. Locked versions do not change, unless other versions are required.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def normalise_name(requirement: str) -> str:
 
 
 def read_pins(paths: list[Path], requirements: list[str]) -> list[str]:
-    """Return the lines NAME==VERSION of files, without the packages in `requirements`.
+    """Return NAME==VERSION of each package in `paths`, without the packages in `requirements`.
 
     Files that do not exist are left out.
     """
@@ -49,7 +49,7 @@ def read_pins(paths: list[Path], requirements: list[str]) -> list[str]:
 
 
 def resolve(source: list[str], pins: list[str]) -> dict[str, str]:
-    """Resolve the packages that a file requires; exit if they conflict.
+    """Return the packages that a file requires; exit if they conflict.
 
     Args:
         source: The file, and options for its extra.

@@ -29,17 +29,17 @@ def test_every_role_describes_its_variables() -> None:
     directories = {path.name for path in (paths.COLLECTION / "roles").iterdir() if path.is_dir()}
     assert directories == set(roles.list_names())
     for name in roles.list_names():
-        options = roles.read_role(name).options
-        for option in options:
+        variables = roles.read_role(name).variables
+        for option in variables:
             assert option not in described, f"{option}: {name} and {described[option]}"
             described[option] = name
         defaults = paths.COLLECTION / "roles" / name / "defaults" / "main.yml"
         found = yaml.safe_load(defaults.read_text()) if defaults.exists() else {}
-        assert set(found or {}) <= set(options), name
+        assert set(found or {}) <= set(variables), name
 
 
 def test_variables_of_inventories_and_manuals_are_described() -> None:
-    known = {option for name in roles.list_names() for option in roles.read_role(name).options}
+    known = {option for name in roles.list_names() for option in roles.read_role(name).variables}
     pages = [
         paths.COLLECTION / "inventories" / "physical.example.yml",
         paths.ROOT / "nagi" / "labs" / "cells.py",

@@ -52,15 +52,15 @@ def compile_simulator(directory: Path) -> Path:
 def simulate_plan(
     program: Path, plan: RunPlan, directory: Path, tcp_settings: dict[str, Any]
 ) -> dict[str, Any]:
-    """Simulate a plan in ns-3, and return the results, which are stored in `directory`.
+    """Simulate a plan in ns-3, store the results in `directory`, and return them.
 
-    If `directory` already has these results, they are read and not computed.
+    If `directory` already has these results, they are read, and nothing is simulated.
 
     Args:
         program: The compiled simulate.cpp.
         plan: The plan.
         directory: The directory for results.
-        tcp_settings: Settings of ns-3's TCP that replace those made from the plan.
+        tcp_settings: Settings of ns-3's TCP that replace the settings made from the plan.
     """
     settings = make_ns3_settings(plan)
     settings["tcp"] |= tcp_settings
@@ -71,7 +71,7 @@ def simulate_plan(
 
 
 def make_result_row(plan: RunPlan, simulated: dict[str, Any]) -> dict[str, Any]:
-    """Return the results of a simulation as a row like those of results.parquet."""
+    """Return the results of a simulation as a row, with names of columns as in results.parquet."""
     (flow,) = plan.flows
     point = {f"point.{axis}": value for axis, value in plan.point.items()}
     goodput = simulated["goodput_bps"]
@@ -84,6 +84,8 @@ def make_result_row(plan: RunPlan, simulated: dict[str, Any]) -> dict[str, Any]:
 
 def make_comparison_table(nagi: pd.DataFrame, ns3: pd.DataFrame, axes: list[str]) -> str:
     """Return a Markdown table that compares AGI and retransmissions per lost packet, by point.
+
+    Only valid runs of nagi count.
 
     Args:
         nagi: Results of nagi.
@@ -122,7 +124,7 @@ def _format_mean(agi: Mean | None) -> str:
 
 
 def parse_settings(options: list[str]) -> dict[str, Any]:
-    """Parse the arguments KEY=VALUE of --set. A VALUE that is no JSON is a text.
+    """Parse the arguments KEY=VALUE of --set. If VALUE is not JSON, it is a text.
 
     Raises:
         InputError: An argument has no "=".
@@ -140,7 +142,7 @@ def parse_settings(options: list[str]) -> dict[str, Any]:
 
 
 def select_plans(plans: list[RunPlan], only: list[str]) -> list[RunPlan]:
-    """Return the plans whose points have a value of `only` on each axis that `only` names.
+    """Return the plans that --only selects: on each axis it names, the point has a named value.
 
     Args:
         plans: The plans.
@@ -175,9 +177,9 @@ def list_run_directories(results: Path) -> dict[tuple[str, int], Path]:
 
 
 def cross_check(options: argparse.Namespace) -> str:
-    """Simulate the plans in ns-3, write the results, and return the table of the comparison.
+    """Simulate the plans in ns-3, and return the table that compares the results with nagi's.
 
-    With --set or --only, the comparison is not written.
+    Also write ns3.parquet, crosscheck.md and windows.svg, but not with --set or --only.
 
     Raises:
         InputError: The experiment, the options or the installation of ns-3 cannot be used.

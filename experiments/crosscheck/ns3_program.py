@@ -20,7 +20,7 @@ VERSION = "3.44"
 
 
 def compile_program(source: Path, modules: tuple[str, ...], program: Path) -> Path:
-    """Compile a C++ program unless it is newer than its sources, and return its path.
+    """Compile a C++ program if it is missing or older than its sources, and return its path.
 
     Args:
         source: The source file, which may include headers (*.hpp) in its directory.
@@ -45,16 +45,16 @@ def compile_program(source: Path, modules: tuple[str, ...], program: Path) -> Pa
     command += [f"-lns{VERSION}-{module}" for module in modules]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        first = next((line for line in done.stderr.splitlines() if "error" in line), "")
-        raise refuse(f"{source.name} does not compile: {first}", f"install ns-3 {VERSION}")
+        first_error = next((line for line in done.stderr.splitlines() if "error" in line), "")
+        raise refuse(f"{source.name} does not compile: {first_error}", f"install ns-3 {VERSION}")
     return program
 
 
 def run_program(program: Path, settings: dict[str, Any], cache: Path) -> dict[str, Any]:
-    """Run the program with `settings`, and return its results and its settings.
+    """Run the program with `settings`, and return its results, with `settings` in them.
 
-    The results are stored in the file `cache`. If `cache` has results of the same program and
-    settings, they are returned, and the program is not run.
+    The results are stored in the file `cache`. If `cache` already has results of this program with
+    these settings, the program is not run.
 
     Raises:
         InputError: The program fails.

@@ -13,8 +13,8 @@ from nagi_contracts.plan import DirectionPlan, FlowPlan, LinkDirection, RunPlan
 SAMPLE_NS = 100_000_000  # interval of samples of the window
 # The queue of a link for which the plan has no queue.
 UNLIMITED_PACKETS = 1_000_000
-# Linux: the retransmission timeout is at least the smoothed RTT plus this time. ns-3 has a minimum
-# of the timeout itself.
+# In Linux, the retransmission timeout is at least the smoothed RTT plus this time. In ns-3, the
+# minimum does not depend on the RTT.
 LINUX_MIN_RTO_MARGIN_NS = 200_000_000
 LINUX_INITIAL_WINDOW = 10
 
@@ -55,7 +55,9 @@ def make_ns3_settings(plan: RunPlan) -> dict[str, Any]:
     (flow,) = plan.flows
     if flow.scheme not in COUNTERPARTS:
         schemes = ", ".join(COUNTERPARTS)
-        raise refuse(f"ns-3 has nothing like {flow.scheme}", f"leave it out; ns-3 has: {schemes}")
+        raise refuse(
+            f"ns-3 has no counterpart of {flow.scheme}", f"leave it out; ns-3 has: {schemes}"
+        )
     if any(hop.is_hop for hop in flow.path):
         raise refuse(
             "the flow crosses a shared medium, which the cross-check does not simulate",
@@ -83,10 +85,10 @@ def make_ns3_settings(plan: RunPlan) -> dict[str, Any]:
             "type": counterpart.type,
             "recovery": counterpart.recovery,
             "sack": counterpart.sack,
-            "min_rto_ns": LINUX_MIN_RTO_MARGIN_NS + _longest_rtt_ns(plan, flow),
+            "min_rto_ns": LINUX_MIN_RTO_MARGIN_NS + _compute_longest_rtt_ns(plan, flow),
             "initial_window": route.initcwnd or LINUX_INITIAL_WINDOW,
             "segments_an_ack": 1 if any(route.quickack for route in receiver_routes) else 2,
-            "buffer_bytes": _buffer_bytes(plan, flow),
+            "buffer_bytes": _compute_buffer_bytes(plan, flow),
         },
     }
 
@@ -101,7 +103,8 @@ def _make_direction_settings(plan: RunPlan, flow: FlowPlan, hop: LinkDirection) 
     where = f"link {hop.link} ({hop.direction})"
     if channel.rate_bps is None or not channel.has_steady_delay:
         raise refuse(
-            f"{where} has no constant rate and delay", "give an experiment with constant ones"
+            f"{where} has no constant rate and delay",
+            "give an experiment with constant rates and delays",
         )
     loss = channel.loss.loss_probability(flow.packet_bytes, channel.overhead_bytes)
     if loss is None and channel.loss.model != "none":
@@ -109,12 +112,17 @@ def _make_direction_settings(plan: RunPlan, flow: FlowPlan, hop: LinkDirection) 
     return {
         "rate_bps": channel.rate_bps,
         "delay_ns": channel.delay_ns,
-        "queue_packets": _queue_packets(channel, where),
+        "queue_packets": _find_queue_limit(channel, where),
         "loss_probability": loss or 0.0,
     }
 
 
-def _queue_packets(channel: DirectionPlan, where: str) -> int:
+def _find_queue_limit(channel: DirectionPlan, where: str) -> int:
+    """Return the limit of a queue in packets, or UNLIMITED_PACKETS if the plan has no queue.
+
+    Raises:
+        InputError: The queue is not drop-tail with a limit in packets.
+    """
     if channel.queue is None:
         return UNLIMITED_PACKETS
     if channel.queue.discipline != "drop_tail" or channel.queue.packets is None:
@@ -124,8 +132,8 @@ def _queue_packets(channel: DirectionPlan, where: str) -> int:
     return channel.queue.packets
 
 
-def _longest_rtt_ns(plan: RunPlan, flow: FlowPlan) -> int:
-    """Return the RTT with a full queue at the bottleneck."""
+def _compute_longest_rtt_ns(plan: RunPlan, flow: FlowPlan) -> int:
+    """Return the RTT with a full queue at the bottleneck; queues without a limit count as empty."""
     channels = [plan.channel(hop) for hop in flow.path]
     slowest = min(channels, key=lambda channel: channel.rate_bps or 0)
     packets = slowest.queue.packets if slowest.queue is not None else None
@@ -133,7 +141,7 @@ def _longest_rtt_ns(plan: RunPlan, flow: FlowPlan) -> int:
     return round((flow.base_rtt_s + queued_bits / flow.bottleneck_bps) * 1e9)
 
 
-def _buffer_bytes(plan: RunPlan, flow: FlowPlan) -> int:
+def _compute_buffer_bytes(plan: RunPlan, flow: FlowPlan) -> int:
     """Return the size of socket buffers: twice the packets on the path and in full queues.
 
     Such buffers do not limit TCP. Larger buffers make ns-3 slow.

@@ -30,7 +30,7 @@ def write_window_figure(pairs: Sequence[Pair], rows: str, columns: str, target: 
     """Write a figure of congestion windows as SVG.
 
     Args:
-        pairs: The runs to draw.
+        pairs: The runs and simulations to draw.
         rows: Name of the axis of the matrix whose values are the rows of the figure.
         columns: Name of the axis whose values are the columns.
         target: The file to write.
@@ -45,7 +45,7 @@ def write_window_figure(pairs: Sequence[Pair], rows: str, columns: str, target: 
                 names[1].index(pair.plan.point[columns]),
             )
             ax = axes[row][column]
-            _draw(ax, pair)
+            _draw_windows(ax, pair)
             if row == 0:
                 ax.set_title(pair.plan.point[columns])
             if column == 0:
@@ -58,7 +58,7 @@ def write_window_figure(pairs: Sequence[Pair], rows: str, columns: str, target: 
     target.write_text(render_svg(figure), encoding="utf-8")
 
 
-def _draw(ax: Any, pair: Pair) -> None:
+def _draw_windows(ax: Any, pair: Pair) -> None:
     (flow,) = pair.plan.flows
     info = pd.read_parquet(pair.run / "tcp_info.parquet")
     info = info[(info["t_s"] >= flow.start_s) & (info["t_s"] <= flow.end_s)]

@@ -14,6 +14,7 @@ from nagi_reports.figures import WIDTH, figure_style, render_svg
 from nagi_reports.statistics import mean
 from publications import HERE, read_published_results
 
+# Colours; _PAPER is the colour of values from papers.
 _BLUE, _ORANGE, _GREY, _PAPER = "#0072B2", "#D55E00", "#8C8C8C", "#000000"
 
 
@@ -30,7 +31,7 @@ def compute_ratios(
         reference: The reference scheme.
 
     Returns:
-        Number of a value of `x`, without its unit -> ratio of each repeat.
+        Value of `x` as a number without unit -> ratio of each repeat that has both schemes.
     """
     ratios = {}
     for value, runs in table.groupby(f"point.{x}", sort=False):
@@ -40,7 +41,7 @@ def compute_ratios(
 
 
 def _group_values(x: str, table: pd.DataFrame, values: pd.Series) -> dict[float, list[float]]:
-    """Group `values`, one per row of `table`, by the number of the row's value of the axis `x`."""
+    """Group `values`, one per row of `table`, by the row's value of the axis `x` as a number."""
     groups = values.groupby(table[f"point.{x}"], sort=False)
     return {_parse_number(value): list(group) for value, group in groups}
 
@@ -51,7 +52,7 @@ def _parse_number(value: object) -> float:
 
 
 def draw_westwoodvt(target: Path) -> None:
-    """Draw the gain of westwoodvt over reno for several minimum retransmission timeouts."""
+    """Draw the goodput of westwoodvt / reno over the error rate, with two minimum timeouts."""
     default_rto = read_published_results("westwoodvt-2007")
     longer_rto = read_published_results("westwoodvt-2007-min-rto")
     with figure_style():
@@ -71,7 +72,7 @@ def draw_westwoodvt(target: Path) -> None:
 
 
 def draw_cross(target: Path) -> None:
-    """Draw the goodput of each scheme relative to westwoodnr, with cross traffic."""
+    """Draw the goodput of each scheme / westwoodnr over the error rate, with cross traffic."""
     table = read_published_results("westwoodvt-2007-cross")
     table = table[~table["background"]]
     with figure_style():
@@ -153,7 +154,7 @@ def draw_achievement(target: Path) -> None:
 
 
 def draw_uncapped(target: Path) -> None:
-    """Draw AGI with and without the cap on the window, and windows over time without the cap."""
+    """Draw AGI / ceiling with and without the cap on windows, and windows over time without it."""
     with figure_style():
         figure = Figure(figsize=(WIDTH, 2.8), layout="constrained")
         first, second, third = figure.subplots(1, 3)
@@ -184,7 +185,7 @@ def draw_uncapped(target: Path) -> None:
 
 
 def _read_windows(campaign: str) -> pd.DataFrame:
-    """Read the rows of a campaign that window_series.py wrote."""
+    """Read the rows that window_series.py wrote about a campaign."""
     table = pd.read_csv(HERE / "achievement-2008.csv")
     return table[table["campaign"] == campaign]
 
@@ -203,7 +204,10 @@ _TABLE_1 = {
 
 
 def draw_tcp_real(target: Path) -> None:
-    """Draw goodput at 15 ms, by the link's rate and the minimum retransmission timeout."""
+    """Draw goodput over the error rate at a delay of 15 ms.
+
+    Each scheme is drawn with two rates of the link and with a longer minimum timeout.
+    """
     with figure_style():
         figure = Figure(figsize=(WIDTH, 2.7), layout="constrained")
         panels = figure.subplots(1, 2, sharey=True)
@@ -229,7 +233,7 @@ def draw_tcp_real(target: Path) -> None:
 
 
 def draw_multihop(target: Path) -> None:
-    """Draw the goodput of the chain relative to vegas, and of each flow of the grid."""
+    """Draw the goodput of schemes / vegas in the chain, and of each flow in the grid in kb/s."""
     chain, grid = (
         read_published_results("multihop-2005"),
         read_published_results("multihop-2005-grid"),
@@ -289,12 +293,12 @@ def draw_tcp_real_handoff(target: Path) -> None:
 def _draw_handoffs(ax: Any) -> None:
     """Draw the time that a handoff costs, as one bar per campaign, delay and scheme.
 
-    A bar consists of the time without arrivals and of further time compared with a loss-free
-    transfer.
+    A bar has two parts: the time without arrivals, and the further time that the transfer takes in
+    comparison with a transfer without losses.
     """
     table = pd.read_csv(HERE / "tcp-real-2001-handoff.csv")
     schemes = ["real", "reno", "tahoe"]
-    position, ticks, marks = 0.0, {}, {}
+    position, ticks, schemes_in_paper = 0.0, {}, {}
     for campaign, delay, bar_schemes in (
         ("tcp-real-2001-handoff", "15 ms", schemes),
         ("tcp-real-2001-handoff", "50 ms", schemes),
@@ -314,7 +318,7 @@ def _draw_handoffs(ax: Any) -> None:
             ax.bar(position, cost.value - silent.value, bottom=silent.value, color=_BLUE,
                    yerr=cost.halfwidth, capsize=2)  # fmt: skip
             if campaign == "tcp-real-2001-handoff" and delay == "50 ms":
-                marks[position] = scheme
+                schemes_in_paper[position] = scheme
             ticks[position] = scheme.removesuffix(".c")
             position += 1
         if bar_schemes == schemes:
@@ -322,7 +326,7 @@ def _draw_handoffs(ax: Any) -> None:
             position += 0.6 if delay == "15 ms" else 0
         else:
             position += 0.6
-    for position, scheme in marks.items():
+    for position, scheme in schemes_in_paper.items():
         loss_free_s, with_handoffs_s = _TABLE_9[scheme]
         cost_s = (with_handoffs_s - loss_free_s) / (with_handoffs_s / _BETWEEN_HANDOFFS_S)
         ax.plot(position, cost_s, color=_PAPER, marker="X", ls="none",

@@ -27,6 +27,6 @@ def read_published_results(name: str) -> pd.DataFrame:
 
 
 def read_published_campaign(name: str) -> Campaign:
-    """Read campaign.json of a campaign's first part, with the runs of all parts."""
+    """Read campaign.json of a campaign's first part, and add the runs of the other parts."""
     parts = [Campaign.read(part / "campaign.json") for part in list_parts(name)]
     return parts[0].model_copy(update={"runs": [run for part in parts for run in part.runs]})

@@ -28,20 +28,20 @@ _SYN_BYTES = 60  # larger packets have data
 
 
 def measure_silences(run: Path) -> dict[str, Any]:
-    """Return the row of the CSV file for a run directory, without the campaign."""
+    """Return the row of the CSV file for a run directory, without the column `campaign`."""
     plan: dict[str, Any] = json.loads((run / "plan.json").read_text())
     columns = ["direction", "left_ns", "bytes", "fate"]
     packets = pd.read_parquet(run / "packets.parquet", columns=columns)
     is_data = (packets["direction"] == "forward") & (packets["bytes"] > _SYN_BYTES)
     arrivals = packets[is_data & (packets["fate"] == "delivered")]["left_ns"].sort_values()
     gaps = np.diff(arrivals) / 1e9
-    silent = gaps[gaps > _SILENCE_S]
+    silences = gaps[gaps > _SILENCE_S]
     return {
         **plan["point"],
         "repeat": plan["repeat"],
         "transfer_s": round(float(gaps.sum()), 3),
-        "silences": len(silent),
-        "silent_s": round(float(silent.sum()), 3),
+        "silences": len(silences),
+        "silent_s": round(float(silences.sum()), 3),
     }
 
 

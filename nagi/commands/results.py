@@ -219,7 +219,7 @@ def verify(directory: Path, published: Path, release: Path | None, json_: bool) 
         write_json(
             {
                 "runs": len(outcome.runs),
-                "files": sum(run.files for run in outcome.runs),
+                "files": sum(run.file_count for run in outcome.runs),
                 "has_compared_files": outcome.has_compared_files,
                 "differing": [
                     {
@@ -249,7 +249,7 @@ def verify(directory: Path, published: Path, release: Path | None, json_: bool) 
         if outcome.differing and outcome.other_parts:
             parts = ", ".join(outcome.other_parts)
             write_line(f"parts of the build that differ from the published build: {parts}")
-        files = sum(run.files for run in outcome.runs)
+        files = sum(run.file_count for run in outcome.runs)
         compared = format_count(len(outcome.runs), "run")
         if outcome.has_compared_files:
             compared += f", {format_count(files, 'file')}"

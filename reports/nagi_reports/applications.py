@@ -45,7 +45,7 @@ class ApplicationMetric:
 
     @property
     def phrase(self) -> str:
-        """The heading within a sentence: in lower case unless it is a name."""
+        """The heading within a sentence: with a small first letter, except in names such as MOS."""
         is_name = self.head[1:2] in (" ", self.head[1:2].upper())  # R factor, MOS
         return self.head if is_name else f"{self.head[0].lower()}{self.head[1:]}"
 
@@ -144,7 +144,7 @@ APPLICATION_METRICS = {
 }
 
 
-# Figures show the first of these metrics that is known for a flow.
+# Figures show the first of these metrics that has a value for a flow.
 LEADING_METRICS = (
     "completion_time_s",
     "fct_p95_s",
@@ -160,7 +160,8 @@ LEADING_METRICS = (
 class FlowSummary:
     """Metrics of a flow's application at the points of a panel.
 
-    Each row has the values of `axes`, and the mean of each of `columns` in the unit of its heading.
+    Each row is a point: the values of `axes`, and the mean of each metric in `columns`, in the unit
+    of the metric's heading.
     """
 
     flow: str
@@ -171,7 +172,7 @@ class FlowSummary:
 
 
 def summarise_flows(campaign: Campaign, table: pd.DataFrame) -> Iterator[FlowSummary]:
-    """Yield the metrics of every flow that has an application, one summary per panel.
+    """Yield the metrics of each flow whose application reports any, one summary per panel.
 
     Only valid runs count; background traffic is left out.
     """
@@ -213,12 +214,12 @@ def _compute_scaled_mean(rows: pd.DataFrame, name: str) -> Mean | None:
 
 
 def compute_columns(ends: ApplicationEnds, *, has_one_clock: bool) -> dict[str, Any]:
-    """Return the columns of results for a flow's application; {} if it has no metrics of its own.
+    """Return the columns of results of an application; {} if no metrics are defined for it.
 
     Args:
         ends: The records of the application's client and server.
-        has_one_clock: Whether both hosts have the same clock. If not, there are no columns of
-            delays.
+        has_one_clock: Whether both hosts have the same clock. If not, the columns of delay and of
+            voice quality are left out.
     """
     client, server = ends.client, ends.server
     if isinstance(client, TransferClient):
@@ -246,7 +247,10 @@ def compute_columns(ends: ApplicationEnds, *, has_one_clock: bool) -> dict[str, 
 
 
 def _compute_transfer_goodput_bps(client: TransferClient, server: object) -> float | None:
-    """Return the goodput of a transfer; if it was not completed, of the bytes that arrived."""
+    """Return the goodput of a transfer, in bit/s; None if the transfer took no time.
+
+    If the transfer was not completed, only the bytes that arrived count.
+    """
     size = client.size_bytes
     if not client.completed:
         size = server.received_bytes if isinstance(server, TransferServer) else 0
@@ -254,7 +258,13 @@ def _compute_transfer_goodput_bps(client: TransferClient, server: object) -> flo
 
 
 def _compute_completion_columns(durations_s: list[float | None]) -> dict[str, Any]:
-    """Return the columns of transfers or requests; the duration of an incomplete one is None."""
+    """Return the share of completed transfers or requests, and percentiles of their durations.
+
+    The percentiles are left out if no transfer or request was completed.
+
+    Args:
+        durations_s: The duration of each transfer or request; None if it was not completed.
+    """
     completed_s = np.array([duration_s for duration_s in durations_s if duration_s is not None])
     columns: dict[str, Any] = {
         "completed_share": len(completed_s) / len(durations_s) if durations_s else None
@@ -268,7 +278,7 @@ def _compute_completion_columns(durations_s: list[float | None]) -> dict[str, An
 def _compute_datagram_columns(
     client: CbrClient | OnOffClient, server: CbrServer | OnOffServer, *, has_one_clock: bool
 ) -> dict[str, Any]:
-    """Return the columns of loss, delay and jitter of datagrams; empty if the traffic is TCP."""
+    """Return the columns of loss, jitter, delay and voice quality; {} if the traffic is TCP."""
     if client.packets_sent is None or server.packets_received is None:
         return {}  # the application used TCP
     lost_packets = client.packets_sent - server.packets_received

@@ -3,17 +3,19 @@
 
 The unit is a lost segment: a row of the drop log with payload of the flow. A retransmission that is
 lost counts again. The cause of each loss is known, because the emulator dropped the segment. The
-sender's classification is one of OUTCOMES. Congestion marks (ECN) are no losses.
+sender's classification is one of OUTCOMES. Congestion marks (ECN) are not losses.
 
 Classification by events (`classify_by_events`) is for nagi's own schemes, which report events in
-scheme_events.parquet. An event covers an earlier loss if una <= sequence < next, modulo 2^32. The
-first event that covers a loss classifies it: three duplicate ACKs, a timeout, or a partial ACK
-(which covers only the segment at `una`, because it shows no other loss). An event without a verdict
-has the verdict of the event before it, because it belongs to the recovery of that event, or to the
-congestion mark for which the window was reduced. A segment may be lost again during recovery: the
-last event before this loss covers the segment, and no later event does. If a later event shows that
-the segment was acknowledged, the loss has the verdict of the recovery. All other losses were not
-noticed, because the flow ended earlier, or another copy of the segment had arrived.
+scheme_events.parquet. An event has two sequence numbers: `una`, the first that is not acknowledged,
+and `next`, the first that was not sent. An event covers an earlier loss if una <= sequence < next,
+modulo 2^32. The first event that covers a loss classifies the loss. This event is three duplicate
+ACKs, a timeout, or a partial ACK (which covers only the segment at `una`, because it shows no other
+loss). An event without a verdict has the verdict of the event before it, because it belongs to the
+recovery of that event, or to the congestion mark for which the window was reduced. A segment may be
+lost again during recovery: the last event before this loss covers the segment, and no later event
+does. If a later event shows that the segment was acknowledged, the loss has the verdict of the
+recovery. All other losses were not noticed, because the flow ended earlier, or another copy of the
+segment had arrived.
 
 Classification by TCP_INFO (`classify_by_tcp_info`) is for the kernel's own schemes, which report no
 events. It compares samples of TCP_INFO around the first retransmission of the segment after its
@@ -68,7 +70,7 @@ Codes = npt.NDArray[np.int8]  # positions in OUTCOMES
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
-_OPEN_STATES = (0, 1)  # TCP_CA_Open, TCP_CA_Disorder
+_OPEN_STATES = (0, 1)  # values of ca_state outside of recovery: TCP_CA_Open, TCP_CA_Disorder
 _REACTIONS = ("three_duplicates", "timeout", "partial_ack", "congestion_mark")
 
 
@@ -139,65 +141,72 @@ def classify_by_tcp_info(
     """
     columns = ["ca_state", "snd_ssthresh", "snd_cwnd", "rtt"]
     samples = samples.dropna(subset=columns).sort_values("t_s", kind="stable")
-    sent_s = _find_retransmission_s(losses, retransmissions)
-    is_noticed = np.isfinite(sent_s)
+    retransmitted_s = _find_retransmission_s(losses, retransmissions)
+    is_noticed = np.isfinite(retransmitted_s)
     codes = np.where(is_noticed, UNDECIDED, NOT_NOTICED).astype(np.int8)
     sample_s, window = samples["t_s"].to_numpy(np.float64), samples["snd_cwnd"].to_numpy(np.float64)
-    index_before = np.searchsorted(sample_s, sent_s, side="right") - 1
-    is_known = is_noticed & (index_before >= 0) & (index_before + 1 < len(sample_s))
-    sample_before = index_before[is_known]
+    index_before = np.searchsorted(sample_s, retransmitted_s, side="right") - 1
+    has_samples = is_noticed & (index_before >= 0) & (index_before + 1 < len(sample_s))
+    sample_before = index_before[has_samples]
     if sets_threshold:
         is_open = samples["ca_state"].isin(_OPEN_STATES).to_numpy()
-        changes = np.append(0, np.cumsum(np.diff(samples["snd_ssthresh"].to_numpy(np.int64)) != 0))
+        threshold = samples["snd_ssthresh"].to_numpy(np.int64)
+        threshold_changes = np.append(0, np.cumsum(np.diff(threshold) != 0))
         sample_before, sample_after = (
             _find_open_before(is_open)[sample_before],
             _find_open_after(is_open)[sample_before + 1],
         )
-        reduced = (
+        is_reduced = (
             is_open[sample_before]
             & is_open[sample_after]
             & (window[sample_after] < REDUCED_BELOW * window[sample_before])
         )
-        reduced |= changes[sample_after] > changes[sample_before]
+        is_reduced |= threshold_changes[sample_after] > threshold_changes[sample_before]
     else:
         rtt_s = samples["rtt"].to_numpy(np.float64) / 1e6
-        first_after = np.searchsorted(sample_s, sent_s[is_known] + rtt_s[sample_before])
+        first_after = np.searchsorted(sample_s, retransmitted_s[has_samples] + rtt_s[sample_before])
         end_of_samples = np.searchsorted(
-            sample_s, sent_s[is_known] + RESTORED_RTTS * rtt_s[sample_before], side="right"
+            sample_s,
+            retransmitted_s[has_samples] + RESTORED_RTTS * rtt_s[sample_before],
+            side="right",
         )
-        has_sample = first_after < len(sample_s)
-        is_known[is_known] = has_sample
+        has_later_sample = first_after < len(sample_s)
+        has_samples[has_samples] = has_later_sample
         sample_before, first_after, end_of_samples = (
-            sample_before[has_sample],
-            first_after[has_sample],
-            end_of_samples[has_sample],
+            sample_before[has_later_sample],
+            first_after[has_later_sample],
+            end_of_samples[has_later_sample],
         )
         ranges = np.column_stack([first_after, np.maximum(end_of_samples, first_after + 1)]).ravel()
-        maximum = (
+        max_window = (
             np.maximum.reduceat(np.append(window, 0), ranges)[::2] if len(ranges) else first_after
         )
-        reduced = maximum < REDUCED_BELOW * window[sample_before]
-    codes[is_known] = np.where(reduced, CONGESTION, CHANNEL)
+        is_reduced = max_window < REDUCED_BELOW * window[sample_before]
+    codes[has_samples] = np.where(is_reduced, CONGESTION, CHANNEL)
     return codes
 
 
 def _find_open_before(is_open: npt.NDArray[np.bool_]) -> Ints:
-    """Return, for each sample, the position of the last open sample up to it; 0 without one."""
+    """Return, for each sample, the position of the last open sample at or before it.
+
+    Return 0 if there is no open sample.
+    """
     return np.maximum.accumulate(np.where(is_open, np.arange(len(is_open)), 0))
 
 
 def _find_open_after(is_open: npt.NDArray[np.bool_]) -> Ints:
-    """Return, for each sample, the position of the first open sample from it on.
+    """Return, for each sample, the position of the first open sample at or after it.
 
-    Return the position of the last sample if there is none.
+    Return the position of the last sample if there is no open sample.
     """
     return len(is_open) - 1 - _find_open_before(is_open[::-1])[::-1]
 
 
 def compute_columns(losses: pd.DataFrame, codes: Codes) -> dict[str, Any]:
-    """Return the number of losses by cause and outcome, as columns of results.
+    """Return the number of losses per cause and outcome, as columns of results.
 
-    The share of wrong classifications is None for a cause without losses.
+    Further columns have the share of wrong classifications per cause; None if the cause has no
+    losses.
 
     Args:
         losses: The lost segments, with `cause`.
@@ -233,7 +242,12 @@ class Classified:
 
 
 def sum_classified(rows: pd.DataFrame, cause: Cause) -> Classified:
-    """Return how the losses of a cause were classified, over rows of results with `reactions`."""
+    """Return how the losses of a cause were classified.
+
+    Args:
+        rows: Rows of results whose losses were classified (`reactions` has a value).
+        cause: The cause of the losses.
+    """
     names = [name_column(cause, outcome) for outcome in OUTCOMES]
     runs = rows.groupby("run_id", sort=False)[names].sum().to_numpy(np.float64)
     shares = [ratio(part, runs.sum(axis=1)) for part in runs.T]
@@ -246,8 +260,8 @@ def sum_classified(rows: pd.DataFrame, cause: Cause) -> Classified:
 def _collect_verdicts(events: pd.DataFrame) -> Codes:
     """Return the verdict of each event.
 
-    An event without a verdict has the verdict of the last of _REACTIONS before it; without one, it
-    is undecided.
+    An event without a verdict has the verdict of the last event of _REACTIONS before it. If there
+    is no such event, its verdict is UNDECIDED.
     """
     codes = {name: float(code) for code, name in enumerate(OUTCOMES)}
     verdicts = events["verdict"].map(codes).where(events["event"].isin(_REACTIONS))
@@ -303,30 +317,35 @@ def _take_values(values: Ints, indices: Ints, missing: int) -> Ints:
 
 
 def _find_retransmission_s(losses: pd.DataFrame, retransmissions: pd.DataFrame) -> Floats:
-    """Return when each lost segment was first retransmitted, in s; inf if it was not."""
+    """Return when each lost segment was first retransmitted after its loss, in s.
+
+    Return inf for a segment that was not retransmitted.
+    """
     lost_sequences = np.unique(losses["sequence"].to_numpy(np.int64))
     begin = retransmissions["sequence"].to_numpy(np.int64)
     # A retransmission may contain several segments, so it counts for each lost segment that begins
     # in it, unless the sequence number wraps at 2^32 before this segment.
-    low = np.searchsorted(lost_sequences, begin, side="left")
-    high = np.searchsorted(
+    first_segment = np.searchsorted(lost_sequences, begin, side="left")
+    end_segment = np.searchsorted(
         lost_sequences, begin + retransmissions["payload"].to_numpy(np.int64), side="left"
     )
-    count = high - low
+    count = end_segment - first_segment  # lost segments per retransmission
     retransmission = np.repeat(np.arange(len(count)), count)
     offset = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-    segments = pd.DataFrame(
+    sent_segments = pd.DataFrame(
         {
-            "sequence": lost_sequences[np.repeat(low, count) + offset],
+            "sequence": lost_sequences[np.repeat(first_segment, count) + offset],
             "t_s": retransmissions["t_s"].to_numpy(np.float64)[retransmission],
         }
     )
-    segments["sent_s"] = segments["t_s"]
-    sought = losses[["sequence", "t_s"]].astype({"sequence": "int64", "t_s": "float64"})
-    sought = sought.assign(row=np.arange(len(sought))).sort_values("t_s", kind="stable")
+    sent_segments["sent_s"] = sent_segments["t_s"]
+    lost_segments = losses[["sequence", "t_s"]].astype({"sequence": "int64", "t_s": "float64"})
+    lost_segments = lost_segments.assign(row=np.arange(len(lost_segments))).sort_values(
+        "t_s", kind="stable"
+    )
     joined = pd.merge_asof(
-        sought,
-        segments.sort_values("t_s", kind="stable"),
+        lost_segments,
+        sent_segments.sort_values("t_s", kind="stable"),
         on="t_s",
         by="sequence",
         direction="forward",

@@ -127,7 +127,7 @@ def read_bundle(bundle: Path, out: Path | None) -> Path:
     if out is None:
         if not bundle.name.endswith(SUFFIX):
             raise refuse(
-                f"is not called *{SUFFIX}",
+                f"has a name that does not end in {SUFFIX}",
                 "give the directory to unpack it to with --out",
                 file=str(bundle),
             )
@@ -166,7 +166,7 @@ def _list_files(directory: Path, campaign: Campaign) -> dict[str, Path]:
 
 
 def _list_run_files(run: Path) -> Iterator[Path]:
-    """Yield the files of a run directory, without links, partial files and directories."""
+    """Yield the files of a run directory, without symbolic links and partial files."""
     if run.is_dir():
         for path in run.iterdir():
             if path.is_file() and not path.is_symlink() and not path.name.endswith(".partial"):
@@ -174,7 +174,7 @@ def _list_run_files(run: Path) -> Iterator[Path]:
 
 
 def _compute_checked_sum(directory: Path, name: str, path: Path) -> str:
-    """Return a file's checksum.
+    """Return a file's checksum if the file may be published.
 
     Raises:
         InputError: A JSON file contains the campaign's path.
@@ -302,9 +302,9 @@ def _extract_inner_name(bundle: Path, member: tarfile.TarInfo) -> str:
     """
     name = member.name
     parts = PurePosixPath(name).parts if len(name) <= _MAX_NAME and name.isprintable() else ()
-    # A sparse file becomes as large as its header states, even if the archive holds little of it.
-    is_whole = member.isreg() and not member.issparse()
-    if not is_whole or len(parts) < 2 or ".." in parts or name.startswith("/"):
+    # A sparse file is unpacked to the size in its header, even if it has little data.
+    is_regular = member.isreg() and not member.issparse()
+    if not is_regular or len(parts) < 2 or ".." in parts or name.startswith("/"):
         raise refuse(
             f"{format_value(name)} in it is not a file of a campaign", _CURE, file=str(bundle)
         )

@@ -42,7 +42,7 @@ class Side:
 
     name: str  # of the campaign, or the value of the axis
     table: pd.DataFrame  # rows of results
-    campaign: Path
+    directory: Path  # of the campaign that has the runs
 
     @property
     def labs(self) -> list[str]:
@@ -83,7 +83,10 @@ def compare_campaigns(first: Path, second: Path, metric: str) -> tuple[Side, Sid
         point_ids = [set(side.table["point_id"]) for side in sides]
         if not point_ids[0] & point_ids[1]:
             problem = "the two campaigns have no point in common"
-            cure = "compare runs of the same experiment and variant; `--by` compares within one"
+            cure = (
+                "compare runs of the same experiment and variant; `--by` compares runs of one "
+                "campaign"
+            )
         else:
             problem = "the two campaigns have no valid run with the same point and seed"
             cure = "give their experiments the same `seed`"
@@ -159,7 +162,7 @@ def _read_results(campaign: Path, metric: str) -> pd.DataFrame:
 def make_comparison_table(first: Side, second: Side, comparison: Comparison) -> Table:
     """Return the comparison as a text table, one row per point.
 
-    Rows of points whose difference is significant are bold.
+    Rows are bold if the difference is significant.
     """
     table = Table(
         title=f"{comparison.metric}: {second.name} - {first.name}",
@@ -174,7 +177,7 @@ def make_comparison_table(first: Side, second: Side, comparison: Comparison) -> 
     for head in ("pairs", first.name, second.name, "difference", "±", "p (Holm)", ""):
         table.add_column(head, justify="left" if not head else "right", overflow="fold")
     for point in comparison.points:
-        p_value = "-" if point.corrected is None else f"{point.corrected:.2g}"
+        p_value = "-" if point.corrected_p_value is None else f"{point.corrected_p_value:.2g}"
         table.add_row(
             *point.point.values(),
             str(point.difference.runs),
@@ -196,7 +199,7 @@ def describe_comparison(first: Side, second: Side, comparison: Comparison) -> li
     were not compared.
     """
     differing = sum(point.differs for point in comparison.points)
-    tested = sum(point.corrected is not None for point in comparison.points)
+    tested = sum(point.corrected_p_value is not None for point in comparison.points)
     percent = f"{CONFIDENCE:.0%}".replace("%", " %")
     lines = [
         f"{side.name}: lab {', '.join(side.labs)}, build {', '.join(side.builds)}"
@@ -253,7 +256,7 @@ def comparison_to_json(first: Side, second: Side, comparison: Comparison) -> dic
                 "difference": point.difference.value,
                 "difference_halfwidth": finite_or_none(point.difference.halfwidth),
                 "p_value": finite_or_none(point.p_value),
-                "p_value_holm": finite_or_none(point.corrected),
+                "p_value_holm": finite_or_none(point.corrected_p_value),
                 "differs": point.differs,
             }
             for point in comparison.points

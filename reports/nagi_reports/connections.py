@@ -53,7 +53,7 @@ class Connections:
     clocks: Clocks | None  # comparison of the captures' clocks; None without a sender's capture
     damage: list[str]  # a sentence on each damaged capture
     unused: dict[str, dict[str, int]]  # number of packets in no connection, by capture and reason
-    udp: int  # number of UDP connections, which are in no row
+    udp_connections: int  # number of UDP connections, which are in no row
     warnings: list[str]  # reasons why numbers may be wrong
 
 
@@ -73,7 +73,8 @@ def measure(
         bottleneck_bps: Rate of the bottleneck; None leaves out the AGI.
         from_ns: Begin of the measurement interval, counted from the first packet of `receiver`.
         to_ns: End of the interval, also counted from the first packet of `receiver`. If only one of
-            both is None, the interval begins or ends with the capture.
+            both is None, the interval begins or ends with the capture. If both are None, the
+            interval of each connection lasts from its first packet to its last byte of payload.
 
     Raises:
         InputError: A file is no capture, the receiver's capture has no TCP payload or ends before
@@ -113,10 +114,11 @@ def measure(
     for index in indices:
         direction, sender_index = pairs.get(index, (None, None))
         receiver_slot, sender_slot = (receiver_rows, index), (sender_rows, sender_index)
-        # Packets of the reverse direction were sent by the host of the receiver's capture.
-        is_turned = direction is not None and not direction.forward
+        # Packets of the reverse direction were sent by the host of the receiver's capture, so the
+        # captures are exchanged for this connection.
+        is_exchanged = direction is not None and not direction.forward
         (at_sender, index_at_sender), (at_receiver, index_at_receiver) = (
-            (receiver_slot, sender_slot) if is_turned else (sender_slot, receiver_slot)
+            (receiver_slot, sender_slot) if is_exchanged else (sender_slot, receiver_slot)
         )
         forward_row, reverse_row = (
             at_receiver.get_row(index_at_receiver),
@@ -147,7 +149,7 @@ def measure(
         clocks=comparison.clocks if comparison else None,
         damage=[scan.damage for scan in scans.values() if scan.damage],
         unused={name: scan.unused for name, scan in scans.items() if any(scan.unused.values())},
-        udp=int((flows["protocol"] == "udp").sum()) // 2,
+        udp_connections=int((flows["protocol"] == "udp").sum()) // 2,
         warnings=[line for name, scan in scans.items() for line in _list_warnings(name, scan)],
     )
 
@@ -163,12 +165,12 @@ def to_json(connections: Connections) -> dict[str, Any]:
         else {name: to_json_value(value) for name, value in vars(connections.clocks).items()},
         "damage": connections.damage,
         "packets_in_no_connection": connections.unused,
-        "udp_connections_left_out": connections.udp,
+        "udp_connections_left_out": connections.udp_connections,
     }
 
 
 def make_tables(connections: Connections) -> Iterator[Table]:
-    """Yield the measurement as text tables of the MAX_SHOWN_ROWS connections with most payload.
+    """Yield text tables of the MAX_SHOWN_ROWS measured connections that have the most payload.
 
     The first table has metrics of the receiver's capture. If there is a sender's capture, a second
     table follows.
@@ -222,7 +224,7 @@ def _make_table(*heads: str) -> Table:
 
 
 def list_notices(connections: Connections) -> list[str]:
-    """Return the lines below the tables: clocks, damage, warnings, and what was left out."""
+    """Return the lines below the tables: bottleneck, clocks, damage, warnings, omitted packets."""
     lines = []
     if connections.bottleneck_bps is not None:
         lines.append(
@@ -231,8 +233,8 @@ def list_notices(connections: Connections) -> list[str]:
         )
     if len(connections.rows) > MAX_SHOWN_ROWS:
         lines.append(f"{len(connections.rows) - MAX_SHOWN_ROWS} more connections: --json has all")
-    if connections.udp:
-        lines.append(f"{connections.udp} UDP connections left out")
+    if connections.udp_connections:
+        lines.append(f"{connections.udp_connections} UDP connections left out")
     if connections.clocks is not None:
         lines.append(describe_clocks(connections.clocks))
     lines += [f"damaged: {damage}" for damage in connections.damage]
@@ -274,7 +276,7 @@ def describe_clocks(clocks: Clocks) -> str:
 
 
 class _Rows:
-    """Rows of a scan, which are converted when they are requested.
+    """Rows of a scan, which are converted to named tuples when they are requested.
 
     The row of a direction (0 or 1) of a connection has the index 2 x connection + direction.
     """
@@ -285,15 +287,15 @@ class _Rows:
         self._port = flows["source_port"].to_numpy()
 
     def get_row(self, index: int | None) -> Any:
-        """Return a row as a named tuple, or None without an index."""
+        """Return a row as a named tuple, or None if `index` is None."""
         return None if index is None else next(self._flows[index : index + 1].itertuples())
 
     def get_reverse_row(self, index: int | None) -> Any:
-        """Return the row of the connection's other direction, or None without an index."""
+        """Return the row of the connection's other direction, or None if `index` is None."""
         return None if index is None else self.get_row(index ^ 1)
 
     def find_index(self, connection: Any, row: Any) -> int:
-        """Return the index of that direction of a connection whose source is that of `row`."""
+        """Return the index of the row of `connection` that has the same source as `row`."""
         first = 2 * int(connection)
         is_first = self._source[first] == row.source and self._port[first] == row.source_port
         return first if is_first else first + 1
@@ -310,7 +312,7 @@ def _check_interval(receiver: Path, received: Flows, from_ns: int | None) -> Non
 
 
 def _select_payload_directions(flows: pd.DataFrame) -> list[int]:
-    """Return the row number of the direction with more payload, for each TCP connection.
+    """Return, for each TCP connection, the row number of the direction with more payload.
 
     Connections without payload are left out.
     """
@@ -381,9 +383,9 @@ def _measure_at_receiver(
 
 
 def _compute_ceiling(row: Any, reverse_row: Any) -> float:
-    """Return the largest AGI that headers permit, for segments as large as both SYNs permit.
+    """Return the largest AGI that headers permit, with segments of the negotiated size.
 
-    Return nan if one of the SYNs was not captured.
+    The size follows from the MSS options of both SYNs. Return nan if a SYN was not captured.
     """
     mss_options = [
         direction.mss
@@ -424,7 +426,7 @@ def _measure_at_sender(row: Any, reverse_row: Any) -> dict[str, Any] | None:
 
 
 def extract_rtt_s(row: Any) -> dict[str, float | None]:
-    """Return statistics of a direction's RTT in s, None if not known.
+    """Return statistics of a direction's RTT in s: {"rtt_min_s": ..., ...}; None if not known.
 
     The RTT is measured by TCP timestamps or, without such samples, by sequence numbers.
     """
@@ -436,9 +438,9 @@ def extract_rtt_s(row: Any) -> dict[str, float | None]:
 
 
 def _measure_between(row: Any) -> dict[str, Any] | None:
-    """Return delays and losses between the captures, or None if `row` is None.
+    """Return delays and losses between the captures, by name, or None if `row` is None.
 
-    `row` is the connection's row of the comparison.
+    `row` is the connection's row in the comparison of the captures.
     """
     if row is None:
         return None

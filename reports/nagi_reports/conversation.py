@@ -169,14 +169,15 @@ def _draw_sequence(axes: Axes, trace: Trace, first_ns: int) -> None:
 def _choose_limits(begin: Floats, end: Floats, window: Floats) -> tuple[float, float]:
     """Return the lowest and the highest sequence number to show, in MB.
 
-    The range contains all segments, and also the end of the window unless it is far above them.
+    The range contains all segments. It also contains the end of the advertised window, unless that
+    is far above the segments.
     """
     if not len(begin):
         return 0.0, 1.0
     low, high = float(begin.min()), float(end.max())
-    room = max(high - low, 1e-6)
+    height = max(high - low, 1e-6)
     top = float(window.max(initial=high))
-    return low - 0.03 * room, (top if top < high + 0.5 * room else high) + 0.03 * room
+    return low - 0.03 * height, (top if top < high + 0.5 * height else high) + 0.03 * height
 
 
 def _draw_bars(
@@ -190,7 +191,7 @@ def _draw_bars(
 
 
 def _draw_throughput(axes: Axes, trace: Trace, first_ns: int) -> None:
-    """Draw the rate of all payload, and the rate of payload that is sent for the first time."""
+    """Draw two rates over time: of all payload, and of payload sent for the first time."""
     time_ns = trace.segments["time_ns"]
     if len(time_ns):
         span = int(time_ns.max() - time_ns.min())

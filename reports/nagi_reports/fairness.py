@@ -2,10 +2,11 @@
 """Fairness: groups of flows that share a bottleneck, their shares, and the harm by competitors.
 
 Background flows do not count. The bottleneck of a flow is the hop on its path (a direction of a
-link, or a shared medium) with the smallest rate / number of crossing flows. Of several such hops,
-it is the hop that most flows cross, and of these the first. A flow crosses a medium once per hop
-over the medium. So an access link that is slower than the shared link, but faster than a flow's
-share of the shared link, is no bottleneck. Flows share a bottleneck if they have the same one.
+link, or a shared medium) with the smallest rate / number of crossing flows. If several hops have
+the smallest value, the bottleneck is the hop that most flows cross; if several have this number of
+flows, the first of them. A flow crosses a medium once per hop over the medium. So an access link
+that is slower than the shared link, but faster than a flow's share of the shared link, is no
+bottleneck. Flows share a bottleneck if the same hop is the bottleneck of each.
 
 Shares over time are shares of the goodput in windows, which begin when the traffic starts. A window
 lasts WINDOW_S, or WINDOW_RTTS times the longest base RTT if that is longer.
@@ -69,7 +70,7 @@ class BottleneckGroup:
 def group_by_bottleneck(plan: RunPlan) -> list[BottleneckGroup]:
     """Return the groups of two or more flows that share a bottleneck, in the plan's order."""
     flows = [flow for flow in plan.flows if not flow.background]
-    crossing = Counter[tuple[str, str]](
+    flow_counts = Counter[tuple[str, str]](
         (hop.link, hop.direction) for flow in flows for hop in flow.path
     )
 
@@ -80,12 +81,12 @@ def group_by_bottleneck(plan: RunPlan) -> list[BottleneckGroup]:
 
     def rank(hop: tuple[str, str]) -> tuple[float, int]:
         rate = rates[hop]
-        return (math.inf if rate is None else rate / crossing[hop]), -crossing[hop]
+        return (math.inf if rate is None else rate / flow_counts[hop]), -flow_counts[hop]
 
     groups: dict[tuple[str, str], list[FlowPlan]] = {}
     for flow in flows:
-        narrowest = min(((hop.link, hop.direction) for hop in flow.path), key=rank)
-        groups.setdefault(narrowest, []).append(flow)
+        bottleneck = min(((hop.link, hop.direction) for hop in flow.path), key=rank)
+        groups.setdefault(bottleneck, []).append(flow)
     return [BottleneckGroup(members) for members in groups.values() if len(members) > 1]
 
 
@@ -119,7 +120,7 @@ class GoodputWindows:
 
 
 def compute_jain_over_time(goodputs: Floats) -> npt.NDArray[np.float64]:
-    """Return Jain's index of each window, a row of `goodputs`; nan if nothing arrived in it."""
+    """Return Jain's index of each window (row of `goodputs`); nan for windows without goodput."""
     return np.array([jain_index(row) for row in goodputs])
 
 
@@ -175,7 +176,7 @@ def compute_fairness(
 def measure_convergence(
     ends_s: Floats, goodputs: Floats, last_start_s: float
 ) -> tuple[float, Convergence]:
-    """Return the convergence time in s (nan unless flows converge), and the outcome.
+    """Return the convergence time in s (nan if flows do not converge), and the outcome.
 
     TOLERANCE and HOLD_S define convergence.
 
@@ -193,7 +194,7 @@ def measure_convergence(
 
 
 def add_harm(table: pd.DataFrame, campaign: Campaign) -> pd.DataFrame:
-    """Write harm_goodput and harm_rtt into `table` and return it.
+    """Write the columns harm_goodput and harm_rtt into `table`, and return `table`.
 
     The table is unchanged if the campaign has no axis of competitors.
 

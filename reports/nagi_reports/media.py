@@ -68,9 +68,9 @@ class Air:
         packets = read_parquet(run / PACKETS, _PACKET_COLUMNS)
         packets = packets[packets["sender"].notna()]
         frames = read_parquet(run / FRAMES, _FRAME_COLUMNS)
-        is_of_sender = frames["kind"].isin(SENDER_FRAMES).to_numpy()
-        owner = np.where(
-            is_of_sender,
+        serves_sender = frames["kind"].isin(SENDER_FRAMES).to_numpy()
+        served_station = np.where(
+            serves_sender,
             _number_stations(plan, frames["medium"], frames["sender"]),
             _number_stations(plan, frames["medium"], frames["receiver"]),
         )
@@ -80,7 +80,7 @@ class Air:
                     _number_stations(plan, packets["link"], packets["sender"]), packets["index"]
                 )
             ),
-            frames.assign(key=_make_packet_keys(owner, frames["index"])),
+            frames.assign(key=_make_packet_keys(served_station, frames["index"])),
         )
 
     def select_flow_packets(self, identities: Ints, hops: Iterable[LinkDirection]) -> pd.DataFrame:
@@ -103,6 +103,7 @@ class Air:
     def compute_columns(self, packets: pd.DataFrame, start_ns: int, end_ns: int) -> dict[str, Any]:
         """Return the metrics of a flow over an interval, by column of the results.
 
+        Drop probability and retries are over the packets that left their station in the interval.
         The drop probability and the retries are nan if no station tried to send a packet of the
         flow.
 
@@ -113,15 +114,15 @@ class Air:
         """
         left_ns = packets["left_ns"]
         is_inside = packets["fate"].isin(SENT_FATES) & (left_ns >= start_ns) & (left_ns < end_ns)
-        tried = packets[is_inside]
+        tried_packets = packets[is_inside]
         flow_frames = self.frames[self.frames["key"].isin(packets["key"])]
         attempt_frames = flow_frames[
-            flow_frames["kind"].isin(SENDER_FRAMES) & flow_frames["key"].isin(tried["key"])
+            flow_frames["kind"].isin(SENDER_FRAMES) & flow_frames["key"].isin(tried_packets["key"])
         ]
         attempts = attempt_frames.groupby("key")["attempt"].max()
         return {
             "link_drop_probability": link_drop_probability(
-                int((tried["fate"] == "given up").sum()), len(tried)
+                int((tried_packets["fate"] == "given up").sum()), len(tried_packets)
             ),
             "retries_per_hop": retries_per_hop(attempts.to_numpy(np.float64)),
             "airtime_share": airtime_share(
@@ -139,7 +140,7 @@ class Air:
 
         Args:
             medium: Name of the medium.
-            node: Name of the station.
+            node: The station's node.
             edges_ns: Edges of the windows, in ascending order.
         """
         frames = self.frames
@@ -147,8 +148,8 @@ class Air:
         starts, ends = (station_frames[name].to_numpy(np.int64) for name in ("start_ns", "end_ns"))
         order = np.argsort(starts, kind="stable")
         starts, ends = starts[order], ends[order]
-        # Time of sending up to each edge: all frames that began before it, minus the part of the
-        # last one after the edge.
+        # Time of sending up to each edge: the length of all frames that began before the edge,
+        # minus the part of the last of these frames that is after the edge.
         sent_before = np.append(0, np.cumsum(ends - starts))
         begun = np.searchsorted(starts, edges_ns, side="right")
         previous_end = np.append(np.iinfo(np.int64).min, ends)[begun]
@@ -159,16 +160,19 @@ class Air:
     def measure_stations(
         self, medium: MediumPlan, start_ns: int, end_ns: int
     ) -> dict[str, StationAir]:
-        """Return the metrics of each station of a medium over an interval, by the node's name."""
+        """Return the metrics of each station of a medium over an interval, by the station's node.
+
+        Packets count that left the station in the interval.
+        """
         packets = self.packets
         left_ns = packets["left_ns"]
         is_inside = packets["fate"].isin(SENT_FATES) & (left_ns >= start_ns) & (left_ns < end_ns)
-        tried = packets[is_inside & (packets["link"] == medium.name)]
+        tried_packets = packets[is_inside & (packets["link"] == medium.name)]
         attempt_frames = self.frames[self.frames["kind"].isin(SENDER_FRAMES)]
         attempts = attempt_frames.groupby("key")["attempt"].max()
         metrics = {}
         for station in medium.stations:
-            station_packets = tried[tried["sender"] == station.node]
+            station_packets = tried_packets[tried_packets["sender"] == station.node]
             station_attempts = attempts[attempts.index.isin(station_packets["key"])]
             metrics[station.node] = StationAir(
                 float(
@@ -183,7 +187,7 @@ class Air:
 
 
 def _number_stations(plan: RunPlan, media: pd.Series[Any], nodes: pd.Series[Any]) -> Ints:
-    """Return the position of each row's station among all stations; -1 if there is none."""
+    """Return the position of each row's station among all stations; -1 for rows without one."""
     stations = [(medium.name, station.node) for medium in plan.media for station in medium.stations]
     numbers = np.full(len(media), -1, np.int64)
     for number, (medium, node) in enumerate(stations):

@@ -101,7 +101,7 @@ def nagi(indices: Iterable[float]) -> float:
 def transfer_time_s(first_ns: int, last_ns: int) -> float:
     """Return the transfer time of a flow of a given size, in s.
 
-    RFC 5166 section 2.1.1, RFC 6349 section 4.1.
+    Sources: RFC 5166 section 2.1.1, RFC 6349 section 4.1.
 
     Args:
         first_ns: When the receiver captured the flow's first packet (the SYN, unless it was not
@@ -198,11 +198,12 @@ def airtime_share(
 
 
 def time_mean(time_ns: npt.NDArray[np.int64], value: Floats, start_ns: int, end_ns: int) -> float:
-    """Return the mean over time, in [start, end), of a quantity that changes in steps.
+    """Return the mean over time, in [start_ns, end_ns), of a quantity that changes in steps.
 
     Examples are bytes in flight (RFC 4898, tcpEStatsAppSndNxt - tcpEStatsAppSndUna), congestion
     window (tcpEStatsPerfCurCwnd) and the receiver's window (tcpEStatsPerfCurRwinRcvd). Time before
-    the first instant is left out, because the quantity has no value there.
+    the first instant is left out, because the quantity has no value there. Return nan if the
+    quantity has no value in the interval.
 
     Args:
         time_ns: Nondecreasing instants at which the quantity changes.
@@ -299,7 +300,7 @@ def harm(alone: float, competing: float, *, more_is_better: bool = True) -> floa
 
 def convergence_time_s(
     time_s: Floats,
-    shares: Floats,
+    rates: Floats,
     start_s: float,
     delta: float = 0.1,
     hold_s: float | None = None,
@@ -314,17 +315,17 @@ def convergence_time_s(
 
     Args:
         time_s: The end of each interval; all intervals have the same length.
-        shares: The flows' rates in any common unit: one row per interval, one column per flow.
+        rates: The flows' rates in any common unit: one row per interval, one column per flow.
         start_s: Start of the last flow.
         delta: Permitted deviation from the fair share, relative to the fair share.
         hold_s: How long the shares must stay fair; None means until the last interval.
 
     Returns:
-        The time; inf if the flows do not converge; nan if the intervals end less than `hold_s`
-            after `start_s`, or all before it.
+        The time; inf if the flows do not converge; nan if all intervals end before `start_s`, or
+            less than `hold_s` after it.
     """
     is_after_start = time_s > start_s
-    rates, ends = shares[is_after_start], time_s[is_after_start]
+    rates, ends = rates[is_after_start], time_s[is_after_start]
     if len(rates) == 0 or (hold_s is not None and ends[-1] - start_s < hold_s):
         return math.nan
     total = rates.sum(axis=1, keepdims=True)

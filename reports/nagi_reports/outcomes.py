@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Outcomes of the experiment's statements (nagi_contracts/statements.py) by a campaign's results.
+"""Evaluation of an experiment's statements (nagi_contracts/statements.py) with measured results.
 
 A value is a mean with its 95 % interval. A statement holds at a point if it holds for the whole
 interval, fails if it holds for no part of the interval, and is otherwise undecided. With a single
@@ -71,7 +71,8 @@ def evaluate_statements(campaign: Campaign, table: pd.DataFrame) -> list[Outcome
 def decide_result(statement: Statement, findings: list[Finding]) -> Result:
     """Return the result of a statement from its findings.
 
-    The statement requires that it holds at all, most (more than half) or some of the points.
+    A statement is for all points, for most points (more than half), or for some points (at least
+    one).
     """
     total = len(findings)
     tested = [finding for finding in findings if finding.tested]
@@ -102,7 +103,10 @@ class _Evaluation:
         self._means: dict[tuple[str, ...], Mean | None] = {}
 
     def evaluate(self, statement: Statement) -> Outcome:
-        """Return the outcome of a statement."""
+        """Return the outcome of a statement.
+
+        The result is "not tested" if no run has the values that the statement selects.
+        """
         values_by_axis = {
             axis: self._select_values(axis, statement.where.get(axis)) for axis in self._axes
         }
@@ -110,15 +114,16 @@ class _Evaluation:
         if empty:
             reason = "; ".join(f"no run has {axis} {statement.where[axis]}" for axis in empty)
             return Outcome(statement, "not tested", [], reason)
-        averaged = [self._x] if statement.metric.startswith("nagi") else []
-        point_axes = [axis for axis in self._axes if axis not in averaged]
-        varying = [axis for axis in point_axes if len(values_by_axis[axis]) > 1]
+        averaged_axes = [self._x] if statement.metric.startswith("nagi") else []
+        point_axes = [axis for axis in self._axes if axis not in averaged_axes]
+        varying_axes = [axis for axis in point_axes if len(values_by_axis[axis]) > 1]
         findings = []
         for values in itertools.product(*(values_by_axis[axis] for axis in point_axes)):
             point = dict(zip(point_axes, values, strict=True))
             for other in self._list_compared_points(statement, point):
                 value = self._measure(statement, point, other, values_by_axis[self._x])
-                named_point = {axis: point[axis] for axis in varying or point_axes[-1:]}
+                # A finding names only the axes that distinguish the points of the statement.
+                named_point = {axis: point[axis] for axis in varying_axes or point_axes[-1:]}
                 if other is not None:
                     named_point |= {
                         f"against {axis}": other[axis]
@@ -128,7 +133,10 @@ class _Evaluation:
                 findings.append(Finding(named_point, value, _decide_at_point(statement, value)))
         result = decide_result(statement, findings)
         return Outcome(
-            statement, result, findings, topologies=len(values_by_axis[self._x]) if averaged else 0
+            statement,
+            result,
+            findings,
+            topologies=len(values_by_axis[self._x]) if averaged_axes else 0,
         )
 
     def _select_values(self, axis: str, condition: Condition | None) -> list[str]:
@@ -148,9 +156,9 @@ class _Evaluation:
         return present + absent
 
     def _list_compared_points(self, statement: Statement, point: Point) -> Iterator[Point | None]:
-        """Yield the points to compare `point` with.
+        """Yield the points with which the statement compares `point`.
 
-        Yield None, once, if the statement does not compare points.
+        Yield one None if the statement does not compare points.
         """
         if not statement.against:
             yield None
@@ -174,7 +182,9 @@ class _Evaluation:
     def _measure(
         self, statement: Statement, point: Point, other: Point | None, selected_x: list[str]
     ) -> Mean | None:
-        """Return the metric of a statement at a point; None without runs.
+        """Return the metric of a statement at a point, or its ratio to another point.
+
+        Return None without valid runs, and for NAGI if too few values of x can be used.
 
         Args:
             statement: The statement, with the name of the metric.
@@ -208,7 +218,7 @@ class _Evaluation:
     def _find_shared_x(self, point: Point) -> list[str]:
         """Return the values of x at which all series have valid runs.
 
-        Other axes have the values of `point`. A series without any valid run there is ignored.
+        All other axes have the values of `point`. Series without any valid run are ignored.
         """
         positions = find_shared_positions(
             [
@@ -233,7 +243,10 @@ class _Evaluation:
 
 
 def _decide_at_point(statement: Statement, value: Mean | None) -> bool | None:
-    """Return whether a statement holds for the whole interval; None if it is undecided."""
+    """Return whether a statement holds for the whole interval of a value.
+
+    Return None if it holds for a part of the interval, or if there is no value.
+    """
     if value is None:
         return None
     halfwidth = 0.0 if math.isnan(value.halfwidth) else value.halfwidth

@@ -95,14 +95,14 @@ class Overview:
     totals: Totals
     bottleneck_bps: int | None
     connections: list[tuple[Row, Row]]
-    left_out: int  # connections beyond the limit
+    left_out: int  # number of connections beyond the limit
 
     @property
     def name(self) -> str:
         return display_name(self.path)
 
     def iterate_rows(self, protocol: str) -> Iterator[Row]:
-        """Yield the rows of a protocol's directions that have packets, with the columns DERIVED.
+        """Yield the rows of all directions that have packets of a protocol, with columns DERIVED.
 
         Values that are not known are None.
         """
@@ -124,13 +124,13 @@ class Overview:
         has_interval = totals.start_ns is not None
         ip_bytes = row["ip_bytes_inside" if has_interval else "ip_bytes_to_data"]
         coverage = _compute_coverage(row)
-        is_whole = coverage is None or coverage >= MIN_COVERAGE
-        goodput = _divide(8 * row["first_time_bytes_inside"], seconds if is_whole else 0.0)
+        is_covered = coverage is None or coverage >= MIN_COVERAGE
+        goodput = _divide(8 * row["first_time_bytes_inside"], seconds if is_covered else 0.0)
         derived: Row = {
             "start_s": (start_ns - totals.first_ns) / 1e9,
             "interval_s": seconds if seconds > 0 else None,
             "goodput_bps": goodput,
-            "throughput_bps": _divide(8 * ip_bytes, seconds if is_whole else 0.0),
+            "throughput_bps": _divide(8 * ip_bytes, seconds if is_covered else 0.0),
             "coverage": coverage,
             "retransmission_rate": _divide(
                 row["retransmitted_packets_inside"], row["data_packets_inside"]
@@ -138,9 +138,9 @@ class Overview:
         }
         if self.bottleneck_bps is not None:
             derived |= _compute_indices(goodput, self.bottleneck_bps, row, other)
-        kind = "timestamps" if row["rtt_timestamps_count"] else "sequence"
+        rtt_method = "timestamps" if row["rtt_timestamps_count"] else "sequence"
         for name in _RTT[1:]:
-            value = row[f"rtt_{kind}_{name}_ns"]
+            value = row[f"rtt_{rtt_method}_{name}_ns"]
             is_known = value is not None and not totals.packets_without_time
             derived[f"rtt_{name}_s"] = value / 1e9 if is_known else None
         return derived
@@ -172,7 +172,7 @@ class Overview:
         return lines
 
     def list_notices(self) -> list[str]:
-        """Return sentences on damage, warnings, and packets that are in no connection."""
+        """Return the sentences below the table: damage, warnings, and packets in no connection."""
         lines = [f"damaged: {self.totals.damage}"] if self.totals.damage else []
         lines += self.list_warnings()
         if self.totals.unused:
@@ -215,6 +215,7 @@ def read_overview(
         and column is not None
         and not (choice.networks or choice.ports or has_interval or choice.every_column)
     ):
+        # Without a filter, the native reader selects the connections, which is faster.
         rows = read_rows(path, by=column, limit=choice.limit, tunnels=tunnels)
         _require_connections(path, rows, rows.connections)
         pairs = list(zip(rows.rows[::2], rows.rows[1::2], strict=True))
@@ -267,7 +268,7 @@ def to_json(overview: Overview) -> dict[str, Any]:
 
 
 def write_csv(overviews: Sequence[Overview], file: IO[str]) -> None:
-    """Write all selected connections, one row per direction."""
+    """Write all selected connections as CSV with a heading, one row per direction with packets."""
     derived = [name for name in DERIVED if not name.startswith("agi")]
     if any(overview.bottleneck_bps is not None for overview in overviews):
         derived = list(DERIVED)
@@ -282,7 +283,8 @@ def write_csv(overviews: Sequence[Overview], file: IO[str]) -> None:
 def list_warnings(name: str, totals: Totals, captured_twice: int) -> list[str]:
     """Return sentences on why a capture's numbers may be wrong.
 
-    Reasons are missing or decreasing times, frames with several packets, and copies of packets.
+    The sentences are on missing or decreasing times, frames with several packets, and copies of
+    packets.
 
     Args:
         name: Name of the capture.
@@ -321,7 +323,10 @@ def _compute_coverage(row: Row) -> float | None:
 
 
 def describe_contents(totals: Totals) -> str:
-    """Return a clause on the kinds of packets in a capture, for a message."""
+    """Return a clause on the kinds of packets in a capture, to append to a message.
+
+    Return an empty text if no packets were counted.
+    """
     if not totals.contents:
         return ""
     counts = ", ".join(f"{count} {name}" for name, count in totals.contents.items())
@@ -414,12 +419,13 @@ _PORTS = ("source_port", "destination_port")
 
 
 def _make_row(columns: Columns, index: int) -> Row:
+    """Return a row as plain values for JSON; None for nan, infinity and empty texts."""
     return {name: _to_plain_number(column[index].item()) if hasattr(column[index], "item")
             else column[index] or None for name, column in columns.items()}  # fmt: skip
 
 
 def _to_plain_number(value: Any) -> Any:
-    """Return a value for JSON: None instead of nan and infinity."""
+    """Return `value`, or None if it is nan or infinity."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
@@ -430,7 +436,8 @@ def _divide(part: float, whole: float) -> float | None:
 def _compute_indices(goodput: float | None, bottleneck_bps: int, row: Row, other: Row) -> Row:
     """Return AGI, ceiling and AGI / ceiling; None if not known.
 
-    The ceiling is for segments as large as both SYNs permit, and None if a SYN was not captured.
+    The ceiling is for segments of the size that the MSS options of both SYNs permit. It is None if
+    a SYN was not captured.
     """
     from nagi_reports.metrics import agi, agi_ceiling, agi_of_ceiling
 

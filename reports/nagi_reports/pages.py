@@ -18,9 +18,9 @@ import jinja2
 def load_templates(
     directory: Path, finalize: Callable[[Any], Any] | None = None
 ) -> jinja2.Environment:
-    """Return the templates in a directory.
+    """Return an environment of Jinja with the templates in a directory.
 
-    They escape texts, and raise an error for a missing value.
+    Templates escape texts, and raise an error for a missing value.
 
     Args:
         directory: The directory with the templates.

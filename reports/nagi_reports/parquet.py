@@ -20,7 +20,7 @@ _MAX_ROWS_PER_BYTE = 20
 def read_parquet(
     path: Path, columns: list[str] | None = None, *, cure: str | None = None
 ) -> pd.DataFrame:
-    """Return a table or some of its columns.
+    """Return the table in a Parquet file, or some of its columns.
 
     Args:
         path: The file.

@@ -90,10 +90,10 @@ def publish(
         )
     table = analysis.build_table(directory, campaign)
     status_counts = Counter(table.drop_duplicates("run_id")["status"])
-    missing = len(campaign.runs) - status_counts["valid"]
-    if missing:
+    not_valid = len(campaign.runs) - status_counts["valid"]
+    if not_valid:
         raise refuse(
-            f"{missing} of {len(campaign.runs)} runs are not valid, or were not executed",
+            f"{not_valid} of {len(campaign.runs)} runs are not valid, or were not executed",
             "complete the campaign with `nagi run`; `nagi show` lists the reasons",
             file=str(directory),
         )

@@ -87,7 +87,7 @@ def write_report(
 
 
 def write_document(target: Path, report: Report, format: Format) -> None:
-    """Write a report of any content to `target`."""
+    """Write a report to `target`, without the files of its figures."""
     with _lay_out(report, target.parent, format) as (file, _):
         file.replace(target)
 
@@ -98,7 +98,7 @@ def _lay_out(
 ) -> Iterator[tuple[Path, list[Path]]]:
     """Yield the paths of the report and of its figures, in a temporary directory within `out`.
 
-    The directory is deleted afterwards.
+    The directory is deleted afterwards. `link` is the path of the explorer for an HTML report.
     """
     with tempfile.TemporaryDirectory(dir=out, prefix=_WORK) as name:
         work = Path(name)

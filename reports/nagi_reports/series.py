@@ -60,7 +60,10 @@ class RecordedQueue:
     loss_s: Floats  # times of losses on the channel
 
     def condense(self, end_s: float) -> Queue:
-        """Return the queue over [0, end_s] with at most _STEPS points, to draw it."""
+        """Return the queue as a curve of at most _STEPS points; drops are kept.
+
+        A queue that was not sampled is returned over [0, end_s].
+        """
         if self.sampled:  # the queue is not known between samples
             waiting = condense(self.time_s, self.waiting)
         else:
@@ -94,7 +97,7 @@ class RunSeries:
     no_queue_reason: str  # why `queue` is None; empty if there is a queue
 
     @property
-    def recorded(self) -> bool:
+    def has_curves(self) -> bool:
         """True if there is a curve to show."""
         return any(curve is not None for curve in (self.cwnd, self.rtt_ms, self.queue))
 
@@ -150,9 +153,9 @@ def read_queue(
 
 
 def find_bottleneck(plan: RunPlan, flow: FlowPlan) -> LinkDirection:
-    """Return the hop of a flow's path with the smallest rate; of several, the first.
+    """Return the hop of a flow's path with the smallest rate.
 
-    Return the first hop of the path if no hop has a rate.
+    Return the first such hop if several have this rate, or the first hop if no hop has a rate.
     """
     limited = [
         direction for direction in flow.path if plan.channel(direction).mean_rate_bps is not None
@@ -199,17 +202,20 @@ def _make_curve(samples: pd.DataFrame, column: str, begin_s: float) -> Curve | N
 
 
 def _read_verdicts(path: Path, flow: FlowPlan, begin_s: float) -> Verdicts | None:
-    """Read the times of a flow's verdicts; None if the flow's scheme reported no events."""
+    """Return when a scheme classified losses of a flow; None if the scheme reported no events.
+
+    Only losses shown by three duplicate ACKs or a timeout count.
+    """
     if not path.exists():
         return None
     table = read_parquet(path, columns=["t_s", "flow", "event", "verdict"])
     flow_events = table[table["flow"] == flow.name]
     if flow_events.empty:
         return None
-    losses = flow_events[flow_events["event"].isin(["three_duplicates", "timeout"])]
+    loss_events = flow_events[flow_events["event"].isin(["three_duplicates", "timeout"])]
 
     def select_times(verdict: str) -> Floats:
-        times_s = losses.loc[losses["verdict"] == verdict, "t_s"]
+        times_s = loss_events.loc[loss_events["verdict"] == verdict, "t_s"]
         return times_s.to_numpy(np.float64) - begin_s
 
     return Verdicts(select_times("congestion"), select_times("channel"), select_times("undecided"))
@@ -218,7 +224,7 @@ def _read_verdicts(path: Path, flow: FlowPlan, begin_s: float) -> Verdicts | Non
 def _read_emulator_queue(
     path: Path, plan: RunPlan, direction: LinkDirection
 ) -> tuple[RecordedQueue | None, str]:
-    """Read a queue of the emulator, or return the reason why the queue is not known."""
+    """Read a queue of the emulator; if it is not known, return None and the reason."""
     channel = plan.channel(direction)
     if channel.mean_rate_bps is None:
         return None, "the path has no rate limit"
@@ -237,17 +243,17 @@ def _read_emulator_queue(
     if table.empty:
         return None, "not recorded"
     begin = plan.timeline.traffic_s * 1e9
-    overflow = table["fate"].isin(QUEUE_DROPS)
-    loss = table["fate"].isin(CHANNEL_LOSSES)
-    entered = table["fate"].isin(["delivered", "AQM drop", "given up"])
+    is_overflow = table["fate"].isin(QUEUE_DROPS)
+    is_loss = table["fate"].isin(CHANNEL_LOSSES)
+    entered_queue = table["fate"].isin(["delivered", "AQM drop", "given up"])
     if channel.loss.at == "egress":
-        entered |= loss
+        entered_queue |= is_loss
     arrived, waiting = compute_backlog(
-        table.loc[entered, "arrived_ns"].to_numpy(np.int64),
+        table.loc[entered_queue, "arrived_ns"].to_numpy(np.int64),
         # Losses on the channel are recorded at the end of transmission, without the delay.
-        (table["left_ns"] - channel.delay_ns * (table["fate"] == "delivered"))[entered].to_numpy(
-            np.int64
-        ),
+        (table["left_ns"] - channel.delay_ns * (table["fate"] == "delivered"))[
+            entered_queue
+        ].to_numpy(np.int64),
     )
     limit = channel.queue.packets if channel.queue is not None else None
     return RecordedQueue(
@@ -255,15 +261,15 @@ def _read_emulator_queue(
         waiting=waiting.astype(np.float64),
         sampled=False,
         limit_packets=limit,
-        overflow_s=(table.loc[overflow, "left_ns"].to_numpy(np.float64) - begin) / 1e9,
-        loss_s=(table.loc[loss, "left_ns"].to_numpy(np.float64) - begin) / 1e9,
+        overflow_s=(table.loc[is_overflow, "left_ns"].to_numpy(np.float64) - begin) / 1e9,
+        loss_s=(table.loc[is_loss, "left_ns"].to_numpy(np.float64) - begin) / 1e9,
     ), ""
 
 
 def _read_switch_queue(
     run: Path, plan: RunPlan, direction: LinkDirection
 ) -> tuple[RecordedQueue | None, str]:
-    """Read the samples of a switch's queue, or return the reason why the queue is not known.
+    """Read the samples of a switch's queue; if there are none, return None and the reason.
 
     A switch samples the length of its queue when packets leave.
     """
@@ -292,9 +298,9 @@ def _read_switch_queue(
 
 
 def _read_switch_drops(run: Path, plan: RunPlan, direction: LinkDirection) -> tuple[Floats, Floats]:
-    """Return the times at which a switch's queue was full, and at which its loss model dropped.
+    """Return the times of the queue drops and of the channel losses of a switch's port.
 
-    Both arrays are empty if the switch has no drop log.
+    Both arrays are empty if there is no drop log of the switch, or no manifest.
     """
     node = plan.node(plan.sender_of(direction))
     assert node.switch is not None
@@ -306,8 +312,8 @@ def _read_switch_drops(run: Path, plan: RunPlan, direction: LinkDirection) -> tu
     port_drops = drops[drops["interface"] == egress_interface(links.index(direction.link))]
     begin_s = Manifest.read(manifest).began_realtime_s + plan.timeline.traffic_s
     dropped_s = (port_drops["time_ns"] - round(begin_s * 1e9)).to_numpy(np.float64) / 1e9
-    overflow = port_drops["cause"].isin(QUEUE_DROPS).to_numpy()
-    return dropped_s[overflow], dropped_s[~overflow]
+    is_overflow = port_drops["cause"].isin(QUEUE_DROPS).to_numpy()
+    return dropped_s[is_overflow], dropped_s[~is_overflow]
 
 
 def compute_backlog(
@@ -315,8 +321,8 @@ def compute_backlog(
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return the number of packets waiting in a queue after each instant at which it changed.
 
-    The queue must be FIFO. A packet in transmission does not wait. Packets that had not left when
-    the record ended do not count.
+    The queue must be FIFO. A packet in transmission does not wait. Packets that were still in the
+    queue when the record ended are not recorded, so they do not count.
 
     Args:
         arrived_ns: Time at which each packet entered the queue.
@@ -338,7 +344,11 @@ def compute_backlog(
 
 
 def condense(time: Floats, value: Floats) -> Curve:
-    """Return samples as a curve of at most _STEPS points, each the mean over an equal time span."""
+    """Return samples as a curve of at most _STEPS points.
+
+    Each point is the mean of the samples in a time span; all spans have the same length. Up to
+    _STEPS samples are returned unchanged.
+    """
     if len(time) <= _STEPS:
         return Curve(time, value, value, value)
     edges = np.linspace(time[0], time[-1], _STEPS + 1)
@@ -355,7 +365,7 @@ def condense(time: Floats, value: Floats) -> Curve:
 def condense_steps(time: Floats, value: Floats, end_s: float) -> Curve:
     """Return a step function over [0, end_s] as a curve of _STEPS points.
 
-    Each point is the mean over an equal time span.
+    Each point is the mean over a time span; all spans have the same length.
 
     Args:
         time: The instants at which the function changes, in ascending order.

@@ -61,7 +61,7 @@ def mean(values: Values) -> Mean | None:
 
 
 def halfwidth(values: Values) -> float:
-    """Return half the width of the confidence interval of the mean; nan for one value."""
+    """Return half the width of the mean's confidence interval; nan for fewer than two values."""
     values = _drop_nan(values)
     if len(values) < 2:
         return math.nan
@@ -72,8 +72,8 @@ def ratio(parts: Values, wholes: Values) -> Mean | None:
     """Return the sum of `parts` / the sum of `wholes`, with its interval over runs.
 
     The interval is the interval of the mean of (part - ratio x whole), divided by the mean of
-    `wholes` (Cochran, Sampling Techniques, 1977, section 2.11). Runs whose whole is 0 do not count.
-    Return None if no run counts.
+    `wholes` (Cochran, Sampling Techniques, 1977, section 2.11). Runs with a denominator of 0 do not
+    count. Return None if no run counts.
 
     Args:
         parts: The numerator of each run.
@@ -92,10 +92,11 @@ def ratio_of_means(
 ) -> Mean | None:
     """Return the mean of `numerators` / the mean of `denominators`, with its interval.
 
-    Each is a mean over points of the mean over runs. Runs are paired by their seeds, as runs with
-    the same seed have the same channel: the interval of a point is the interval of the mean of
-    (numerator - ratio x denominator). If fewer than two seeds are in both, the runs of the point
-    are treated as independent. The squares of the points' half widths are added.
+    Numerator and denominator are means over points of the means over runs. Runs are paired by their
+    seeds, because runs with the same seed have the same channel. So the interval of a point is the
+    interval of the mean of (numerator - ratio x denominator). If numerator and denominator of a
+    point have fewer than two seeds in common, their runs are treated as independent. The squares of
+    the points' half widths are added.
 
     Args:
         numerators: The values of the runs of the numerator, one series per point.
@@ -126,9 +127,9 @@ def ratio_of_means(
 
 
 def _pair_by_seed(first: RunValues, second: RunValues) -> tuple[RunValues, RunValues]:
-    """Return the values of the seeds that both have.
+    """Return the values of the seeds that are in both series, in the same order.
 
-    Return all values if fewer than two seeds are in both, unless both have the same seeds.
+    If fewer than two seeds are in both, return all values, unless both series have the same seed.
     """
     seeds = first.index.intersection(second.index).sort_values()
     has_same_seeds = first.index.sort_values().equals(second.index.sort_values())
@@ -137,7 +138,7 @@ def _pair_by_seed(first: RunValues, second: RunValues) -> tuple[RunValues, RunVa
 
 
 def count_runs_needed(values: Values, target: float, maximum: int) -> int:
-    """Return the number of runs that are needed for an interval of half width `target`.
+    """Return the number of runs, at least 2, that an interval of half width `target` needs.
 
     This is the smallest n with t(0.975, n - 1) x s / sqrt(n) <= target, where s is the standard
     deviation of `values`.
@@ -211,8 +212,9 @@ def paired_p_value(differences: Values) -> float | None:
 def signed_rank_p_value(differences: Values) -> float | None:
     """Return the two-sided p-value of the Wilcoxon signed-rank test.
 
-    Return None for fewer than MIN_POINTS differences. The null hypothesis is that differences are
-    symmetric around 0. The test is exact for up to 50 differences without ties.
+    Return None for fewer than MIN_POINTS differences, and 1 if all are 0. The null hypothesis is
+    that differences are symmetric around 0. The test is exact for up to 50 differences without
+    ties.
     """
     from scipy import stats  # imported on demand, as the import is slow
 
@@ -233,12 +235,12 @@ class PointDifference:
     second: Mean
     difference: Mean
     p_value: float | None  # None for one pair, which cannot be tested
-    corrected: float | None  # p_value, corrected for the number of tested points
+    corrected_p_value: float | None  # p_value, corrected for the number of tested points
 
     @property
     def differs(self) -> bool:
         """True if the difference is significant at the confidence level."""
-        return self.corrected is not None and self.corrected < 1 - CONFIDENCE
+        return self.corrected_p_value is not None and self.corrected_p_value < 1 - CONFIDENCE
 
 
 @dataclass(frozen=True)
@@ -264,7 +266,7 @@ def compare(first: pd.DataFrame, second: pd.DataFrame, metric: str, key: list[st
         key: Columns in which the two runs of a pair agree, such as point_id and seed.
 
     Returns:
-        The comparison. Its points have only axes that agree in all pairs.
+        The comparison. Its points have only the axes in which the runs of every pair agree.
     """
     tables = (first, second)
     runs = [_select_by_run(table, metric, key) for table in tables]
@@ -290,7 +292,7 @@ def compare(first: pd.DataFrame, second: pd.DataFrame, metric: str, key: list[st
                 second=means[1],
                 difference=difference,
                 p_value=paired_p_value(run_differences),
-                corrected=None,
+                corrected_p_value=None,
             )
         )
     differences = [point.difference.value for point in points]
@@ -306,7 +308,7 @@ def compare(first: pd.DataFrame, second: pd.DataFrame, metric: str, key: list[st
 
 
 def _select_by_run(table: pd.DataFrame, metric: str, key: list[str]) -> pd.DataFrame:
-    """Return one row per valid run with its value of `metric`."""
+    """Return one row per valid run: the columns `key`, other axes, and the metric as `value`."""
     valid = table[table["status"] == "valid"]
     axes = [name for name in table.columns if name.startswith("point.") and name not in key]
     run_columns = valid.drop_duplicates("run_id").set_index("run_id")[[*key, *axes]]
@@ -326,7 +328,7 @@ def _correct_p_values(points: list[PointDifference]) -> list[PointDifference]:
             second=point.second,
             difference=point.difference,
             p_value=point.p_value,
-            corrected=None if point.p_value is None else next(corrected),
+            corrected_p_value=None if point.p_value is None else next(corrected),
         )
         for point in points
     ]

@@ -39,7 +39,7 @@ _ACRONYMS = {"snr": "SNR"}
 
 
 def average_runs(rows: pd.DataFrame, column: str) -> Mean | None:
-    """Return the mean of a column over runs, or None without runs."""
+    """Return the mean of a column over runs, or None if no run has a value."""
     return mean(average_by_run(rows, column).to_numpy())
 
 
@@ -84,7 +84,7 @@ class Axis:
 
     @property
     def title(self) -> str:
-        """The axis' name as it is written at the begin of a line."""
+        """The axis' name as it is written at the beginning of a line."""
         return f"{self.phrase[0].upper()}{self.phrase[1:]}"
 
     def to_numbers(self) -> tuple[list[float], str]:
@@ -141,7 +141,7 @@ class Summary:
 
 
 def summarise(campaign: Campaign, table: pd.DataFrame) -> Summary:
-    """Arrange the table of a campaign by panel, series and x."""
+    """Return the means of a campaign's valid runs by panel, series and x, and numbers of runs."""
     x = _make_axis(campaign, campaign.x)
     panels_axis = _make_axis(campaign, campaign.panels) if campaign.panels else None
     series = _make_axis(campaign, campaign.series)
@@ -168,12 +168,12 @@ def summarise(campaign: Campaign, table: pd.DataFrame) -> Summary:
             )
             for name, indices, goodputs in means_by_series
         ]
-        bottleneck = [
+        bottleneck_bps = [
             float(panel_rows[panel_rows[f"point.{x.name}"] == value]["bottleneck_bps"].max())
             for value in x.values
         ]
         ceiling = float(panel_rows["agi_ceiling"].max())
-        panels.append(Panel(label, curves, bottleneck, ceiling, shared_positions))
+        panels.append(Panel(label, curves, bottleneck_bps, ceiling, shared_positions))
     completed = table.drop_duplicates("run_id")
     return Summary(
         x=x,

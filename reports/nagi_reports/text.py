@@ -43,7 +43,7 @@ def make_tables(summary: Summary) -> Iterator[Table]:
 
 
 def make_application_tables(campaign: Campaign, table: pd.DataFrame) -> Iterator[Table]:
-    """Yield one table per flow that has an application, and per panel."""
+    """Yield the metrics of applications, one table per flow and panel."""
     for flow_summary in summarise_flows(campaign, table):
         where = f" at {campaign.panels} {flow_summary.panel}" if flow_summary.panel else ""
         text_table = Table(
@@ -114,9 +114,9 @@ def describe_compared_points(summary: Summary, panel: Panel) -> str:
 
 
 def explain_missing_points(summary: Summary, panel: Panel) -> str | None:
-    """Return a sentence on the points of a panel that NAGI leaves out, or None without such points.
+    """Return a sentence on the points of a panel that NAGI leaves out, or None if there are none.
 
-    The sentence lists the series that have no valid run there.
+    The sentence lists these points, and the series that have no valid run at them.
     """
     gaps = []
     for curve in panel.curves:
@@ -124,13 +124,13 @@ def explain_missing_points(summary: Summary, panel: Panel) -> str | None:
             value for value, mean in zip(summary.x.values, curve.agi, strict=True) if mean is None
         ]
         if values and len(values) < len(summary.x.values):
-            gaps.append(f"{curve.series} has none at {', '.join(values)}")
+            gaps.append(f"{curve.series} has no valid run at {', '.join(values)}")
     if not gaps:
         return None
     where = f" at {name_panel(summary, panel).lower()}" if summary.panels_axis else ""
     if not panel.compared:
         return (
-            f"There is no NAGI{where}, as at no {summary.x.phrase} all series have valid runs: "
+            f"There is no NAGI{where}, as no {summary.x.phrase} has valid runs of all series: "
             f"{'; '.join(gaps)}."
         )
     points = f"{len(panel.compared)} of {len(summary.x.values)} points"
@@ -149,7 +149,7 @@ def name_panel(summary: Summary, panel: Panel) -> str:
 def _format_mean(mean: Mean | None, digits: int = 3) -> str:
     if mean is None:
         return "-"
-    if mean.halfwidth == mean.halfwidth:  # is not nan
+    if not isnan(mean.halfwidth):
         return f"{mean.value:.{digits}f} ±{mean.halfwidth:.{digits}f}"
     return f"{mean.value:.{digits}f}"
 

@@ -7,8 +7,8 @@ equal to the byte. The guest kernel and the agent are among these programs, beca
 actions before a run change random numbers that the kernel draws during the run, such as sequence
 numbers and ports, and shift instants by microseconds. With other versions of these programs, a run
 has the same channel, but is one more repeat of its point. manifest.json always differs, because it
-has the date and the programs of the run. JSON files are not compared by their bytes, because a
-later version of nagi may write them differently; the values of results.parquet are compared.
+has the date and the programs of the run. Bytes of JSON files are not compared, because a later
+version of nagi may write them differently. The values of results.parquet are compared instead.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class VerifiedRun:
     """A run and its differences from the published run."""
 
     run: CampaignRun
-    files: int  # number of compared files
+    file_count: int  # number of compared files
     differences: list[str]  # files that differ, and values that differ from published values
 
 
@@ -74,7 +74,7 @@ def verify(
 
     Raises:
         InputError: `published` is no publication of this experiment and variant, or has none of the
-            runs; or a file of the release is damaged.
+            campaign's valid runs; or a file of the release is damaged.
     """
     refuse_links(published)
     publication = _read_publication(campaign, published)
@@ -183,7 +183,7 @@ def _group_rows(table: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:
 
 
 def _compare_files(run: Path, compared_sums: dict[str, str]) -> Iterator[str]:
-    """Yield a text for each file of a run that is missing or differs from its checksum."""
+    """Yield a text for each file of a run that is missing, or that differs from its checksum."""
     for name, digest in sorted(compared_sums.items()):
         if not (run / name).is_file():
             yield f"{name} is missing"
@@ -194,7 +194,10 @@ def _compare_files(run: Path, compared_sums: dict[str, str]) -> Iterator[str]:
 def _compare_values(
     own_rows: list[dict[str, Any]], published_rows: list[dict[str, Any]]
 ) -> list[str]:
-    """Return a text for each difference in the columns that both tables have."""
+    """Return a text for each value that differs, in the columns that both tables have.
+
+    If the rows are of other flows, return one text that says so.
+    """
     if [row["flow"] for row in own_rows] != [row["flow"] for row in published_rows]:
         return ["other flows"]
     return [

@@ -234,7 +234,7 @@ def test_damage_and_omitted_packets_are_reported(path, tmp_path):
         [(0, segment(0)), (1, MAC / IP(**FORTH) / UDP(sport=1, dport=2) / b"xxxx")],
     )
     found = measure(with_udp, None, bottleneck_bps=None, from_ns=None, to_ns=None)
-    assert found.udp == 1
+    assert found.udp_connections == 1
     assert "1 UDP connections left out" in list_notices(found)
     assert found.rows[0]["at_receiver"]["agi_ceiling"] is None  # no SYN, no MSS
 

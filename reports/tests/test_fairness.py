@@ -290,7 +290,9 @@ def test_missing_runs_for_harm_are_reported_with_the_cure(made_up):
 def test_an_invalid_baseline_is_reported(made_up):
     blocks = chapter(made_up(invalid=(0, 1, 6, 7)))
     said = [block.text for block in blocks if isinstance(block, Paragraph)]
-    assert said[-1].startswith("Harm: n/a. No valid run has a valid run of the same repeat")
+    assert said[-1].startswith(
+        "Harm: n/a. For no valid run is there a valid run without competitors"
+    )
 
 
 def test_no_harm_is_spoken_of_where_nobody_asked(made_up):

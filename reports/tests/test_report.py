@@ -106,7 +106,7 @@ def test_points_without_a_valid_run_are_reported(campaign, table):
     assert "NAGI (1 of 2 points)" in words
     assert (
         "NAGI at loss 0 % is over the 1 of 2 points at which all series have valid runs: "
-        "newreno has none at 10 Mb/s." in words
+        "newreno has no valid run at 10 Mb/s." in words
     )
     [figure] = figures.make_nagi_figures(summary)
     assert "Loss 0 % (1 of 2 points)" in {
@@ -130,8 +130,9 @@ def test_series_without_a_common_point_have_no_nagi(campaign, table):
     assert [curve.nagi for curve in first.curves] == [None, None]
     assert [curve.nagi.runs for curve in second.curves] == [2, 2]
     assert (
-        "There is no NAGI at loss 0 %, as at no capacity all series have valid runs: "
-        "newreno has none at 10 Mb/s; cubic has none at 20 Mb/s." in in_words(summary)
+        "There is no NAGI at loss 0 %, as no capacity has valid runs of all series: "
+        "newreno has no valid run at 10 Mb/s; cubic has no valid run at 20 Mb/s."
+        in in_words(summary)
     )
     [figure] = figures.make_nagi_figures(summary)
     assert "no common point" in {text.get_text() for text in figures.list_visible_texts(figure)}
@@ -329,7 +330,7 @@ def test_invalid_failed_and_left_out_are_listed(synthetic):
     assert tables_of(report, "agi")[0].rows[0][1] == "–"  # newreno at 10 Mb/s: all invalid
     assert tables_of(report, "agi")[0].rows[3][0] == "NAGI (2 of 3 points)"
     assert tables_of(report, "result")[0].columns[1].head == "Error rate 0 % (2 of 3 points)"
-    assert "newreno has none at 10 Mb/s" in notes
+    assert "newreno has no valid run at 10 Mb/s" in notes
     runs = tables_of(report, "runs")[0]
     status = [column.head for column in runs.columns].index("Status")
     assert [row[status] for row in runs.rows][:5] == ["invalid"] * 3 + ["failed", "valid"]

@@ -63,7 +63,7 @@ def test_missing_records_are_reported(run):
     series = read_series(run)
     assert series.cwnd is None and series.rtt_ms is None and series.queue is None
     assert series.no_queue_reason == "not recorded"
-    assert not series.recorded
+    assert not series.has_curves
 
 
 def test_under_jitter_the_queue_is_not_known(run):

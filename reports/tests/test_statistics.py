@@ -245,4 +245,4 @@ def test_equal_schemes_are_called_different_one_campaign_in_twenty():
 def test_one_pair_is_no_test():
     first, second = (results(name, channel, repeats=1) for name in "ab")
     point = compare(first, second, "agi", ["point_id", "seed"]).points[0]
-    assert (point.p_value, point.corrected, point.differs) == (None, None, False)
+    assert (point.p_value, point.corrected_p_value, point.differs) == (None, None, False)

@@ -47,7 +47,7 @@ def the_run(again):
 def test_the_same_run_is_the_same(again):
     (found,) = verified(again)
     assert found.differences == []
-    assert found.files >= 3
+    assert found.file_count >= 3
 
 
 def test_another_build_gives_a_run_another_name_only(again):
@@ -87,7 +87,7 @@ def test_without_the_release_only_values_are_compared(again):
     (the_run(again) / "tcp_info.parquet").unlink()
     found = verify(again, Campaign.read(again / "campaign.json"), again.parent / "published")
     assert not found.has_compared_files
-    assert [(run.files, run.differences) for run in found.runs] == [(0, [])]
+    assert [(run.file_count, run.differences) for run in found.runs] == [(0, [])]
 
 
 def test_a_damaged_file_of_the_release_is_refused(again):

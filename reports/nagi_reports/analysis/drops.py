@@ -11,7 +11,7 @@ from nagi_reports.analysis.recorded import (
 
 
 def has_full_drop_log(flow: FlowPlan, recorded: RecordedRun) -> bool:
-    """Return whether the drop logs of emulator and switches have every drop on the flow's path."""
+    """Return whether every drop on the flow's path is in the log of the emulator or of a switch."""
     plan = recorded.plan
     if plan.switch_target not in TARGETS_WITHOUT_DROP_LOG:
         return True
@@ -21,34 +21,35 @@ def has_full_drop_log(flow: FlowPlan, recorded: RecordedRun) -> bool:
 def count_drops(flow: FlowPlan, recorded: RecordedRun) -> tuple[int | None, int, int]:
     """Return the queue drops, channel losses and transmitted packets along a flow's path.
 
-    Queue drops are None if a switch does not report them. At a station of a shared medium, packets
-    to all destinations count, and channel losses are the packets that the station gave up.
+    Queue drops are None if a switch on the path does not report them. On a shared medium, all
+    packets of the sending station count, also packets to other destinations; its channel losses are
+    the packets that it gave up.
     """
-    overflows: int | None = 0
-    losses = transmitted = 0
+    queue_drops: int | None = 0
+    channel_losses = transmitted = 0
     for direction in flow.path:
         if direction.sender is not None:
             packets = recorded.links.medium(direction.link).station(direction.sender).packets
-            losses += packets.given_up
+            channel_losses += packets.given_up
             transmitted += packets.delivered + packets.given_up
-            overflows = None if overflows is None else overflows + packets.dropped_by_queue
+            if queue_drops is not None:
+                queue_drops += packets.dropped_by_queue
             continue
         link = next(link for link in recorded.links.links if link.name == direction.link)
-        account = link.forward if direction.direction == "forward" else link.backward
-        losses += account.packets.channel_losses
+        counters = link.forward if direction.direction == "forward" else link.backward
+        channel_losses += counters.packets.channel_losses
         port = None
         if recorded.plan.switch_settings(direction) is not None and recorded.switches is not None:
             port = recorded.switches.port(direction.link, direction.direction)
         if port is None:
-            transmitted += account.server.packets
-            dropped: int | None = account.packets.dropped_by_queue
+            transmitted += counters.server.packets
+            dropped: int | None = counters.packets.dropped_by_queue
         else:
-            lost_packets = (
-                port.lost or 0
-            )  # None if the switch cannot count the losses of a user's pipeline
-            sent = account.packets.offered if port.sent is None else port.sent
-            losses += lost_packets
+            # port.lost is None if the switch cannot count the losses of a user's pipeline.
+            lost_packets = port.lost or 0
+            sent = counters.packets.offered if port.sent is None else port.sent
+            channel_losses += lost_packets
             transmitted += sent + lost_packets
             dropped = port.queue_overflows
-        overflows = None if overflows is None or dropped is None else overflows + dropped
-    return overflows, losses, transmitted
+        queue_drops = None if queue_drops is None or dropped is None else queue_drops + dropped
+    return queue_drops, channel_losses, transmitted

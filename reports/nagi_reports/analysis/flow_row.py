@@ -39,12 +39,16 @@ _RTT_STATISTICS = ("min", "mean", "median", "p95", "p99")
 
 
 def compute_flow_row(recorded: RecordedRun, flow: FlowPlan) -> dict[str, Any]:
-    """Return the values of a flow's row of results, by column."""
+    """Return the values of a flow's row of results, by column.
+
+    Columns are left out if their source does not exist: packets of the flow in a capture, hops over
+    shared media, or records of an application.
+    """
     sent = merge_scan_rows(recorded.scans[locate_sender_capture(flow)].flows, flow)
     received = merge_scan_rows(recorded.scans[locate_receiver_capture(flow)].flows, flow)
-    overflows, losses, transmitted = count_drops(flow, recorded)
-    goodput, seconds = recorded.compute_goodput_bps(flow), recorded.find_duration_s(flow)
-    throughput = throughput_bps(received.ip_bytes_inside if received else 0, seconds)
+    queue_drops, channel_losses, transmitted = count_drops(flow, recorded)
+    goodput, measured_s = recorded.compute_goodput_bps(flow), recorded.find_duration_s(flow)
+    throughput = throughput_bps(received.ip_bytes_inside if received else 0, measured_s)
     bottleneck = compute_bottleneck_bps(
         recorded.plan, flow, recorded.plan.measure.start_s, recorded.find_end_s(flow)
     )
@@ -55,7 +59,7 @@ def compute_flow_row(recorded: RecordedRun, flow: FlowPlan) -> dict[str, Any]:
         "congestion_control": flow.congestion_control,
         "bottleneck_bps": bottleneck,
         "base_rtt_s": flow.base_rtt_s,
-        "measured_s": seconds,
+        "measured_s": measured_s,
         "goodput_bps": goodput,
         "agi": agi(goodput, bottleneck),
         "agi_ceiling": agi_ceiling(
@@ -63,8 +67,8 @@ def compute_flow_row(recorded: RecordedRun, flow: FlowPlan) -> dict[str, Any]:
         ),
         "segments_sent": sent.data_packets if sent else 0,
         "segments_retransmitted": sent.retransmitted_packets if sent else 0,
-        "queue_overflows": overflows,
-        "channel_losses": losses,
+        "queue_overflows": queue_drops,
+        "channel_losses": channel_losses,
         "channel_packets": transmitted,
         "throughput_bps": throughput,
         "cwnd_mean_packets": _compute_mean_cwnd(recorded, flow),
@@ -99,10 +103,12 @@ def _sends_datagrams(recorded: RecordedRun, flow: FlowPlan) -> bool:
 def _measure_at_sender(recorded: RecordedRun, flow: FlowPlan, sent: Any) -> dict[str, Any]:
     """Return the columns that follow from the capture at the sender.
 
+    The buffer delay is None if a trace changes the propagation delay, or no RTT was measured.
+
     Args:
         recorded: The records of the run.
         flow: The flow.
-        sent: The flow's row in the scan of this capture.
+        sent: The flow's row in the scan of the capture.
     """
     acknowledgements = merge_scan_rows(
         recorded.scans[locate_sender_capture(flow)].flows, flow, data=False
@@ -126,10 +132,11 @@ def _measure_at_sender(recorded: RecordedRun, flow: FlowPlan, sent: Any) -> dict
 
 
 def compare_captures(recorded: RecordedRun, flow: FlowPlan) -> dict[str, Any]:
-    """Return the columns of delays and losses, which follow from both captures.
+    """Return the columns of delays and losses, from the captures at sender and receiver.
 
-    Return {} if the clock of the sender or of the receiver is not known, because packets can then
-    not be matched, or if the captures have no packet of the flow in common.
+    Return {} if the captures have no packet of the flow in common, or if the clock of the sender or
+    of the receiver is not known, because packets can then not be matched. The columns of queueing
+    delay are left out if a trace changes the propagation delay.
     """
     clocks = recorded.verdict.clocks
     if any(node in clocks and clocks[node] is None for node in (flow.sender, flow.receiver)):
@@ -168,7 +175,7 @@ def compare_captures(recorded: RecordedRun, flow: FlowPlan) -> dict[str, Any]:
 def _has_delay_trace(plan: RunPlan, path: Sequence[LinkDirection]) -> bool:
     """Return whether a trace changes the path's propagation delay.
 
-    Queueing delay is then not known, because the propagation delay of a packet is not.
+    The propagation delay of each packet is then not known, and so is its queueing delay.
     """
     return any(plan.channel(direction).delay_trace is not None for direction in path)
 
@@ -176,7 +183,7 @@ def _has_delay_trace(plan: RunPlan, path: Sequence[LinkDirection]) -> bool:
 def _compute_mean_cwnd(recorded: RecordedRun, flow: FlowPlan) -> float:
     """Return the mean over time of the sum of all connections' congestion windows, in packets.
 
-    Return nan without samples.
+    Return nan if the congestion window was not sampled.
     """
     samples = recorded.tcp_info[recorded.tcp_info["flow"] == flow.name].dropna(subset="snd_cwnd")
     windows = samples.groupby("t_s")["snd_cwnd"].sum()

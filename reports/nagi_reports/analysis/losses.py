@@ -78,7 +78,12 @@ def compute_loss_columns(recorded: RecordedRun, flow: FlowPlan, sent: Any) -> di
 
 
 def _select_losses(recorded: RecordedRun, sent: Any) -> pd.DataFrame:
-    """Return a connection's data segments in the drop log, with `t_s` by the emulator's clock."""
+    """Return a connection's data segments in the drop log, with `t_s` by the emulator's clock.
+
+    Args:
+        recorded: The records of the run.
+        sent: The connection's row in the scan of the capture at its sender.
+    """
     drops = recorded.drops
     losses: pd.DataFrame = drops[
         (drops["source"] == sent.source)
@@ -95,9 +100,9 @@ def _select_retransmissions(
 ) -> pd.DataFrame | None:
     """Return a connection's retransmissions in the capture at its sender.
 
-    The columns are t_s (by the sender's clock), sequence (as on the wire) and payload. Without
-    losses, the table is empty. Return None if the capture has none of the lost segments, because it
-    is then incomplete.
+    The columns are t_s (by the sender's clock), sequence (as on the wire) and payload. If `losses`
+    is empty, the table is empty. Return None if the capture has none of the lost segments, because
+    the capture is then incomplete.
     """
     captured = recorded.read_lost_packets(locate_sender_capture(flow)) if len(losses) else None
     if captured is None:
@@ -105,8 +110,9 @@ def _select_retransmissions(
     packets = captured[
         (captured["connection"] == sent.connection) & (captured["direction"] == sent.direction)
     ]
-    # The table of a capture has sequence numbers relative to the first one. The first one follows
-    # from a dropped segment, because the drop log has the segment's number on the wire.
+    # The table of a capture has sequence numbers relative to the connection's first number. This
+    # first number follows from a dropped segment, because the drop log has the segment's number on
+    # the wire.
     captured_losses = losses.merge(packets, on="identity", suffixes=("", "_captured"))
     first_sequence = (
         (captured_losses["sequence"] - captured_losses["sequence_captured"]) % 2**32

@@ -105,8 +105,8 @@ class RecordedRun:
     def read_lost_packets(self, capture: tuple[str, str]) -> pd.DataFrame:
         """Return the packets of a capture that were dropped on a link, and all retransmissions.
 
-        The table has some of capture.PACKET_COLUMNS, and `identity` as in drops.DROP_COLUMNS. Each
-        capture is read once.
+        The column `identity` is as in drops.DROP_COLUMNS, the others are as in
+        capture.PACKET_COLUMNS. Each capture is read once.
 
         Args:
             capture: Node and link of the capture.
@@ -129,8 +129,8 @@ class RecordedRun:
     def read_identities(self, flow: FlowPlan) -> pd.Series[int]:
         """Return the identities of a flow's packets in both directions, as in packets.parquet.
 
-        Packets in the capture at the sender or at the receiver count. The identity of a packet in
-        both captures is returned twice.
+        The packets are those in the captures at the sender and at the receiver. The identity of a
+        packet in both captures is returned twice.
         """
         parts_of_flow = []
         for capture in dict.fromkeys((locate_sender_capture(flow), locate_receiver_capture(flow))):
@@ -263,17 +263,19 @@ def to_emulator_clock(clock: HostClock | None, table: pd.DataFrame) -> pd.DataFr
 def list_clock_samples(manifest: Manifest, clock: HostClock | None) -> Knots:
     """Return a host's clock as pairs of time (ns since the Unix epoch) and offset (ns).
 
-    Return no pairs for the emulator's clock (None).
+    Return an empty list if `clock` is None, which means the emulator's clock.
     """
     epoch_ns = to_epoch_ns(manifest, 0)
     return [(time_ns + epoch_ns, offset_ns) for time_ns, offset_ns in clock.knots] if clock else []
 
 
 def read_all_drops(run: Path, plan: RunPlan) -> pd.DataFrame:
-    """Return the packets that the emulator and the switches logged as dropped (drops.DROP_COLUMNS).
+    """Return the packets in the drop logs of the emulator and of all switches (drops.DROP_COLUMNS).
+
+    Switches without a drop log are left out. Packets of several logs are sorted by time.
 
     Raises:
-        InputError: A log is missing or damaged.
+        InputError: The emulator's log is missing, or a log is damaged.
     """
     logs = [read_drops(run / "drops.pcapng")]
     for node in plan.switches():

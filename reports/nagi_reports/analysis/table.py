@@ -16,14 +16,16 @@ from nagi_reports.fairness import add_harm
 
 
 def build_table(out: Path, campaign: Campaign) -> pd.DataFrame:
-    """Return the table of all completed runs of a campaign, and write it to results.parquet.
+    """Return the table of results of a campaign, and write it to results.parquet.
+
+    Runs without metrics.json have no rows.
 
     Args:
         out: The directory of the campaign.
         campaign: The campaign.
 
     Raises:
-        InputError: The files of a run have other sizes than its manifest records.
+        InputError: The size of a run's file differs from the size in the run's manifest.
     """
     for run in campaign.runs:
         directory = out / "runs" / run.run_id
@@ -36,9 +38,9 @@ def build_table(out: Path, campaign: Campaign) -> pd.DataFrame:
 
 
 def read_table(out: Path, campaign: Campaign) -> pd.DataFrame:
-    """Return the table of results of a campaign, without writing it.
+    """Return the table of results of a campaign: the rows of all metrics.json, and harm.
 
-    Runs without metrics.json have no rows.
+    Runs without metrics.json have no rows. The axes' values are in columns `point.AXIS`.
     """
     rows = []
     for run in campaign.runs:

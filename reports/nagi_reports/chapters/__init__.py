@@ -37,10 +37,12 @@ def compose(material: Material, chapters: Mapping[str, Chapter]) -> Report:
         chapters: The chapter of each backend, by the backend's name.
     """
     campaign = material.campaign
-    parts = chapters.values()
-    notes = collect_notes(material, parts)
-    setup_rows = [row for part in parts for row in part.compose_setup_rows(material)]
-    programs = [program for part in parts for program in part.list_programs(campaign.build)]
+    backends = chapters.values()
+    notes = collect_notes(material, backends)
+    setup_rows = [row for backend in backends for row in backend.compose_setup_rows(material)]
+    programs = [
+        program for backend in backends for program in backend.list_programs(campaign.build)
+    ]
     outcomes = evaluate_statements(campaign, material.table)
     name = campaign.experiment + (f" ({campaign.variant})" if campaign.variant else "")
     sections = [
@@ -52,14 +54,14 @@ def compose(material: Material, chapters: Mapping[str, Chapter]) -> Report:
         Section("statements", "Statements checked", statements.compose_blocks(outcomes)),
         Section("time", "Time series", over_time.compose_blocks(material, notes)),
         Section("losses", "Loss differentiation", losses.compose_blocks(material)),
-        *(section for part in parts for section in part.compose_sections(material)),
+        *(section for backend in backends for section in backend.compose_sections(material)),
         Section("setting", "Setup", setting.compose_blocks(material, setup_rows, notes)),
         Section(
             "certificate",
             "Certificate",
             [
                 *certificate.compose_blocks(material),
-                *(block for part in parts for block in part.compose_certificate(material)),
+                *(block for backend in backends for block in backend.compose_certificate(material)),
             ],
         ),
         Section(
@@ -67,7 +69,7 @@ def compose(material: Material, chapters: Mapping[str, Chapter]) -> Report:
             "Definitions",
             [
                 *closing.compose_definitions(material, notes),
-                *(block for part in parts for block in part.compose_definitions(material)),
+                *(block for backend in backends for block in backend.compose_definitions(material)),
             ],
         ),
         Section("reproduce", "Reproduction", closing.compose_reproduction(material, programs)),

@@ -19,14 +19,14 @@ from nagi_reports.figures import ApplicationCurves
 
 
 def compose_blocks(material: Material) -> list[Block]:
-    """Return the blocks of the section; empty if no flow has an application."""
+    """Return the blocks of the section; empty if no flow has metrics of an application."""
     campaign = material.campaign
     applications = _describe_applications(material)
     composed: list[Block] = list(_compose_figures(material))
     for flow_summary in summarise_flows(campaign, material.table):
         where = f" at {to_words(campaign.panels)} {flow_summary.panel}" if campaign.panels else ""
-        heads = [Column(capitalise(to_words(axis)), weight=1) for axis in flow_summary.axes]
-        heads += [
+        columns = [Column(capitalise(to_words(axis)), weight=1) for axis in flow_summary.axes]
+        columns += [
             Column(APPLICATION_METRICS[name].title, "right", 1) for name in flow_summary.columns
         ]
         rows = [
@@ -41,7 +41,7 @@ def compose_blocks(material: Material) -> list[Block]:
         ]
         application = applications.get(flow_summary.flow, "application")
         composed.append(
-            Table(f"Flow {flow_summary.flow}: {application}{where}.", heads, rows, small=True)
+            Table(f"Flow {flow_summary.flow}: {application}{where}.", columns, rows, small=True)
         )
     return composed
 
@@ -72,7 +72,10 @@ def _compose_figures(material: Material) -> Iterator[Block]:
 
 
 def _select_curves(flow_summary: FlowSummary, values: list[str]) -> ApplicationCurves:
-    """Return the curves of a flow's first known metric of LEADING_METRICS at `values` of x."""
+    """Return one curve per series: a flow's leading metric at each value of x.
+
+    The leading metric is the first of LEADING_METRICS that has values.
+    """
     name = next(name for name in LEADING_METRICS if name in flow_summary.columns)
     position = flow_summary.columns.index(name)
     means = {
@@ -87,7 +90,7 @@ def _select_curves(flow_summary: FlowSummary, values: list[str]) -> ApplicationC
 
 
 def _describe_figures(curves_of_flows: list[ApplicationCurves], values: list[str]) -> str:
-    """Return the curves in words: the first and the last point of each."""
+    """Return the curves in words: the first and the last point of each curve."""
     sentences = []
     for flow_curves in curves_of_flows:
         parts = []

@@ -57,14 +57,14 @@ class Chapter(Protocol):
     def list_programs(self, build: Build) -> list[tuple[str, str | None]]:
         """Return name and SHA-256 of the backend's programs that have a field in Build.
 
-        The SHA-256 of a program that was not used is None. The report lists Build.parts without
-        this method.
+        The SHA-256 of a program that was not used is None. Programs in Build.parts are left out,
+        because the report lists them in any case.
         """
         return []
 
 
 def collect_notes(material: Material, chapters: Iterable[Chapter]) -> Notes:
-    """Return the notes of all backends, joined by subject; each subject has a text, maybe empty."""
+    """Return the joined notes of all backends, by subject; "" for subjects without notes."""
     notes = [chapter.compose_notes(material) for chapter in chapters]
     return {
         subject: "".join(note.get(subject, "") for note in notes)

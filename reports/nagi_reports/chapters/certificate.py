@@ -32,12 +32,12 @@ def compose_blocks(material: Material) -> list[Block]:
         "recorded arrivals, and the captures at the hosts. Each row shows the worst value of all "
         f"runs. {describe_loss_test(verdicts)}"
     ).strip()
-    by_name: dict[str, list[tuple[Verdict, Check]]] = {}
+    checks_by_name: dict[str, list[tuple[Verdict, Check]]] = {}
     for verdict in verdicts:
         for check in verdict.checks:
-            by_name.setdefault(check.name, []).append((verdict, check))
+            checks_by_name.setdefault(check.name, []).append((verdict, check))
     rows = []
-    for verdict_checks in by_name.values():
+    for verdict_checks in checks_by_name.values():
         valued = [(check.value, check) for _, check in verdict_checks if check.value is not None]
         value, check = max(valued, key=lambda pair: pair[0], default=(None, verdict_checks[0][1]))
         rows.append(
@@ -91,15 +91,15 @@ def compose_blocks(material: Material) -> list[Block]:
 
 
 def _format_reasons(verdict: Verdict) -> str:
-    """Return the reasons why a run is not valid and their probable causes, one per line."""
+    """Return the reasons why a run is not valid, then the probable causes, one per line."""
     return "\n".join([*verdict.reasons, *noise.describe_explanations(verdict)]) or "no reason given"
 
 
 def describe_loss_test(verdicts: Iterable[Verdict]) -> str:
     """Return a sentence on the smallest p-value of all tests of channels' loss rates.
 
-    The p-value is corrected for the number of channels by Bonferroni's inequality. Return an empty
-    text if no channel was tested.
+    The sentence also has this p-value after Bonferroni's correction for the number of channels.
+    Return an empty text if no channel was tested.
     """
     p_values = [
         item.value

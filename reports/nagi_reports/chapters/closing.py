@@ -130,8 +130,8 @@ def _define_fairness_metrics(material: Material, notes: Notes) -> list[Block]:
                 ),
             ),
             "Over the goodputs of the n flows that share a bottleneck, without background traffic "
-            "(Jain, Chiu, Hawe 1984; RFC 5166, 2.3.1). A flow's bottleneck is here the direction "
-            "of a link on its path with the smallest rate per flow that crosses it."
+            "(Jain, Chiu, Hawe 1984; RFC 5166, 2.3.1). Here, a flow's bottleneck is the direction "
+            "of a link on its path with the smallest rate / number of crossing flows."
             + notes["bottleneck"],
         )
     ]
@@ -175,13 +175,14 @@ def _define_classification(material: Material) -> list[Block]:
             Definition(
                 "Classification, reported",
                 None,
-                "The first event of the scheme after the loss that covers the segment (first "
-                "sequence number not acknowledged ≤ the segment's < first not sent) classifies the "
-                "loss: three duplicate ACKs, a timeout, or a partial ACK at this segment, which "
-                "has the classification of its recovery. A segment that is lost again during "
-                "recovery, and of which later events show only that it was acknowledged, has the "
-                "classification of this recovery. Other losses were not noticed: the flow ended "
-                "first, or another copy of the segment had arrived.",
+                "The first event of the scheme after the loss that covers the segment classifies "
+                "the loss. An event covers segments from the first that is not acknowledged to the "
+                "last that was sent. Events are three duplicate ACKs, a timeout, or a partial ACK "
+                "at this segment, which has the classification of its recovery. A segment that is "
+                "lost again during recovery, and of which later events show only that it was "
+                "acknowledged, has the classification of this recovery. Other losses were not "
+                "noticed, because the flow ended first, or another copy of the segment had "
+                "arrived.",
             )
         )
     if "inferred" in methods:
@@ -219,7 +220,8 @@ def compose_reproduction(
     campaign = material.campaign
     seeds = _list_seeds(material)
     build = campaign.build
-    lab = "-i INVENTORY" if campaign.lab == "physical" else f"--lab {campaign.lab}"
+    command = campaign.command(f"experiments/{campaign.experiment}.yaml")
+    lab_option = "-i INVENTORY" if campaign.lab == "physical" else f"--lab {campaign.lab}"
     analysis_command = ["nagi analyze DIRECTORY    # the same numbers from the recorded captures"]
     if campaign.keep.captures == "none":
         analysis_command = []
@@ -231,7 +233,7 @@ def compose_reproduction(
     return [
         Commands(
             [
-                f"{shlex.join(campaign.command(f'experiments/{campaign.experiment}.yaml'))} {lab}",
+                f"{shlex.join(command)} {lab_option}",
                 *analysis_command,
                 "nagi report DIRECTORY     # this report, equal to the byte",
             ]
@@ -267,7 +269,8 @@ def compose_reproduction(
 def _list_seeds(material: Material) -> list[list[str]]:
     """Return the rows of the table of seeds.
 
-    A row has a seed, after the axes' values and the repeat that all runs with the seed have.
+    Each row has two texts: the values of axes and the repeat that all runs with this seed have in
+    common, and the seed. Axes that have one value in all runs are left out.
     """
     runs = [run for run in material.campaign.runs if run.run_id in material.plans]
     by_seed: dict[int, list[CampaignRun]] = {}

@@ -77,7 +77,7 @@ def _compose_points(first: Side, second: Side, comparison: Comparison) -> Table:
             format_mean(point.first),
             format_mean(point.second),
             format_mean(point.difference, digits=4),
-            NONE if point.corrected is None else f"{point.corrected:.2g}",
+            NONE if point.corrected_p_value is None else f"{point.corrected_p_value:.2g}",
             "differs" if point.differs else "",
         ]
         for point in comparison.points
@@ -100,11 +100,11 @@ def _compose_points(first: Side, second: Side, comparison: Comparison) -> Table:
 
 
 def _compose_checks(first: Side, second: Side) -> list[Block]:
-    """Return the table of the certificates' checks on both sides; empty without checks."""
-    sides = [_group_checks(side) for side in (first, second)]
+    """Return the table of the certificates' checks on both sides; no block without checks."""
+    first_checks, second_checks = _group_checks(first), _group_checks(second)
     rows = []
-    for name in dict.fromkeys([*sides[0], *sides[1]]):
-        checks_by_side = [side.get(name, []) for side in sides]
+    for name in dict.fromkeys([*first_checks, *second_checks]):
+        checks_by_side = [first_checks.get(name, []), second_checks.get(name, [])]
         check = (checks_by_side[0] or checks_by_side[1])[0]
         rows.append(
             [
@@ -146,9 +146,10 @@ def _format_value(checks: list[Check], is_worst: bool) -> str:
 
 
 def _group_checks(side: Side) -> dict[str, list[Check]]:
+    """Return the checks of all runs of a side, by the name of the check."""
     checks_by_name: dict[str, list[Check]] = {}
     for run_id in dict.fromkeys(side.table["run_id"]):
-        file = side.campaign / "runs" / run_id / "verdict.json"
+        file = side.directory / "runs" / run_id / "verdict.json"
         for check in Verdict.read(file).checks if file.exists() else []:
             checks_by_name.setdefault(check.name, []).append(check)
     return checks_by_name
@@ -156,7 +157,7 @@ def _group_checks(side: Side) -> dict[str, list[Check]]:
 
 def _list_run_dates(side: Side) -> Iterator[float]:
     for run_id in dict.fromkeys(side.table["run_id"]):
-        file = side.campaign / "runs" / run_id / "manifest.json"
+        file = side.directory / "runs" / run_id / "manifest.json"
         if file.exists():
             yield Manifest.read(file).date_s
 

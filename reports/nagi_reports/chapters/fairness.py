@@ -60,7 +60,7 @@ class _PointGroup:
     has_siblings: bool  # whether the point has more than one group
 
     def select_by_run(self, column: str) -> pd.Series[Any]:
-        """Return a column's value for each run, by run id; runs without a value are left out."""
+        """Return a column's value in each run, by run id. Runs without a value are left out."""
         return self.rows.drop_duplicates("run_id").set_index("run_id")[column].dropna()
 
 
@@ -150,13 +150,15 @@ def _compose_index_figures(material: Material) -> Iterator[Figure]:
 def _compose_table(material: Material, groups: list[_PointGroup]) -> Table:
     """Return the table of fairness, one row per group of flows."""
     axes = list(groups[0].point)
-    has_entries = any(len({flow.group for flow in group.bottleneck.flows}) > 1 for group in groups)
+    has_several_entries = any(
+        len({flow.group for flow in group.bottleneck.flows}) > 1 for group in groups
+    )
     columns = [Column(capitalise(to_words(axis))) for axis in axes]
     columns += [
         Column("Flows", weight=1 if any(group.has_siblings for group in groups) else 0),
         Column("Jain's index", "right", 1),
         Column("In windows", "right", 1),
-        *([Column("Shares", weight=2)] if has_entries else []),
+        *([Column("Shares", weight=2)] if has_several_entries else []),
         Column("Smallest, largest", "right", 1),
         Column("Convergence time", "right", 1),
     ]
@@ -172,7 +174,7 @@ def _compose_table(material: Material, groups: list[_PointGroup]) -> Table:
             format_mean(mean(group.select_by_run(name).to_numpy()))
             for name in ("jain_index", "jain_index_windows")
         ]
-        row += [_format_shares(group)] if has_entries else []
+        row += [_format_shares(group)] if has_several_entries else []
         by_run = group.rows.groupby("run_id")["share"]
         row += [f"{by_run.min().mean():.3f}, {by_run.max().mean():.3f}", _format_convergence(group)]
         rows.append(row)
@@ -190,20 +192,20 @@ def _compose_table(material: Material, groups: list[_PointGroup]) -> Table:
 
 
 def _format_shares(group: _PointGroup) -> str:
-    """Return scheme and share of each entry in the experiment file's `flows`, one per line."""
-    parts: dict[str, list[str]] = {}
+    """Return one line per entry of the experiment file's `flows`: its scheme and mean share."""
+    names_by_entry: dict[str, list[str]] = {}
     for flow in group.bottleneck.flows:
-        parts.setdefault(flow.group, []).append(flow.name)
-    scheme = {flow.group: flow.scheme for flow in group.bottleneck.flows}
+        names_by_entry.setdefault(flow.group, []).append(flow.name)
+    schemes = {flow.group: flow.scheme for flow in group.bottleneck.flows}
     lines = []
-    for name, flows in parts.items():
-        total = group.rows[group.rows["flow"].isin(flows)].groupby("run_id")["share"].sum()
-        lines.append(f"{name} ({scheme[name]}) {total.mean():.2f}")
+    for entry, names in names_by_entry.items():
+        total = group.rows[group.rows["flow"].isin(names)].groupby("run_id")["share"].sum()
+        lines.append(f"{entry} ({schemes[entry]}) {total.mean():.2f}")
     return "\n".join(lines)
 
 
 def _format_convergence(group: _PointGroup) -> str:
-    """Return the mean convergence time, and how many runs did not converge."""
+    """Return the mean convergence time, and the number of runs without one, per reason."""
     outcomes = group.select_by_run("convergence").value_counts()
     times = mean(group.select_by_run("convergence_time_s").to_numpy(np.float64))
     if outcomes.empty:
@@ -225,9 +227,10 @@ def _format_convergence(group: _PointGroup) -> str:
 def _compose_shares_figure(material: Material, groups: list[_PointGroup]) -> Iterator[Block]:
     """Yield the figure of shares over time, which shows one run of each selected point.
 
-    The run of a point is the run with the median of Jain's index. If there are more than MAX_SHOWN
-    points, equal numbers of points are selected with the lowest indices, with indices around the
-    median, and with the highest indices. Yield no figure without recorded goodput.
+    The run shown is the run with the median of Jain's index at its point. If there are more than
+    MAX_SHOWN points, three groups of MAX_SHOWN / 3 points are selected: with the lowest values of
+    the index, around the median, and with the highest values. Yield no figure if no selected run
+    has recorded its goodput over time.
     """
     chosen = groups
     if len(groups) > MAX_SHOWN:
@@ -301,10 +304,11 @@ def _read_shares(material: Material, group: _PointGroup) -> figures.SharesOverTi
 
 
 def _compose_harm(material: Material) -> Iterator[Block]:
-    """Yield a text and a figure of harm; a text with the reason if harm is not known.
+    """Yield a text and a figure of harm; if harm is not known, only a text with the reason.
 
-    The figure has matrices of harm by goodput and by RTT for each combination of the values of
-    other axes, MAX_MATRICES combinations at most. Yield nothing without an axis of competitors.
+    For each combination of the values of other axes, the figure has two matrices: harm to goodput
+    and harm to RTT. The figure shows the first MAX_MATRICES combinations. Yield no block if the
+    campaign has no axis of competitors.
     """
     campaign, table = material.campaign, material.table
     if campaign.competitor is None:
@@ -319,9 +323,9 @@ def _compose_harm(material: Material) -> Iterator[Block]:
     valid = drop_background(table[table["status"] == "valid"])
     if "harm_goodput" not in valid or valid["harm_goodput"].notna().sum() == 0:
         yield Paragraph(
-            "Harm: n/a. No valid run has a valid run of the same repeat with "
-            f"{campaign.competitor} {ALONE} and the same values of all other axes: see the "
-            "certificate, or run these."
+            "Harm: n/a. For no valid run is there a valid run without competitors "
+            f"({campaign.competitor} {ALONE}) of the same repeat and at the same values of all "
+            "other axes. The certificate lists invalid runs. Execute runs that are missing."
         )
         return
     schemes = list(dict.fromkeys(run.point[campaign.series] for run in campaign.runs))
@@ -391,17 +395,33 @@ def _compose_harm(material: Material) -> Iterator[Block]:
 
 
 def _average_harm(
-    rows: pd.DataFrame, series: str, scheme: str, axis: str, competitor: str, column: str
+    rows: pd.DataFrame,
+    scheme_axis: str,
+    scheme: str,
+    competitor_axis: str,
+    competitor: str,
+    column: str,
 ) -> Mean | None:
-    """Return the mean harm to a scheme by a competitor; None without a value."""
-    cell_rows = rows[(rows[f"point.{series}"] == scheme) & (rows[f"point.{axis}"] == competitor)]
+    """Return the mean harm to a scheme by a competitor; None without a value.
+
+    Args:
+        rows: Rows of the results.
+        scheme_axis: The axis whose value is the scheme.
+        scheme: The scheme.
+        competitor_axis: The axis whose value is the competitor.
+        competitor: The competitor.
+        column: The column of harm.
+    """
+    cell_rows = rows[
+        (rows[f"point.{scheme_axis}"] == scheme) & (rows[f"point.{competitor_axis}"] == competitor)
+    ]
     return average_runs(cell_rows, column)
 
 
 def _find_excess(
     schemes: list[str], competitors: list[str], cells: list[list[Mean | None]]
 ) -> list[list[bool]]:
-    """Return for each cell whether the harm exceeds the harm of the scheme to itself."""
+    """Return for each cell whether its harm exceeds the harm of the row's scheme to itself."""
     exceeds = []
     for scheme, row in zip(schemes, cells, strict=True):
         own_harm = row[competitors.index(scheme)] if scheme in competitors else None
@@ -412,7 +432,7 @@ def _find_excess(
 
 
 def _exceeds(cell: Mean, bound: Mean) -> bool:
-    """Return whether a harm is above `bound` by more than both intervals."""
+    """Return whether a harm exceeds `bound` by more than the sum of both half widths."""
     halfwidths = sum(
         0.0 if math.isnan(mean.halfwidth) else mean.halfwidth for mean in (cell, bound)
     )

@@ -31,19 +31,17 @@ _SOURCES = {"told": "reported", "inferred": "inferred"}  # value of `reactions` 
 
 
 def compose_blocks(material: Material) -> list[Block]:
-    """Return a figure and one table per panel; empty if no losses were classified."""
+    """Return a paragraph, a figure and one table per panel; empty if no losses were classified."""
     table = material.table
     if "reactions" not in table:
         return []
     classified_rows = table[(table["status"] == "valid") & table["reactions"].notna()]
     groups = [
-        (label, list(_sum_losses(material, rows)))
-        for label, rows in _split_by_panel(material, classified_rows)
+        (label, list(_sum_losses(material, panel_rows)))
+        for label, panel_rows in _split_by_panel(material, classified_rows)
     ]
-    groups = [(label, senders) for label, senders in groups if senders]
-    if not any(
-        sender.channel.total + sender.queue.total for _, senders in groups for sender in senders
-    ):
+    groups = [(label, rows) for label, rows in groups if rows]
+    if not any(row.channel.total + row.queue.total for _, rows in groups for row in rows):
         return []
     composed: list[Block] = [
         Paragraph(_compose_introduction(material, classified_rows)),
@@ -56,15 +54,16 @@ def compose_blocks(material: Material) -> list[Block]:
             _describe_figure(groups),
         ),
     ]
-    for label, senders in groups:
+    for label, rows in groups:
         where = f" at {label[:1].lower()}{label[1:]}" if label else ""
-        composed.append(_compose_table(material, where, senders))
+        composed.append(_compose_table(material, where, rows))
     return composed
 
 
 def _split_by_panel(
     material: Material, classified_rows: pd.DataFrame
 ) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Yield label and rows of each panel; all rows, with an empty label, if panels are combined."""
     summary, campaign = material.summary, material.campaign
     if summary.panels_axis is None or len(summary.panels) > MAX_PANELS:
         yield "", classified_rows
@@ -75,7 +74,10 @@ def _split_by_panel(
 
 
 def _sum_losses(material: Material, rows: pd.DataFrame) -> Iterator[ClassifiedLosses]:
-    """Yield one row per series, or one per scheme if flows of a series have several schemes."""
+    """Yield the classified losses of each series, summed over `rows`.
+
+    If flows of a series have several schemes, yield the losses of each scheme.
+    """
     campaign = material.campaign
     for name in dict.fromkeys(run.point[campaign.series] for run in campaign.runs):
         series_rows = rows[rows[f"point.{campaign.series}"] == name]
@@ -122,11 +124,9 @@ def _compose_introduction(material: Material, classified_rows: pd.DataFrame) -> 
     return text
 
 
-def _compose_table(material: Material, where: str, senders: list[ClassifiedLosses]) -> Table:
-    """Return the table of losses by classification, one row per sender."""
-    runs = [
-        share.runs for sender in senders for share in (*sender.channel.shares, *sender.queue.shares)
-    ]
+def _compose_table(material: Material, where: str, rows: list[ClassifiedLosses]) -> Table:
+    """Return the table of losses by classification, one row per series or scheme."""
+    runs = [share.runs for row in rows for share in (*row.channel.shares, *row.queue.shares)]
     interval_clause = ", with 95 % intervals over runs" if max(runs, default=0) > 1 else ""
     return Table(
         f"Loss differentiation{where}{interval_clause}. Other losses were classified correctly.",
@@ -142,19 +142,21 @@ def _compose_table(material: Material, where: str, senders: list[ClassifiedLosse
         ],
         [
             [
-                sender.name,
-                sender.source,
-                *_format_cells(sender.channel, MISTAKE["channel"]),
-                *_format_cells(sender.queue, MISTAKE["queue"]),
+                row.name,
+                row.source,
+                *_format_cells(row.channel, MISTAKE["channel"]),
+                *_format_cells(row.queue, MISTAKE["queue"]),
             ]
-            for sender in senders
+            for row in rows
         ],
         small=True,
     )
 
 
 def _format_cells(classified: Classified, mistake: int) -> list[str]:
-    """Return the cells on the losses of one cause: number, and shares of wrong and other outcomes.
+    """Return the cells on the losses of one cause: their number, and three shares of them.
+
+    The shares are of losses classified wrongly, of undecided losses and of losses not noticed.
 
     Args:
         classified: The losses.
@@ -175,11 +177,11 @@ def _format_cells(classified: Classified, mistake: int) -> list[str]:
 def _describe_figure(groups: list[tuple[str, list[ClassifiedLosses]]]) -> str:
     """Return the figure in words."""
     sentences = ["How lost segments were classified, one bar per row and cause."]
-    for label, senders in groups:
+    for label, rows in groups:
         parts = []
-        for sender in senders:
+        for row in rows:
             causes = []
-            for cause, classified in (("channel", sender.channel), ("queue", sender.queue)):
+            for cause, classified in (("channel", row.channel), ("queue", row.queue)):
                 shares = ", ".join(
                     f"{share.value * 100:.0f} % {outcome}"
                     for outcome, share in zip(OUTCOMES, classified.shares, strict=False)
@@ -187,6 +189,6 @@ def _describe_figure(groups: list[tuple[str, list[ClassifiedLosses]]]) -> str:
                 causes.append(
                     f"{classified.total} {cause} losses" + (f" ({shares})" if shares else "")
                 )
-            parts.append(f"{sender.name}, {sender.source}: {', '.join(causes)}")
+            parts.append(f"{row.name}, {row.source}: {', '.join(causes)}")
         sentences.append(f"{f'{label}: ' if label else ''}{'; '.join(parts)}.")
     return " ".join(sentences)

@@ -39,7 +39,7 @@ MEASURES = (
 
 
 def compose_blocks(material: Material) -> list[Block]:
-    """Return one table per panel; empty if the results have none of these columns."""
+    """Return a paragraph and one table per panel; empty if no column of MEASURES has values."""
     campaign, summary = material.campaign, material.summary
     valid = material.table[material.table["status"] == "valid"]
     valid = valid.assign(
@@ -87,7 +87,7 @@ def compose_blocks(material: Material) -> list[Block]:
 
 
 def _format_cell(points: list[pd.DataFrame], measure: Measure) -> str:
-    """Return the mean over all points, or NONE if a point has no value."""
+    """Return the mean over all points as text, or NONE if a point has no value."""
     mean = average_topologies([average_runs(rows, measure.column) for rows in points])
     if mean is None:
         return NONE

@@ -47,10 +47,10 @@ _VERDICTS = (
 def choose_runs(material: Material) -> list[ChosenRuns]:
     """Choose one run per series and panel; panels without a valid run are left out.
 
-    The runs of a panel have one value of x: of the values at which the largest number of series
-    have a valid run, the middle value. Of several runs of a series, the run with the median AGI
-    (the lower one of two) is chosen. If there are more than MAX_PANELS panels, the first, the
-    middle and the last are chosen.
+    All runs of a panel have the same value of x: the middle one of the values at which the largest
+    number of series have a valid run. If a series has several valid runs at this value, the run
+    with the median AGI (the lower one of two) is chosen. If there are more than MAX_PANELS panels,
+    only the first, the middle and the last are used.
     """
     campaign, summary = material.campaign, material.summary
     valid = material.table[material.table["status"] == "valid"]
@@ -89,7 +89,7 @@ def choose_runs(material: Material) -> list[ChosenRuns]:
 
 
 def compose_blocks(material: Material, notes: Notes) -> list[Block]:
-    """Return the blocks of the section; empty if nothing was recorded."""
+    """Return the blocks of the section; empty if no chosen run has values over time."""
     summary = material.summary
     blocks: list[Block] = []
     for number, chosen in enumerate(choose_runs(material), 1):
@@ -98,7 +98,7 @@ def compose_blocks(material: Material, notes: Notes) -> list[Block]:
         for first in range(0, len(rows), figures.MAX_ROWS):
             part = rows[first : first + figures.MAX_ROWS]
             recorded = [series for _, series in part if series is not None]
-            if not any(series.recorded for series in recorded):
+            if not any(series.has_curves for series in recorded):
                 continue
             links = " and ".join(sorted({series.bottleneck for series in recorded}))
             has_verdicts = any(series.verdicts for series in recorded)
@@ -141,9 +141,9 @@ def compose_blocks(material: Material, notes: Notes) -> list[Block]:
 def _read_rows(
     material: Material, name: str, run_id: str | None
 ) -> Iterator[tuple[str, RunSeries | None]]:
-    """Yield one row per flow of a run, MAX_FLOWS at most: label and values over time.
+    """Yield label and values over time of each of the first MAX_FLOWS flows of a run.
 
-    Without a run, yield one row without values.
+    If `run_id` is None, yield the label `name` without values.
     """
     if run_id is None:
         yield name, None

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Descriptions of links, with the ranges of rates, delays, queue limits and losses over all runs.
 
-Arguments `directions` are the plans of one direction of a link in all runs.
+The argument `directions` of a function has the plans of one direction of a link, one per run.
 """
 
 from __future__ import annotations
@@ -55,19 +55,19 @@ def _describe_arq(directions: list[DirectionPlan]) -> str:
 
 
 def describe_rates(directions: list[DirectionPlan]) -> str:
-    """Return the range of rates, and whether there are rate traces or token buckets."""
+    """Return the range of rates, with notes on rate traces and token buckets."""
     rates = [
         rate / 1e6 for direction in directions if (rate := direction.mean_rate_bps) is not None
     ]
     if not rates:
         return "not limited"
-    trace = any(direction.rate_trace is not None for direction in directions)
+    has_trace = any(direction.rate_trace is not None for direction in directions)
     bursts = [
         direction.burst_bytes for direction in directions if direction.burst_bytes is not None
     ]
     return (
         format_range(rates, "Mb/s")
-        + (" (mean of a trace)" if trace else "")
+        + (" (mean of a trace)" if has_trace else "")
         + (f" (token bucket of {format_range(bursts, 'bytes')})" if bursts else "")
     )
 

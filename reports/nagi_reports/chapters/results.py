@@ -99,13 +99,13 @@ def _compose_nagi_tables(material: Material) -> list[Block]:
         for index, name in enumerate(names):
             means = [panel.curves[index].nagi for panel in summary.panels[first : first + 6]]
             rows.append([name, *map(format_mean, means)])
-        heads = [Column(label, "right", 1) for label in labels[first : first + 6]]
+        panel_columns = [Column(label, "right", 1) for label in labels[first : first + 6]]
         blocks.append(
             Table(
                 caption if part == 0 else "NAGI, further panels.",
                 [
                     Column(capitalise(to_words(material.campaign.series)), weight=1),
-                    *heads,
+                    *panel_columns,
                 ],
                 rows,
             )
@@ -169,8 +169,10 @@ def _compose_index_tables(summary: Summary, panel: Panel, heads: list[str]) -> I
         panel: The panel.
         heads: The heading of each row.
     """
-    intervals = any(mean and not math.isnan(mean.halfwidth) for c in panel.curves for mean in c.agi)
-    for curves in _pack_curves(panel.curves, cell=15 if intervals else 7):
+    has_intervals = any(
+        mean and not math.isnan(mean.halfwidth) for curve in panel.curves for mean in curve.agi
+    )
+    for curves in _pack_curves(panel.curves, min_width=15 if has_intervals else 7):
         rows = [
             [head, *(format_mean(curve.agi[index]) for curve in curves)]
             for index, head in enumerate(heads)
@@ -191,18 +193,18 @@ def _compose_index_tables(summary: Summary, panel: Panel, heads: list[str]) -> I
         )
 
 
-def _pack_curves(curves: list[Curve], cell: int) -> Iterator[list[Curve]]:
+def _pack_curves(curves: list[Curve], min_width: int) -> Iterator[list[Curve]]:
     """Yield groups of curves whose columns fit side by side in a table.
 
     Args:
         curves: The curves.
-        cell: The width of a column's numbers, in letters.
+        min_width: The width of a column's numbers, in letters.
     """
     max_width, used_width = 100, 0
     packed: list[Curve] = []
     for curve in curves:
         longest_word = max(map(len, re.split(r"[-_ /+]", curve.series)))
-        width = max(cell, longest_word + 2)
+        width = max(min_width, longest_word + 2)
         if packed and used_width + width > max_width:
             yield packed
             packed, used_width = [], 0
@@ -218,9 +220,9 @@ def _compose_figures(
     """Yield one figure per drawing.
 
     Args:
-        name: Name of the figure; a number is added if there are several.
+        name: Name of the figure; if there are several drawings, a number is added.
         drawings: The drawings.
-        content: Begin of the caption.
+        content: First sentence of the caption, without its full stop.
         legend: End of the caption.
         alt: Description for readers who do not see the figures.
     """
@@ -234,13 +236,20 @@ def _compose_figures(
         )
 
 
-def _describe_curves(summary: Summary, content: str, column: str, scale: float) -> str:
-    """Return the curves in words: the first and the last point of each."""
+def _describe_curves(summary: Summary, content: str, attribute: str, scale: float) -> str:
+    """Return the curves in words: the first and the last point of each curve.
+
+    Args:
+        summary: The results of the campaign.
+        content: What the curves show, with the unit.
+        attribute: The attribute of Curve that has the means.
+        scale: Factor from the unit of the means to the unit in `content`.
+    """
     sentences = [f"{content} against {summary.x.phrase}, one line per series."]
     for panel in summary.panels:
         parts = []
         for curve in panel.curves:
-            means = getattr(curve, column)
+            means = getattr(curve, attribute)
             ends = [
                 f"{mean.value * scale:.3g} at {x}"
                 for x, mean in zip(summary.x.values, means, strict=True)

@@ -25,7 +25,7 @@ _LETTERS = 40  # width of the axes' columns together, in letters
 
 
 def compose_blocks(material: Material) -> list[Block]:
-    """Return the table of all runs."""
+    """Return the table of all runs, one row per flow; runs without results have one row."""
     campaign, table = material.campaign, material.table
     has_repeats = any(run.repeat for run in campaign.runs)
     has_several_flows = material.has_several_flows
@@ -81,8 +81,8 @@ def compose_blocks(material: Material) -> list[Block]:
 def _make_axis_columns(campaign: Campaign, letters: int) -> list[Column]:
     """Return one column per axis.
 
-    Columns are as wide as their longest values if all columns together have at most `letters`.
-    Otherwise, they share the width that other columns leave.
+    If the longest values of all axes fit into `letters` letters, each column is as wide as its
+    longest value. Otherwise, the columns share the width that the table's other columns leave.
     """
     columns = []
     longest = {

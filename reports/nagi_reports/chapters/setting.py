@@ -144,7 +144,7 @@ def _make_link_rows(material: Material) -> list[list[str]]:
         )
         for name in ("both ways",) if is_symmetric else DIRECTIONS:
             direction = directions.get(name, forward)
-            by_switch = (
+            switch_note = (
                 "; shaped by the switch" if plan.switch_settings(direction) is not None else ""
             )
             rate, *cells = describe_directions([p.channel(direction) for p in plans])
@@ -152,7 +152,7 @@ def _make_link_rows(material: Material) -> list[list[str]]:
                 [
                     link.name,
                     _format_direction(link.ends[0].node, link.ends[1].node, name),
-                    rate + by_switch,
+                    rate + switch_note,
                     *cells,
                 ]
             )
@@ -273,21 +273,21 @@ def _make_ebpf_rows(material: Material) -> list[tuple[str, str]]:
 
 
 def _describe_command(flow: FlowPlan) -> str:
-    """Return the commands of a flow with traffic `command`."""
+    """Return the commands of a flow with traffic `command`, and a note on the flow's ceiling."""
     assert flow.command is not None
-    ends = {"sender": (flow.sender, flow.receiver), "receiver": (flow.receiver, flow.sender)}
-    listener, talker = ends[flow.command.listens]
-    programs = [(talker, flow.command.client)]
+    nodes = {"sender": (flow.sender, flow.receiver), "receiver": (flow.receiver, flow.sender)}
+    server_node, client_node = nodes[flow.command.listens]
+    programs = [(client_node, flow.command.client)]
     if flow.command.server is not None:
-        programs.append((listener, flow.command.server))
+        programs.append((server_node, flow.command.server))
     commands = "; ".join(f"on {node} {shlex.join(line)}" for node, line in programs)
-    return f"{commands}. The ceiling is TCP's"
+    return f"{commands}. The flow's ceiling is computed as for TCP segments"
 
 
 def _describe_emulator(material: Material) -> str:
-    """Return version, I/O and scheduling of the emulator in the first run that recorded them.
+    """Return version, I/O and scheduling of the emulator, from the first run with links.json.
 
-    Return an empty text if no run did.
+    In virtual time, return only the version. Return an empty text if no run has a links.json.
     """
     for run_id in material.plans:
         try:
@@ -299,13 +299,13 @@ def _describe_emulator(material: Material) -> str:
         ports = [port for link in links.links for port in (link.a, link.b)]
         ports += [station.port for medium in links.media for station in medium.stations]
         io = sorted({port.io for port in ports})
-        pinned = "" if links.cpu_pinned is None else f", processor {links.cpu_pinned} to itself"
+        pinned = "" if links.cpu_pinned is None else f", alone on processor {links.cpu_pinned}"
         return f" {links.version} ({', '.join(io)}; {links.scheduling}{pinned})"
     return ""
 
 
 def _name_emulated_parts(plan: RunPlan) -> str:
-    """Return whether the emulator carries links, media or both, in words."""
+    """Return a phrase that says whether the emulator carries links, media or both."""
     if not plan.media:
         return "every link"
     return "every link and medium" if plan.links else "every medium"

@@ -105,7 +105,11 @@ def describe_condition(outcome: Outcome) -> str:
     if statement.against:
         sentence += f" / {sentence} at {_format_conditions(statement.against)},"
     sentence += f" {'within ' if ' to ' in statement.is_.written else ''}{statement.is_}"
-    quantifier = {"all": "", "most": " at most points", "some": " at one point or more"}
+    quantifier = {
+        "all": "",
+        "most": " at more than half of the points",
+        "some": " at one point or more",
+    }
     sentence += quantifier[statement.for_]
     if statement.where:
         sentence += f", where {_format_conditions(statement.where)}"
@@ -129,7 +133,7 @@ def _typeset_signs(text: str) -> str:
 
 
 def describe_findings(outcome: Outcome) -> str:
-    """Return sentences on a statement's values, the worst point, and points without a value."""
+    """Return sentences on a statement's values, the worst point, and the points not tested."""
     tested = outcome.list_tested()
     if not tested:
         return capitalise(
@@ -160,7 +164,10 @@ def describe_findings(outcome: Outcome) -> str:
 
 
 def _find_worst(outcome: Outcome, findings: list[Finding]) -> Finding | None:
-    """Return the finding whose value is farthest from fulfilling the statement, or None."""
+    """Return the finding whose value is farthest from fulfilling the statement.
+
+    Return None if `findings` is empty.
+    """
 
     def distance(finding: Finding) -> float:
         return outcome.statement.is_.distance(finding.value.value) if finding.value else 0.0
@@ -189,7 +196,7 @@ def _name_point(finding: Finding) -> str:
 
 
 def _describe_missing(outcome: Outcome) -> str:
-    """Return a clause on the points at which a statement was not tested, with the reason."""
+    """Return a clause with the points at which a statement was not tested, and the reason."""
     names = [_name_point(finding) for finding in outcome.list_missing()]
     listed = "; ".join(names[:4])
     rest = f" and {len(names) - 4} more" if len(names) > 4 else ""

@@ -40,9 +40,9 @@ def has_intervals(summary: Summary) -> bool:
     return any(mean is not None and not math.isnan(mean.halfwidth) for mean in means)
 
 
-def to_words(axis: str) -> str:
-    """Return the name of an axis or a metric with spaces."""
-    return axis.replace("_", " ")
+def to_words(name: str) -> str:
+    """Return the name of an axis or a metric with spaces instead of underscores."""
+    return name.replace("_", " ")
 
 
 def capitalise(text: str) -> str:

@@ -47,7 +47,7 @@ def write_explorer(
     out: Path,
     campaign: Campaign,
     target: Path,
-    step: Callable[[], None] = lambda: None,
+    report_progress: Callable[[], None] = lambda: None,
     key: bytes = _PROCESS_KEY,
 ) -> Path:
     """Write the page of a campaign and the data of its runs to a directory, and return the page.
@@ -55,8 +55,8 @@ def write_explorer(
     Args:
         out: The directory of the campaign.
         campaign: The campaign.
-        target: The directory to write. Files of runs that have no data now are deleted.
-        step: A function that is called after each run, to show progress.
+        target: The directory to write. Files of runs that no longer have data are deleted.
+        report_progress: A function that is called after each run.
         key: The user's key, which seals files; files with another seal are written again.
 
     Raises:
@@ -70,22 +70,25 @@ def write_explorer(
     runs = target / "runs"
     runs.mkdir(parents=True, exist_ok=True)
     (target / _MARK_FILE).touch()
-    with_data = set()
+    ids_with_data = set()
     for run in campaign.runs:
         if (out / "runs" / run.run_id / "plan.json").exists():
             write_run(out / "runs" / run.run_id, run.run_id, runs, key)
-            with_data.add(run.run_id)
-        step()
+            ids_with_data.add(run.run_id)
+        report_progress()
     for old_path in runs.iterdir():
-        if old_path.name.removesuffix(".js") not in with_data:
+        if old_path.name.removesuffix(".js") not in ids_with_data:
             _remove(old_path)
     page = target / PAGE
-    write_atomically(page, render_page(collect_campaign_data(out, campaign, with_data)))
+    write_atomically(page, render_page(collect_campaign_data(out, campaign, ids_with_data)))
     return page
 
 
 def write_run(directory: Path, run_id: str, target: Path, key: bytes) -> None:
-    """Write the files of a run, unless this user has written them and the run has not changed.
+    """Write the files of a run.
+
+    Existing files are kept if this user wrote them and the run has not changed since. Otherwise,
+    they are deleted first.
 
     Args:
         directory: The run directory.
@@ -145,7 +148,7 @@ def _remove(path: Path) -> None:
 
 
 def _make_heading(stamp: str, body: bytes, folder: Path, key: bytes) -> bytes:
-    """Return the first line of a run's script: the run's state, and a seal of the run's scripts.
+    """Return the first line of a run's script, with a seal of all scripts of the run.
 
     Args:
         stamp: Hash of the run's state, by _hash_file_list().

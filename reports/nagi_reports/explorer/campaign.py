@@ -48,7 +48,7 @@ def read_results(out: Path, campaign: Campaign) -> pd.DataFrame:
     return table
 
 
-def collect_campaign_data(out: Path, campaign: Campaign, with_data: set[str]) -> dict[str, Any]:
+def collect_campaign_data(out: Path, campaign: Campaign, ids_with_data: set[str]) -> dict[str, Any]:
     """Return the data that campaign.js draws.
 
     The form is {"axes": [...], "metrics": [...], "runs": [...], "rows": {COLUMN: [...]}, ...}.
@@ -56,7 +56,7 @@ def collect_campaign_data(out: Path, campaign: Campaign, with_data: set[str]) ->
     Args:
         out: The directory of the campaign.
         campaign: The campaign.
-        with_data: Ids of the runs that have a file with their data.
+        ids_with_data: Ids of the runs whose data file the page can load.
 
     Raises:
         InputError: There are no results, or a file is damaged.
@@ -93,7 +93,9 @@ def collect_campaign_data(out: Path, campaign: Campaign, with_data: set[str]) ->
             }
             for name in metrics
         ],
-        "runs": [_describe_run(out, run, run.run_id in with_data, table) for run in campaign.runs],
+        "runs": [
+            _describe_run(out, run, run.run_id in ids_with_data, table) for run in campaign.runs
+        ],
         "rows": {
             "run": table["run_id"].astype(str).tolist(),
             "flow": table["flow"].astype(str).tolist(),

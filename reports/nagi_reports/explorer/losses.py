@@ -56,7 +56,7 @@ _SOURCE_NOTES = {
 def read_flow_losses(
     flow: FlowPlan, drops: pd.DataFrame, began_ns: int, recorded: RecordedRun | None
 ) -> Losses:
-    """Return the losses of a flow; the classification of each is UNKNOWN if it is not known.
+    """Return the losses of a flow with their classification, or UNKNOWN if none is available.
 
     Args:
         flow: The flow.
@@ -69,11 +69,11 @@ def read_flow_losses(
         names = np.array(OUTCOMES, object)
         table = classification.losses.assign(taken_for=names[classification.codes])
         return Losses(table, _SOURCE_NOTES[classification.method] if len(table) else "")
-    from_listener = flow.listens == "sender"
+    is_sent_by_server = flow.listens == "sender"
     flow_drops = drops[
         (drops["source"] == flow.sender_address)
         & (drops["destination"] == flow.receiver_address)
-        & (drops["source_port" if from_listener else "destination_port"] == flow.port)
+        & (drops["source_port" if is_sent_by_server else "destination_port"] == flow.port)
         & (drops["payload"] > 0)
     ]
     table = flow_drops.assign(t_s=(flow_drops["time_ns"] - began_ns) / 1e9, taken_for=UNKNOWN)
@@ -96,7 +96,8 @@ def find_first_sequence(
 ) -> int | None:
     """Return the first sequence number (as on the wire) of a direction in a capture.
 
-    Return None if the capture has none of the lost segments.
+    The number follows from lost segments that are in the capture. Return None if the capture has
+    none of them.
 
     Args:
         capture: The capture.

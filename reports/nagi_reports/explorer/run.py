@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The data of one run for the page: each flow over time, from the files of the run directory.
 
-Times are seconds since the traffic began, by the emulator's clock. `missing` explains why a panel
-is empty.
+Times are seconds since the traffic began, by the emulator's clock. Functions add the reasons why
+panels are empty to their argument `missing` (panel -> sentence), and sentences on the data to their
+argument `notes`.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class FlowTracks:
 
     @property
     def packets(self) -> list[Track]:
-        """The tracks that are also written in parts."""
+        """The tracks of packets, which are also written in parts."""
         return [track for track in self.tracks if not track.whole]
 
     @property
@@ -63,7 +64,7 @@ class FlowTracks:
         return float(max(times, default=0.0))
 
     def choose_edges(self, end_s: float) -> list[float]:
-        """Return the begins of all parts and the end of the last."""
+        """Return the times at which parts begin, and the end of the last part."""
         return choose_part_edges(self.packets, 0.0, end_s)
 
     def to_data(self, end_s: float) -> dict[str, Any]:
@@ -139,7 +140,8 @@ class RunFiles:
     def find_end_s(self, flows: list[FlowTracks]) -> float:
         """Return the end of the shown time, in s since the traffic began.
 
-        This is the end of the traffic or of the tracks, but not after the end of the captures.
+        This is the end of the traffic, or a little after the last row of the tracks if that is
+        later, but never after the end of the captures.
         """
         timeline = self.plan.timeline
         traffic_s = timeline.traffic_end_s - timeline.traffic_s
@@ -175,7 +177,7 @@ class RunFiles:
         return self.queues[name]
 
     def find_clock(self, node: str) -> HostClock | None:
-        """Return the clock of a host; None if it is unknown, or the host has the emulator's."""
+        """Return the clock of a host; None if it is unknown, or is the emulator's clock."""
         return self.verdict.clocks.get(node)
 
     def to_traffic_s(self, node: str, time_ns: Any) -> Floats:
@@ -203,7 +205,7 @@ class RunFiles:
 
 
 def read_flows(run: RunFiles) -> list[FlowTracks]:
-    """Return the first MAX_FLOWS flows of a run over time; background traffic is last."""
+    """Return up to MAX_FLOWS flows of a run over time, background traffic last."""
     flows = sorted(run.plan.flows, key=lambda flow: flow.background)
     return [_read_flow(run, flow) for flow in flows[:MAX_FLOWS]]
 
@@ -269,9 +271,9 @@ def _make_window_tracks(run: RunFiles, flow: FlowPlan, missing: dict[str, str]) 
 def _make_queue_tracks(
     run: RunFiles, flow: FlowPlan, missing: dict[str, str], notes: list[str]
 ) -> list[Track]:
-    """Return the track of the queue at the bottleneck.
+    """Return the track of the queue at the bottleneck, and describe the queue in `notes`.
 
-    If the queue is not known, add the reason to `missing`.
+    If the queue is not known, return no track and add the reason to `missing`.
     """
     direction = series.find_bottleneck(run.plan, flow)
     queue, reason = run.read_queue(direction)
@@ -281,7 +283,7 @@ def _make_queue_tracks(
         hint = "" if path.exists() or reason != "not recorded" else " (no packets.parquet)"
         missing["queue"] = f"Queue at {name}: {reason}{hint}."
         return []
-    sampled = ", samples of packets that leave it" if queue.sampled else ""
+    sampled = ", sampled when packets leave it" if queue.sampled else ""
     limit = f", limit {queue.limit_packets} packets" if queue.limit_packets else ""
     notes.append(f"Queue at {name}, of all flows{limit}{sampled}.")
     return [Track.from_rows("queue", queue.time_s, queue.waiting, steps=not queue.sampled)]
@@ -333,7 +335,7 @@ def _read_losses(
 ) -> losses.Losses | None:
     """Return the losses of a flow, or None without a drop log.
 
-    Without losses, add the reason to `missing`.
+    If no losses are known, add the reason to `missing`.
     """
     if run.drops is None or run.manifest is None:
         missing["losses"] = "The run has no log of drops (drops.pcapng)."
@@ -372,7 +374,8 @@ def _make_packet_tracks(
 ) -> list[Track]:
     """Return the tracks of the time-sequence graph and of RTT samples, from the sender's capture.
 
-    For empty panels, add the reasons to `missing`.
+    If the flow has several connections, the tracks are of the connection with the most data. For
+    empty panels, add the reasons to `missing`.
     """
     path = run.find_capture(analysis.locate_sender_capture(flow))
     if path is None or run.manifest is None:
@@ -440,21 +443,21 @@ def _make_packet_tracks(
 
 
 def _make_lost_track(
-    run: RunFiles, segments: pd.DataFrame, first_sequence: int, sent_s: Floats, sent: Any
+    run: RunFiles, segments: pd.DataFrame, first_sequence: int, sent_s: Floats, sent_sequence: Any
 ) -> Track:
     """Return the track of lost segments, at their sequence numbers in the time-sequence graph.
 
     Args:
         run: The files of the run.
         segments: The lost segments.
-        first_sequence: First sequence number of the capture, as on the wire.
+        first_sequence: First sequence number of the connection, as on the wire.
         sent_s: Time of each segment in the capture.
-        sent: Sequence number of each segment in the capture, without wraps.
+        sent_sequence: First sequence number of each segment in the capture, without wraps.
     """
     lost_s = segments["t_s"].to_numpy(np.float64) - run.plan.timeline.traffic_s
     order = np.argsort(sent_s, kind="stable")
     index_before = np.maximum(np.searchsorted(sent_s[order], lost_s, side="right") - 1, 0)
-    sent_before = np.asarray(sent, np.int64)[order][index_before]
+    sent_before = np.asarray(sent_sequence, np.int64)[order][index_before]
     distance = (
         segments["sequence"].to_numpy(np.int64) - first_sequence - sent_before + 2**31
     ) % 2**32 - 2**31
@@ -466,7 +469,8 @@ def _make_lost_track(
 def _read_states(run: RunFiles, flow: FlowPlan) -> list[tuple[float, float, str]]:
     """Return the times in which the sender was in a state of _STATES, as begin, end and state.
 
-    Return no times for flows with several connections.
+    Return [] if the flow's traffic is not `bulk`, because it may have several connections, or if
+    there are no samples.
     """
     path = run.directory / "tcp_info.parquet"
     if flow.traffic != "bulk" or not path.exists():
@@ -491,7 +495,10 @@ def _read_states(run: RunFiles, flow: FlowPlan) -> list[tuple[float, float, str]
 
 
 def _read_events(run: RunFiles, flow: FlowPlan) -> list[dict[str, Any]]:
-    """Return the reactions to losses and marks that a scheme of nagi reported about a flow."""
+    """Return a flow's events of scheme_events.parquet that are reactions to losses and marks.
+
+    Return [] if the scheme reports no events.
+    """
     path = run.directory / "scheme_events.parquet"
     if not path.exists():
         return []

@@ -78,9 +78,10 @@ class Track:
         return self.select_rows(max(int(begin) - self.steps, 0), int(end))
 
     def condense(self, begin_s: float, end_s: float) -> Track:
-        """Return the track with at most BUCKETS rows, each the range of rows in an equal time span.
+        """Return the track with at most BUCKETS rows.
 
-        A track with few rows is returned unchanged.
+        Each row is the range of all values in a time span; all spans have the same length. A track
+        that has at most BUCKETS rows keeps its rows.
         """
         if len(self) <= BUCKETS:
             return self.select_rows(0, len(self))
@@ -121,7 +122,7 @@ class Track:
 
 
 def choose_part_edges(tracks: Sequence[Track], begin_s: float, end_s: float) -> list[float]:
-    """Return the begins of all parts and the end of the last; a part has about PART_ROWS rows."""
+    """Return when parts of about PART_ROWS rows begin, and the end of the last part, in s."""
     times = np.sort(np.concatenate([track.time_s for track in tracks] or [np.empty(0)]))
     inner = times[PART_ROWS::PART_ROWS]
     inner = inner[(inner > begin_s) & (inner < end_s)]
@@ -129,7 +130,7 @@ def choose_part_edges(tracks: Sequence[Track], begin_s: float, end_s: float) -> 
 
 
 def pack_parts(tracks: Sequence[Track], edges: Sequence[float]) -> Iterator[dict[str, Any]]:
-    """Yield each part as packed rows by name of the track; tracks without rows are left out.
+    """Yield each part as {NAME OF TRACK: PACKED ROWS}; tracks without rows are left out.
 
     The first part includes rows before `edges`, the last part rows after them.
     """

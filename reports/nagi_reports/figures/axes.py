@@ -222,7 +222,10 @@ def draw_curve(
 
 
 def label_x_axis(axes: Axes, axis: Axis, numbers: list[float], unit: str, columns: int) -> None:
-    """Put a tick at each value of x if the labels fit; otherwise, matplotlib chooses the ticks.
+    """Set ticks, labels and limits of the x axis.
+
+    There is a tick at each value of x if the labels fit. If they do not fit, matplotlib chooses the
+    ticks. Values that are no quantities always have ticks, with rotated labels if necessary.
 
     Args:
         axes: The axes to draw on.
@@ -260,7 +263,7 @@ def _has_room_for_labels(numbers: list[float], max_letters: int) -> bool:
 
 
 def collect_legend_entries(grid: Sequence[Axes]) -> tuple[list[Any], list[str]]:
-    """Return the handles and labels of the legend, each label once over all axes."""
+    """Return the handles and labels of a legend for all axes; each label occurs once."""
     handles: dict[str, Any] = {}
     for axes in grid:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
@@ -307,9 +310,10 @@ def _label_curve_ends(axes: Axes) -> None:
 
 
 def spread_labels(positions: list[float], spacing: float) -> list[float]:
-    """Return `positions` moved apart by at least `spacing`, in the same order.
+    """Return `positions`, moved so that neighbours are at least `spacing` apart.
 
-    Positions move as little as necessary, and stay between 0 and 1 if all fit there.
+    The order stays the same. Positions move as little as necessary, and stay between 0 and 1 if all
+    of them fit there.
     """
     order = sorted(range(len(positions)), key=lambda index: positions[index])
     moved = list(positions)
@@ -334,7 +338,7 @@ def wrap_label(name: str, width: int = 24) -> str:
 
 
 def _append_piece(lines: list[str], piece: str, width: int) -> list[str]:
-    """Return the lines with `piece` in the last line if it fits in `width`, or in a new line."""
+    """Return the lines with `piece` added: to the last line if it fits there, or as a new line."""
     if len(lines[-1]) + len(piece) <= width:
         return [*lines[:-1], lines[-1] + piece]
     return [*lines, piece]

@@ -78,7 +78,7 @@ def make_comparison_figures(
 def draw_means_across(
     axes: Axes, means: Sequence[Mean], positions: Any, colour: str, marker: str, label: str
 ) -> None:
-    """Draw means as horizontal error bars, each at its height in `positions`."""
+    """Draw means with horizontal error bars; `positions` has the y coordinate of each mean."""
     axes.errorbar(
         [mean.value for mean in means],
         positions,

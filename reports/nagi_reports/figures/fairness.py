@@ -54,7 +54,7 @@ _MAX_LEVEL_LETTERS = 56  # if competitors' names have more letters together, the
 def make_shares_figure(runs: Sequence[SharesOverTime]) -> Figure:
     """Return a figure of stacked shares over time, with Jain's index below, for each run.
 
-    Dashed lines mark the borders between equal shares.
+    Dashed lines mark where the borders would be if all flows had equal shares.
     """
     columns = min(len(runs), _MAX_COLUMNS)
     rows_of_runs = math.ceil(len(runs) / columns)
@@ -108,8 +108,11 @@ def _has_several_flows(runs: Sequence[SharesOverTime], name: str) -> bool:
 
 
 def _draw_shares(axes: Axes, run: SharesOverTime, names: list[str]) -> None:
-    """Draw stacked shares of a run, with dashed lines at the borders between equal shares."""
-    total = sum(len(flows) for _, _, flows in run.groups)
+    """Draw the stacked shares of a run's flows; `names` gives each group its colour.
+
+    Dashed lines mark where the borders would be if all flows had equal shares.
+    """
+    flow_count = sum(len(flows) for _, _, flows in run.groups)
     bottom = np.zeros(len(run.edges_s) - 1)
     flows_below = 0
     for name, scheme, flows in run.groups:
@@ -130,8 +133,8 @@ def _draw_shares(axes: Axes, run: SharesOverTime, names: list[str]) -> None:
             )
             bottom = top
         flows_below += len(flows)
-        if flows_below < total:
-            axes.axhline(flows_below / total, color="black", linestyle="--", linewidth=0.9)
+        if flows_below < flow_count:
+            axes.axhline(flows_below / flow_count, color="black", linestyle="--", linewidth=0.9)
         second_half = slice(len(bottom) // 2, None)
         middle = float((bottom_of_group[second_half] + bottom[second_half]).mean() / 2)
         if float((bottom - bottom_of_group)[second_half].mean()) > _MIN_LABELLED_SHARE:
@@ -147,8 +150,8 @@ def _draw_shares(axes: Axes, run: SharesOverTime, names: list[str]) -> None:
                 bbox={"facecolor": "#FFFFFF", "edgecolor": "none", "pad": 0.8, "alpha": 0.8},
             )
     if len(run.groups) == 1:
-        for number in range(1, total):
-            axes.axhline(number / total, color="black", linestyle="--", linewidth=0.9)
+        for number in range(1, flow_count):
+            axes.axhline(number / flow_count, color="black", linestyle="--", linewidth=0.9)
     axes.set_ylim(0, 1)
     axes.set_yticks([0, 0.5, 1], ["0", "50", "100 %"])
 
@@ -167,7 +170,7 @@ class HarmMatrix:
     schemes: list[str]
     competitors: list[str]
     cells: list[list[Mean | None]]  # None if not known
-    beyond: list[list[bool]]  # whether the harm exceeds the harm of the scheme to itself
+    exceeds_own_harm: list[list[bool]]  # whether a cell exceeds the harm of its scheme to itself
 
 
 def make_harm_figure(pairs: Sequence[tuple[HarmMatrix, HarmMatrix]]) -> Figure:
@@ -179,14 +182,14 @@ def make_harm_figure(pairs: Sequence[tuple[HarmMatrix, HarmMatrix]]) -> Figure:
     matrices = [matrix for pair in pairs for matrix in pair]
     rows = [matrices[first : first + columns] for first in range(0, len(matrices), columns)]
     letters = sum(max(map(len, wrap_label(c, 9).split("\n"))) for c in pairs[0][0].competitors)
-    is_steep = letters * columns > _MAX_LEVEL_LETTERS
-    heights = [0.5 + 0.4 * is_steep + 0.31 * len(row[0].schemes) for row in rows]
+    is_rotated = letters * columns > _MAX_LEVEL_LETTERS
+    heights = [0.5 + 0.4 * is_rotated + 0.31 * len(row[0].schemes) for row in rows]
     with figure_style():
         figure = Figure(figsize=(WIDTH, sum(heights) + 0.2), layout="constrained")
         grid = figure.subplots(len(rows), columns, squeeze=False, height_ratios=heights)
         for row_axes, row in zip(grid, rows, strict=True):
             for column, (axes, matrix) in enumerate(zip(row_axes, row, strict=True)):
-                _draw_harm_matrix(axes, matrix, is_steep)
+                _draw_harm_matrix(axes, matrix, is_rotated)
                 axes.set_title(matrix.title, loc="left")
                 if column == 0:
                     axes.set_ylabel("harm to")
@@ -194,13 +197,16 @@ def make_harm_figure(pairs: Sequence[tuple[HarmMatrix, HarmMatrix]]) -> Figure:
     return figure
 
 
-def _draw_harm_matrix(axes: Axes, matrix: HarmMatrix, is_steep: bool) -> None:
-    """Draw a matrix of harm; frames mark the harm of a scheme to itself."""
-    for y, (scheme, cells, beyond) in enumerate(
-        zip(matrix.schemes, matrix.cells, matrix.beyond, strict=True)
+def _draw_harm_matrix(axes: Axes, matrix: HarmMatrix, is_rotated: bool) -> None:
+    """Draw a matrix of harm.
+
+    Frames mark the harm of a scheme to itself. Stars mark cells that exceed it.
+    """
+    for y, (scheme, cells, exceeds_own_harm) in enumerate(
+        zip(matrix.schemes, matrix.cells, matrix.exceeds_own_harm, strict=True)
     ):
-        for x, (competitor, mean, is_beyond) in enumerate(
-            zip(matrix.competitors, cells, beyond, strict=True)
+        for x, (competitor, mean, is_excess) in enumerate(
+            zip(matrix.competitors, cells, exceeds_own_harm, strict=True)
         ):
             is_itself = scheme == competitor
             axes.add_patch(
@@ -214,7 +220,7 @@ def _draw_harm_matrix(axes: Axes, matrix: HarmMatrix, is_steep: bool) -> None:
                     zorder=3 if is_itself else 2,
                 )
             )
-            label = "n/a" if mean is None else f"{mean.value:.2f}{' *' if is_beyond else ''}"
+            label = "n/a" if mean is None else f"{mean.value:.2f}{' *' if is_excess else ''}"
             if mean is not None and not math.isnan(mean.halfwidth):
                 label += f"\n± {mean.halfwidth:.2f}"
             is_dark = mean is not None and mean.value > 0.8
@@ -233,8 +239,8 @@ def _draw_harm_matrix(axes: Axes, matrix: HarmMatrix, is_steep: bool) -> None:
     axes.set_ylim(len(matrix.schemes) - 0.5, -0.5)
     axes.set_xticks(
         range(len(matrix.competitors)),
-        [wrap_label(name, 16 if is_steep else 9) for name in matrix.competitors],
-        rotation=90 if is_steep else 0,
+        [wrap_label(name, 16 if is_rotated else 9) for name in matrix.competitors],
+        rotation=90 if is_rotated else 0,
     )
     axes.set_yticks(range(len(matrix.schemes)), [wrap_label(s, 14) for s in matrix.schemes])
     axes.tick_params(length=0)

@@ -34,7 +34,9 @@ def make_goodput_figures(summary: Summary) -> list[Figure]:
 
     def draw(axes: Axes, panel: Panel, numbers: list[float]) -> None:
         bottlenecks = [
-            (x, b / 1e6) for x, b in zip(numbers, panel.bottleneck_bps, strict=True) if b == b
+            (x, rate_bps / 1e6)
+            for x, rate_bps in zip(numbers, panel.bottleneck_bps, strict=True)
+            if not math.isnan(rate_bps)
         ]
         if bottlenecks:
             axes.plot(
@@ -61,7 +63,7 @@ def make_index_figures(summary: Summary) -> list[Figure]:
     """
 
     def draw(axes: Axes, panel: Panel, numbers: list[float]) -> None:
-        if panel.ceiling == panel.ceiling:
+        if not math.isnan(panel.ceiling):
             axes.axhline(panel.ceiling, color=GREY, linewidth=1, label="ceiling", zorder=0)
         for index, curve in enumerate(panel.curves):
             draw_curve(axes, numbers, curve.agi, index, curve.series)
@@ -104,7 +106,10 @@ def make_nagi_figures(summary: Summary) -> list[Figure]:
 
 
 def _draw_bar(axes: Axes, row: int, mean: Mean | None, points: list[Mean | None]) -> None:
-    """Draw a bar with its interval and its value, or write why there is none."""
+    """Draw the bar of a NAGI with its interval and its value; without NAGI, write the reason.
+
+    `points` are the AGIs at the values of x, which decide the reason.
+    """
     if mean is None:
         reason = "no common point" if any(points) else "no valid run"
         axes.text(0.02, row, reason, va="center", fontsize=7)

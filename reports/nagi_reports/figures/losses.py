@@ -41,7 +41,7 @@ _CLASS_STYLES = (
 
 
 def make_loss_figure(groups: Sequence[tuple[str, Sequence[ClassifiedLosses]]]) -> Figure:
-    """Return a figure with stacked bars of shares by classification.
+    """Return a figure with one stacked bar per row: the shares of losses by classification.
 
     Channel losses are on the left, queue drops on the right.
 
@@ -49,7 +49,7 @@ def make_loss_figure(groups: Sequence[tuple[str, Sequence[ClassifiedLosses]]]) -
         groups: Title and rows of each group.
     """
     names = [
-        [wrap_label(f"{scheme.name} ({scheme.source})", 30) for scheme in rows]
+        [wrap_label(f"{losses.name} ({losses.source})", 30) for losses in rows]
         for _, rows in groups
     ]
     lines = [sum(name.count("\n") + 1 for name in panel) for panel in names]
@@ -63,11 +63,11 @@ def make_loss_figure(groups: Sequence[tuple[str, Sequence[ClassifiedLosses]]]) -
             len(groups), 2, sharex=True, sharey="row", squeeze=False, height_ratios=heights
         )
         for pair, (label, rows), labels in zip(grid, groups, names, strict=True):
-            for axes, head, losses in (
-                (pair[0], "Lost on channels", [scheme.channel for scheme in rows]),
-                (pair[1], "Dropped by queues", [scheme.queue for scheme in rows]),
+            for axes, head, row_losses in (
+                (pair[0], "Lost on channels", [losses.channel for losses in rows]),
+                (pair[1], "Dropped by queues", [losses.queue for losses in rows]),
             ):
-                for row, classified in enumerate(losses):
+                for row, classified in enumerate(row_losses):
                     _draw_outcome_shares(axes, row, classified)
                 axes.set_yticks(range(len(rows)), labels)
                 axes.set_ylim(len(rows) - 0.45, -0.55)
@@ -92,7 +92,7 @@ def make_loss_figure(groups: Sequence[tuple[str, Sequence[ClassifiedLosses]]]) -
 
 
 def _draw_outcome_shares(axes: Axes, row: int, classified: Classified) -> None:
-    """Draw one stacked bar of shares by outcome, and write the number of losses."""
+    """Draw one stacked bar of shares by outcome, and write the number of losses next to it."""
     if not classified.total:
         axes.text(0.02, row, "no loss", va="center", fontsize=7)
         return

@@ -49,7 +49,7 @@ class DrawnMedium:
     in_metres: bool  # whether positions are in m
     decodes: list[tuple[str, str]]  # pairs that decode each other's frames
     one_way: list[tuple[str, str]]  # (sender, receiver) if only the receiver decodes frames
-    senses: list[tuple[str, str]]  # pairs that sense each other, but do not decode
+    senses: list[tuple[str, str]]  # pairs that sense each other, but decode no frames
     rings: list[tuple[str, float]]  # label and radius of each range; empty without ranges
     paths: list[tuple[str, list[str]]]  # flow and the stations on its path
 
@@ -65,9 +65,9 @@ _PATH_SPACING = 0.055  # inches between flows on the same hop
 def make_medium_map(medium: DrawnMedium) -> Figure:
     """Return a map of a medium's stations and of the flows that cross the medium.
 
-    Solid lines connect stations that decode each other's frames. Dashed lines show carrier sense,
-    or rings around one station if there were more than MAX_SENSE_LINES lines. Arrows along the hops
-    are flows.
+    Solid lines connect stations that decode each other's frames. Dashed lines connect stations that
+    only sense each other. If there are more than MAX_SENSE_LINES such pairs, rings around one
+    station show the ranges instead of dashed lines. Arrows along the hops are flows.
     """
     xs = [x for station in medium.stations for x, _ in (station.position, *station.trace)]
     ys = [y for station in medium.stations for _, y in (station.position, *station.trace)]
@@ -102,7 +102,7 @@ def make_medium_map(medium: DrawnMedium) -> Figure:
         elif not height:
             axes.set_yticks([])
             axes.spines["left"].set_visible(False)
-        _draw_reach(axes, medium, positions, rings)
+        _draw_reception(axes, medium, positions, rings)
         for index, ((_, nodes), lane) in enumerate(
             zip(medium.paths, _assign_lanes(medium), strict=True)
         ):
@@ -129,13 +129,16 @@ def _make_sense_entry() -> Line2D:
     return Line2D([], [], color=GREY, linewidth=0.7, linestyle="--", label="sense each other only")
 
 
-def _draw_reach(
+def _draw_reception(
     axes: Axes,
     medium: DrawnMedium,
     positions: Mapping[str, tuple[float, float]],
     rings: list[tuple[str, float]],
 ) -> None:
-    """Draw lines between stations that decode or sense each other, or rings."""
+    """Draw lines between stations that decode or sense each other.
+
+    If there are `rings`, draw them around the central station instead of the lines for sensing.
+    """
     for one, other in medium.decodes:
         (x0, y0), (x1, y1) = positions[one], positions[other]
         axes.plot([x0, x1], [y0, y1], color=GREY, linewidth=1, zorder=1)
@@ -165,7 +168,7 @@ def _draw_reach(
 def _draw_connection(
     axes: Axes, one: tuple[float, float], other: tuple[float, float], **style: Any
 ) -> None:
-    """Draw a line between two stations; it leaves out the stations' symbols."""
+    """Draw a line between two stations that ends outside of the stations' symbols."""
     settings = {"arrowstyle": "-", "linewidth": 1.0, "color": GREY, "mutation_scale": 8, **style}
     axes.add_patch(FancyArrowPatch(one, other, shrinkA=9, shrinkB=9, zorder=1, **settings))
 
@@ -179,7 +182,7 @@ def find_central_station(medium: DrawnMedium) -> str:
 def _assign_lanes(medium: DrawnMedium) -> list[int]:
     """Return a lane for each flow, so that no two flows have the same lane on a hop.
 
-    Lanes are lines in parallel to the line between two stations, numbered from the nearest.
+    Lanes are parallel to the line between two stations. Lane 0 is the nearest to this line.
     """
     lanes_by_hop: dict[tuple[str, str], set[int]] = {}
     lanes = []
@@ -213,9 +216,12 @@ def _draw_path(axes: Axes, path: list[tuple[float, float]], index: int, offset: 
 
 
 def _draw_stations(axes: Axes, medium: DrawnMedium) -> None:
-    """Draw stations at their positions, with names and the positions to which they move."""
+    """Draw stations at their positions, with names and the positions to which they move.
+
+    If there are more than _MAX_NAMED_STATIONS, only senders and receivers of flows have names.
+    """
     ends = {node for _, nodes in medium.paths for node in (nodes[0], nodes[-1])}
-    has_many = len(medium.stations) > _MAX_NAMED_STATIONS
+    has_too_many = len(medium.stations) > _MAX_NAMED_STATIONS
     for station in medium.stations:
         x, y = station.position
         if station.trace:
@@ -224,7 +230,7 @@ def _draw_stations(axes: Axes, medium: DrawnMedium) -> None:
                 *zip(*route, strict=True), color="black", linewidth=0.7, linestyle=":", marker="o",
                 markersize=2.5, markerfacecolor="white", zorder=1,
             )  # fmt: skip
-        if has_many and station.name not in ends:
+        if has_too_many and station.name not in ends:
             axes.plot([x], [y], marker="o", markersize=3, color="black", zorder=3)
             continue
         shape = "square,pad=0.3" if station.kind == "host" else "round,pad=0.35"

@@ -22,7 +22,7 @@ from nagi_reports.figures.axes import (
 
 @dataclass(frozen=True)
 class ErrorRate:
-    """Numbers of packets that were sent and that were lost at one SNR."""
+    """The packet error rate at one SNR, as numbers of packets lost and sent."""
 
     snr_db: float
     lost: int
@@ -81,7 +81,7 @@ class ModeShares:
 
 
 def make_mode_figure(panels: Sequence[ModeShares]) -> Figure:
-    """Return a figure of shares of modes over SNR, one panel per direction.
+    """Return a figure of the shares of modes over SNR, one panel per direction.
 
     Modes are stacked bars, one bar per SNR. A line shows the share of transmissions that were lost.
     """

@@ -37,17 +37,19 @@ def make_topology_diagram(nodes: Mapping[str, str], links: list[DrawnLink], firs
         links: The links, and lines from stations to their media.
         first: The node of the first layer.
     """
-    positions, layers = _arrange_nodes(nodes, links, first)
-    maximum = max(sum(1 for x, _ in positions.values() if x == layer) for layer in range(layers))
+    positions, layer_count = _arrange_nodes(nodes, links, first)
+    max_nodes = max(
+        sum(1 for x, _ in positions.values() if x == layer) for layer in range(layer_count)
+    )
     with figure_style():
-        for is_full in (True, False):
-            figure = Figure(figsize=(WIDTH, 0.7 * maximum + 0.3))
+        for has_descriptions in (True, False):
+            figure = Figure(figsize=(WIDTH, 0.7 * max_nodes + 0.3))
             axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
             axes.set_axis_off()
-            axes.set_xlim(-0.5, max(layers, 2) - 0.5)
-            axes.set_ylim(-maximum / 2 - 0.2, maximum / 2 + 0.2)
-            labels = _draw_topology(axes, nodes, links, positions, is_full)
-            if not is_full or not _has_overlaps(figure, labels):
+            axes.set_xlim(-0.5, max(layer_count, 2) - 0.5)
+            axes.set_ylim(-max_nodes / 2 - 0.2, max_nodes / 2 + 0.2)
+            labels = _draw_topology(axes, nodes, links, positions, has_descriptions)
+            if not has_descriptions or not _has_overlaps(figure, labels):
                 break
     return figure
 
@@ -57,7 +59,7 @@ def _arrange_nodes(
 ) -> tuple[dict[str, tuple[float, float]], int]:
     """Return the position (layer, height) of each node, and the number of layers.
 
-    Nodes that cannot be reached from `first` are in its layer.
+    Nodes that cannot be reached from `first` are in the layer of `first`.
     """
     layer = {first: 0}
     reached = [first]
@@ -69,14 +71,14 @@ def _arrange_nodes(
                     reached.append(other)
     for node in nodes:
         layer.setdefault(node, 0)
-    layers = max(layer.values()) + 1
+    layer_count = max(layer.values()) + 1
     positions = {}
-    for number in range(layers):
+    for number in range(layer_count):
         layer_nodes = [node for node in (*reached, *nodes) if layer[node] == number]
         layer_nodes = list(dict.fromkeys(layer_nodes))
         for index, node in enumerate(layer_nodes):
             positions[node] = (float(number), (len(layer_nodes) - 1) / 2 - index)
-    return positions, layers
+    return positions, layer_count
 
 
 def _draw_topology(
@@ -84,7 +86,7 @@ def _draw_topology(
     nodes: Mapping[str, str],
     links: list[DrawnLink],
     positions: dict[str, tuple[float, float]],
-    is_full: bool,
+    has_descriptions: bool,
 ) -> list[Text]:
     """Draw nodes and links, and return the texts that label them."""
     labels = []
@@ -93,7 +95,7 @@ def _draw_topology(
         axes.plot([x0, x1], [y0, y1], color="black", linewidth=1, zorder=1)
         if not link.name:  # attaches a station to a medium
             continue
-        lines = [link.name, *link.lines] if is_full else [link.name]
+        lines = [link.name, *link.lines] if has_descriptions else [link.name]
         labels.append(
             axes.text(
                 (x0 + x1) / 2,
