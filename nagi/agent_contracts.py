@@ -56,7 +56,7 @@ OPAQUE: dict[type[Contract], str] = {
 # Methods whose source is copied to the agent.
 SHARED: dict[type[Contract], tuple[str, ...]] = {
     LinkPlan: ("backend",),
-    FlowPlan: ("listens", "listener"),
+    FlowPlan: ("listening_end", "listener"),
     RunPlan: ("node", "carried_by", "switches"),
 }
 

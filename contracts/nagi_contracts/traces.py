@@ -49,7 +49,7 @@ class StepTrace(Contract):
         return round(self.exact_mean)
 
     def bits(self, start_ns: int, end_ns: int) -> Fraction:
-        """Return the number of bits that a rate permits in [start_ns, end_ns)."""
+        """Return the number of bits that a trace of rates permits in [start_ns, end_ns)."""
         return Fraction(self._integrate(end_ns) - self._integrate(start_ns), 10**9)
 
     def iterate_pieces(self, end_ns: int) -> Iterator[tuple[int, int, int]]:

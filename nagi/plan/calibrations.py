@@ -49,12 +49,14 @@ def find_calibrated_mode(
         digest = load_air_time().compute_modem_digest(mode.modem, mode.modulation, mode.code_rate)
     except ValueError as error:
         raise refuse(
-            f"a table of another modem: {error}", "calibrate again with this nagi", file=str(path)
+            f"the table is for another modem: {error}",
+            "calibrate again with this nagi",
+            file=str(path),
         ) from None
     if digest != mode.digest:
         raise refuse(
-            f"a table of another modem: {mode.name} of nagi {calibration.nagi} differs from this "
-            "nagi's",
+            f"the table is for another modem: {mode.name} of nagi {calibration.nagi} differs from "
+            "the same mode of this nagi",
             "calibrate again with this nagi",
             file=str(path),
         )

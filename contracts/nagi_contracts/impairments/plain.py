@@ -46,7 +46,8 @@ def refuse_scalar(missing: str, cure: str) -> BeforeValidator:
     """Return a validator that refuses a single value and accepts mappings.
 
     Args:
-        missing: The information that a single value lacks, for the message.
+        missing: The information that a single value lacks, for the message, such as "how long
+            packets are held".
         cure: The cure in the message; {} stands for the value.
     """
 
