@@ -64,7 +64,7 @@ def find_calibrated_mode(
 
 
 def read_calibration(path: Path) -> Calibration:
-    """Read a calibration table. If the file has not changed since the last call, read it only once.
+    """Read a calibration table. A file that did not change since an earlier call is not read again.
 
     Raises:
         InputError: If the file is not a calibration table.

@@ -117,7 +117,7 @@ class FlowTraffic:
 def get_datagram_payload(application: AnyPlan | None) -> int | None:
     """Return the payload of an application's UDP datagrams in bytes.
 
-    None if there is no application, if it uses TCP, or if its datagrams have several sizes.
+    Return None if there is no application, or if it uses TCP.
     """
     if isinstance(application, CbrPlan | OnOffPlan) and application.is_udp:
         return application.payload_bytes

@@ -16,10 +16,10 @@ from nagi.plan.ip import IPV4
 def derive_seed(
     campaign_seed: int, channels: list[str], node_shares: list[Any], repeat: int
 ) -> int:
-    """Return the seed of a run, which depends only on the experiment's seed, channel and repeat.
+    """Return the seed of a run, made from the experiment's seed, the channel and the repeat.
 
     Runs with different schemes therefore get the same random losses and delays. Each repeat gets
-    other ones.
+    other losses and delays.
 
     Args:
         campaign_seed: The seed of the experiment file.

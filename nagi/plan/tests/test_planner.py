@@ -409,7 +409,8 @@ def test_a_command_s_control_is_that_of_all_flows_over_its_routes(tmp_path):
     down = "down: {from: server, to: client, scheme: $scheme, "
     other = (down, down.replace("$scheme", "bbr"))
     complaint = (
-        r"flows\.down\.scheme: congestion control bbr from server to client, but flow up has "
+        r"flows\.down\.scheme: the flow needs congestion control bbr from server to client, "
+        r"but flow up needs "
         "cubic .* give the two flows the same scheme, or different hosts"
     )
     with pytest.raises(InputError, match=complaint):

@@ -211,5 +211,5 @@ report: {x: scheme}
 """
     )
     (point,) = read_experiment(spec, None)
-    with pytest.raises(InputError, match="a radio's table on a medium"):
+    with pytest.raises(InputError, match="loss model sdr on a medium: a radio's table"):
         plan_runs(point, None)
