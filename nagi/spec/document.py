@@ -38,15 +38,15 @@ class Document:
             entry, mark, _ = str(key_path[1]).partition(NUMBER_MARK)  # a flow of `count`: NAME.2
             key_path = ("flows", entry, *key_path[2:]) if mark else key_path
         for length in range(len(key_path), 0, -1):
-            start, remainder = key_path[:length], key_path[length:]
-            axis = self.axes.get(start)
+            prefix, remainder = key_path[:length], key_path[length:]
+            axis = self.axes.get(prefix)
             if axis is not None and axis in self.axis_indices:
                 return (
                     *self.resolve_key_path(("matrix", axis, self.axis_indices[axis])),
                     *remainder,
                 )
-            if start in self.origin:
-                return (*self.origin[start], *remainder)
+            if prefix in self.origin:
+                return (*self.origin[prefix], *remainder)
         return key_path
 
     def problem(self, key_path: KeyPath, message: str, cure: str) -> Problem:

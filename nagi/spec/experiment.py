@@ -146,7 +146,8 @@ class Flow(Strict):
     def expand(self, name: str) -> dict[str, Flow]:
         """Return the flows that this entry stands for: name of the flow -> flow.
 
-        Without `count`, this is the entry itself. With `count`, the names are NAME.1, NAME.2, ....
+        Without `count`, the only flow is the entry itself. With `count`, the flows are called
+        NAME.1, NAME.2, and so on, and have their own starts and ports.
         """
         if self.count is None:
             return {name: self}
@@ -256,7 +257,7 @@ class _Network(Strict, defer_build=True):
         return next(key for key, entries in self.sections.items() if name in entries), name
 
     def get_section(self, settings: type[SettingsT]) -> dict[str, SettingsT]:
-        """Return the media of the section with the class `settings`, such as Medium, by name."""
+        """Return name -> medium, for the section whose media have the class `settings`."""
         entries: dict[str, SettingsT] = getattr(self, find_key(SECTIONS, settings))
         return entries
 

@@ -190,7 +190,7 @@ def _check_size(document: Document, runs: int, repeats_text: str) -> None:
 
 
 def _count_runs(points: list[Point]) -> tuple[int, str]:
-    """Return the number of runs of all points, and `repeats_text` for _check_size."""
+    """Return the number of runs of all points, and the argument `repeats_text` of _check_size()."""
     repeats = {point.experiment.repeats for point in points}
     text = f" x {repeats.pop():,} repeats" if len(repeats) == 1 else ", with repeats"
     return sum(point.experiment.repeats for point in points), text
@@ -244,7 +244,11 @@ class _Expansion:
         self._rest_axes = _list_axes(uses)
 
     def _find_uses(self, node: Any, key_path: KeyPath) -> _Uses:
-        """Return the axes that `node` uses, and add their key paths to self._axes."""
+        """Return the axes that `node` uses, and add key path -> axis to self._axes.
+
+        Raises:
+            InputError: If the matrix does not have an axis.
+        """
         if isinstance(node, dict | list):
             uses: dict[str | int, Any] = {}
             for key, value in node.items() if isinstance(node, dict) else enumerate(node):
@@ -289,11 +293,11 @@ class _Expansion:
     def _validate_rest(
         self, axis_indices: dict[str, int], parts: list[_ResolvedPart]
     ) -> tuple[Experiment | None, list[Problem]]:
-        """Return the experiment with the chosen values, and problems that were not yet reported.
+        """Return an experiment whose rest has the chosen values, and problems not yet reported.
 
-        The parts of the experiment may belong to another point. The experiment is None if the rest
-        is wrong. If a part is wrong for the first time, the whole experiment is validated again,
-        which finds the problems of the part.
+        The links, media and flows of this experiment may be those of another point; _make_point()
+        replaces them. The experiment is None if the rest is wrong. If a part is wrong for the first
+        time, the whole experiment is validated again, which finds the problems of the part.
         """
         indices = tuple(axis_indices[axis] for axis in self._rest_axes)
         problems: list[Problem] = []
@@ -305,7 +309,13 @@ class _Expansion:
     def _make_point(
         self, base: Experiment, parts: list[_ResolvedPart], axis_indices: dict[str, int]
     ) -> Point:
-        """Return the point with the chosen values, given its validated parts."""
+        """Return the point with the chosen values.
+
+        Args:
+            base: An experiment whose rest has the chosen values.
+            parts: The validated parts with the chosen values.
+            axis_indices: The chosen values.
+        """
         entries: dict[str, dict[str, Any]] = {key: {} for key in _ADAPTERS}
         for part, resolved in zip(self._parts, parts, strict=True):
             entries[part.key] |= resolved.value or {}
@@ -357,7 +367,10 @@ class _Part:
         self.axes = _list_axes(self.uses)
 
     def resolve(self, axis_indices: dict[str, int], matrix: dict[str, list[Any]]) -> _ResolvedPart:
-        """Return the validated part with the chosen values; each combination is validated once."""
+        """Return the validated part with the chosen values, with a flow's `count` expanded.
+
+        Each combination of values is validated once.
+        """
         indices = tuple(axis_indices[axis] for axis in self.axes)
         is_new = indices not in self._resolved
         if is_new:
@@ -407,7 +420,15 @@ def _list_axes(uses: _Uses) -> tuple[str, ...]:
 
 
 def _fill(node: Any, uses: _Uses, values: dict[str, Any]) -> Any:
-    """Return `node` with values in place of the axes that it uses; unchanged parts are shared."""
+    """Return `node` with values in place of the axes that it uses.
+
+    `node` is not changed. Parts without axes are not copied.
+
+    Args:
+        node: Data of the experiment.
+        uses: The axes in `node`.
+        values: Axis -> its value.
+    """
     if isinstance(uses, str):
         return values[uses]
     if not uses:
@@ -427,7 +448,7 @@ _ADAPTERS: dict[str, TypeAdapter[Any]] = {
 
 
 def _check_report(point: Point) -> None:
-    """Check that the report's axes exist, and that its statements name values of axes."""
+    """Check that the axes of the report and of its statements exist, and the statements' values."""
     settings = point.experiment.report
     for key in ("x", "series", "panels", "competitor"):
         axis = getattr(settings, key)
@@ -453,7 +474,7 @@ def _check_report(point: Point) -> None:
 
 
 def _check_campaign(points: list[Point]) -> None:
-    """Check that settings of the whole campaign are equal at all points."""
+    """Check that `keep` and `until`, settings of the whole campaign, are equal at all points."""
     for key in ("keep", "until"):
         first = getattr(points[0].experiment, key)
         if any(getattr(point.experiment, key) != first for point in points):
