@@ -209,7 +209,7 @@ def compare_memory(folder: Path, gigabytes: float) -> tuple[list[Row], dict[str,
     make_capture.write(large, int(size / PACKET_BYTES))
     size = large.stat().st_size
     rows, details = [], {"large_file_bytes": float(size)}
-    for how, label in (("reader", "the reader's"), ("tables", "scan()'s, with pandas loaded")):
+    for how, label in (("reader", "reader without pandas"), ("tables", "scan() with pandas")):
         small_peak = measure_scan(small, how)[1]
         seconds, peak = measure_scan(large, how)
         details |= {f"{how}_peak_mb": peak, f"{how}_peak_mb_small": small_peak, f"{how}_s": seconds}

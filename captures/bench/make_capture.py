@@ -176,8 +176,8 @@ def _make_rows(
     odd = numbers[1::2]  # segments whose arrival causes an acknowledgement
     acknowledged = odd + 1
     sack = np.zeros_like(odd)
-    for hole, until in zip(lost.tolist(), (repaired + in_flight).tolist(), strict=True):
-        begin, end = np.searchsorted(odd, [hole, until - in_flight])
+    for hole, last in zip(lost.tolist(), repaired.tolist(), strict=True):
+        begin, end = np.searchsorted(odd, [hole, last])
         acknowledged[begin:end] = hole
         sack[begin:end] = (hole + 1) * PAYLOAD
     jitter = random.integers(0, 2_000, len(odd))

@@ -291,7 +291,7 @@ def match(
     flows = _make_table(comparison["flows"], MATCH_COLUMNS)
     if len(flows) == 0:
         raise refuse(
-            f"has no packet in common with {received}",
+            f"it has no packet in common with {received}",
             "give captures of one path, without address translation or offloads between them",
             file=str(sent),
         )

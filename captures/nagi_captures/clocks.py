@@ -69,7 +69,7 @@ def estimate_clock(sent: Passages, received: Passages, end_ns: int) -> HostClock
         end_ns: The end of the run, in ns since the run began.
 
     Returns:
-        The clock, or None if no second has packets of both directions.
+        The clock with the bound of its error, or None if no second has packets of both directions.
     """
     clock: HostClock | None = None
     # The second fit removes the drift within each second.

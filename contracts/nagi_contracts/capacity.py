@@ -17,7 +17,7 @@ from nagi_contracts.plan import DirectionPlan, FlowPlan, RunPlan
 
 
 def compute_bottleneck_bps(plan: RunPlan, flow: FlowPlan, start_s: float, end_s: float) -> int:
-    """Return the smallest rate on a flow's path in bit/s.
+    """Return the smallest rate on a flow's path during an interval, in bit/s.
 
     A rate trace counts with its mean over the time in which the link sends the packets that arrive
     in the interval. If the interval is empty, or no direction of the path has a trace, return the

@@ -94,7 +94,10 @@ class Doctor(Contract):
 
     @classmethod
     def from_findings(cls, findings: Iterable[Finding]) -> Self:
-        """Return the output for these findings, with the worst of their statuses."""
+        """Return the output for these findings, with the worst of their statuses.
+
+        Skipped checks count like checks that are ok.
+        """
         collected = list(findings)
         statuses = {finding.status for finding in collected}
         if "failure" in statuses:

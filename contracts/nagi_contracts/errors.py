@@ -114,7 +114,8 @@ def format_value(value: object) -> str:
 def find_nearest(name: str, valid_names: Iterable[str]) -> str | None:
     """Return the valid name that a misspelled name probably means, or None.
 
-    A valid name is similar in spelling (upper and lower case are equal), or begins with `name`.
+    This is a name of similar spelling, or else a name that begins with `name`. Upper and lower case
+    count as equal.
     """
     by_folded = {candidate.casefold(): candidate for candidate in valid_names}
     folded = name[:MAX_SHOWN].casefold()

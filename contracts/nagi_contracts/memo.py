@@ -20,7 +20,7 @@ class Memo:
         self._cache: dict[tuple[Hashable, ...], tuple[Any, tuple[object, ...]]] = {}
 
     def get_or_make(self, make: Callable[[], _Value], name: Hashable, *objects: object) -> _Value:
-        """Return the result of `make()`, or the cached result of a call with the same arguments.
+        """Return the result of `make()`, which is called once for each `name` and `objects`.
 
         Args:
             make: A function that computes the value from `objects`. An exception is not cached.

@@ -105,7 +105,10 @@ def _percent(share: float | None) -> str:
 
 
 def _explain_without_noise(noises: list[Noise]) -> Explanation:
-    """Explain a late run whose hosts recorded no noise."""
+    """Explain a late run whose hosts recorded no noise; name programs at nice 1 to 19, if any.
+
+    Such programs are no noise, because programs of ordinary priority have precedence over them.
+    """
     nice = max((noise.nice or 0.0 for noise in noises), default=0.0)
     description, cure = "no noise was recorded during the traffic", ""
     if nice >= MAX_NICE:

@@ -414,7 +414,7 @@ class Statement(BaseModel):
             required = condition.required_values
             if required != condition.named_values or not required:
                 message = f"{format_value(str(condition))} is a comparison and not a value"
-                raise BadValue(message, "name values whose metric is compared", axis)
+                raise BadValue(message, "name one or more values of the axis", axis)
         return against
 
     @model_validator(mode="after")

@@ -30,7 +30,7 @@ def accept_names(key: str, models: Collection[type[BaseModel]], kind: Any) -> Be
     """Return a validator that replaces the name of a model by the mapping `{key: name}`.
 
     Args:
-        key: The key by which models are distinguished; its only value is the name of the model.
+        key: The key that distinguishes the models. Each model permits only its own name as value.
         models: The classes of the models.
         kind: The type of all other accepted inputs, for the JSON Schema.
     """

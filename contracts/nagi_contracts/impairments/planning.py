@@ -33,8 +33,10 @@ class RecordedOutcomes:
         """Return these outcomes, shifted in time for a run whose traffic begins at `traffic_ns`.
 
         Runs differ in the time that their programs need before the traffic can begin. If the start
-        of the traffic in the earlier run is unknown, return the outcomes unchanged. The first step
-        stays at instant 0. Of the steps that would be at 0 or earlier, only the last one remains.
+        of the traffic in the earlier run is unknown, return the outcomes unchanged.
+
+        If the shift moves steps to instant 0 or earlier, only the last of these steps remains, at
+        instant 0. If the shift moves no step that far, the first step still begins at instant 0.
         """
         if self.traffic_ns is None:
             return self

@@ -191,8 +191,9 @@ class RunPlan(Contract):
                 queue=medium.queue,
                 loss=medium.loss,
             )
-        emulated = self.link(direction.link).direction(direction.direction)
-        shaped = self.switch_settings(direction)
-        if shaped is None:
-            return emulated
-        return emulated.model_copy(update={name: getattr(shaped, name) for name in SHAPED_FIELDS})
+        emulator_plan = self.link(direction.link).direction(direction.direction)
+        switch_plan = self.switch_settings(direction)
+        if switch_plan is None:
+            return emulator_plan
+        shaped_values = {name: getattr(switch_plan, name) for name in SHAPED_FIELDS}
+        return emulator_plan.model_copy(update=shaped_values)

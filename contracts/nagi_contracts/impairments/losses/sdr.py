@@ -57,7 +57,7 @@ class SdrCurvePlan(Contract):
         below_db, above_db = self.snr_db[after - 1], self.snr_db[after]
         per_below, per_above = self.per[after - 1], self.per[after]
         fraction = (snr_db - below_db) / (above_db - below_db)
-        if per_below >= 1 or per_above <= 0:  # the logarithm of E is not finite
+        if per_below >= 1 or per_above <= 0:  # ln E is not finite
             return _to_exponent(per_below + fraction * (per_above - per_below))
         log_below, log_above = (math.log(_to_exponent(per)) for per in (per_below, per_above))
         return math.exp(log_below + fraction * (log_above - log_below))
