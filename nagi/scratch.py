@@ -23,10 +23,13 @@ def get_user_cache(name: str) -> Path:
 
 
 def read_user_key(name: str) -> bytes:
-    """Return 32 random bytes from the file `name` in this user's cache, which only he can read.
+    """Return 32 random bytes from a file in the user's cache that no other user can read.
 
     The first call makes the file. If the file cannot be written or read, or has another length,
     each call returns new random bytes.
+
+    Args:
+        name: The name of the file.
     """
     path = get_user_cache(name)
     with suppress(OSError):

@@ -112,6 +112,8 @@ def require_same_machine(plans: Iterable[RunPlan]) -> None:
 def _hash_content(request: PlanRequest, key_path: KeyPath, path: Path) -> str:
     """Return a digest of a file's content, or of a directory's names, modes and contents.
 
+    The content of a symbolic link is the path to which it refers.
+
     Raises:
         InputError: If not all users can read a file, if there are too many files, or if one of them
             is a pipe, a socket or a device.

@@ -123,7 +123,8 @@ class FlowPaths:
             exchange_s = medium.mean_sending_ns(packet_bytes) / 1e9
             queue = medium.queue
             queued_packets = queue.packets or math.ceil((queue.bytes or 0) / packet_bytes)
-            exchanges = sum(hops for (name, _), hops in hops_to_go.items() if name == medium.name)
+            # Exchanges that move one packet of each station's queue to the end of its path.
+            exchanges = sum(count for (name, _), count in hops_to_go.items() if name == medium.name)
             longest_s = max(longest_s, exchanges * queued_packets * exchange_s)
         return longest_s
 
@@ -147,7 +148,12 @@ class FlowPaths:
         )
 
     def _plan_path(self, name: str, flow: Flow) -> FlowPath:
-        """Return the paths of a flow; check that the flow's packets fit the MTU."""
+        """Return the paths of a flow.
+
+        Raises:
+            InputError: If the flow's hosts or start are wrong, if there is no path, or if its
+                packets are larger than the MTU.
+        """
         self._check_ends(name, flow)
         forward, backward = self._find_directions(name, flow)
         timestamps = self._request.profile.sysctls.get("net.ipv4.tcp_timestamps", 1)

@@ -239,7 +239,7 @@ class Nodes:
         return topology.can_forward(node)
 
     def _plan_route_attributes(self, name: str, node: str, target: str) -> dict[str, Any]:
-        """Return the attributes of the route from one host of flow `name` to its other host."""
+        """Return the attributes of the route from `node` to `target`, the hosts of flow `name`."""
         flow, path = self._request.experiment.flows[name], self._flows.paths[name]
         packet = path.packet
         attributes: dict[str, Any] = {

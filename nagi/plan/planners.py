@@ -55,7 +55,7 @@ class Planners:
             if link.emulator in keys.emulators:
                 raise request.error(
                     ("links", name, "emulator"),
-                    f"backend {backend} does not carry the link with `{link.emulator}` alone",
+                    f"`emulator: {link.emulator}` without further settings of backend {backend}",
                     f"give it {' and '.join(f'`{key}: ...`' for key in keys.link_keys)}, or "
                     "remove `emulator`",
                 )

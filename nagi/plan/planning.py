@@ -134,6 +134,7 @@ class ImpairmentPlanning:
         return self._convert_to_packets(limit, rate), None
 
     def _convert_to_packets(self, limit: BdpCount, rate: int) -> int:
+        """Convert a size in bandwidth-delay products to packets; `rate` is in bit/s."""
         if not self._base_rtt_ns or self._packet is None:
             reason = (
                 "no flow crosses this link" if self._packet is None else "the path has no delay"

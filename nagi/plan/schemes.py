@@ -248,9 +248,11 @@ def check_availability(scheme: Scheme) -> Availability:
 
 
 def check_availability_on_host(scheme: Scheme, inspection: Inspection) -> Availability:
-    """Return the availability of `scheme` in a host's kernel, given the host's inspection."""
-    # The inspection does not know users' objects. The agents get them with the campaign, and check
-    # them before the first run.
+    """Return the availability of `scheme` in a host's kernel, given the host's inspection.
+
+    Users' own objects count as available. Agents get them with the campaign, and check them before
+    the first run.
+    """
     for file in scheme.object_files:
         complaint = inspection.refused_objects.get(scheme_objects.make_object_name(file))
         if complaint is not None:

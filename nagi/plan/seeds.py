@@ -64,7 +64,8 @@ def encode_link_for_seed(link: LinkPlan, ignored_backends: Sequence[str]) -> str
 def restore_format_0_1(direction: dict[str, Any]) -> None:
     """Change the JSON of a direction to the format of nagi 0.1, in place.
 
-    Seeds are hashes of this format, so that an experiment keeps its seeds with later versions.
+    Version 0.1 wrote null values of loss and jitter, and no packet size of marking. Seeds are
+    hashes of this format, so that an experiment keeps its seeds with later versions.
     """
     loss, jitter, mark = direction["loss"], direction.get("jitter"), direction.get("mark")
     for key in ("probability", "packet_loss_rate", "packet_bytes"):

@@ -232,7 +232,10 @@ class Topology:
                 yield _make_hop(name, node, neighbour)
 
     def _find_next_hops(self, target: str) -> dict[str, LinkDirection]:
-        """Return node -> next hop to `target`, for all nodes with a path to `target`."""
+        """Return node -> next hop to `target`, for all nodes with a path to `target`.
+
+        Routes of the experiment file replace the first hops of shortest paths.
+        """
         distance = {target: 0}
         queue = deque([target])
         while queue:

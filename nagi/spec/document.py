@@ -29,7 +29,7 @@ class Document:
     axis_indices: Mapping[str, int] = field(default_factory=dict)  # axis -> index of its value
 
     def resolve_key_path(self, key_path: KeyPath) -> KeyPath:
-        """Return the key path in the file of the value that `base` has at `key_path`."""
+        """Return the key path in the file for `key_path`, a key path in `base`."""
         if (
             len(key_path) > 1
             and key_path[0] == "flows"

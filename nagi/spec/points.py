@@ -108,14 +108,17 @@ def _merge(
     changes_path: KeyPath,
     origin: dict[KeyPath, KeyPath],
 ) -> Any:
-    """Return `base` with `changes` applied: null removes a key, other values replace (RFC 7396).
+    """Return `base` with `changes` merged into it (RFC 7396).
+
+    Null removes a key, mappings are merged, and all other values replace those of `base`.
 
     Args:
         base: A part of the experiment.
         changes: The changes that a variant makes to this part.
         key_path: The key path of `base` in the experiment.
         changes_path: The key path of `changes` in the file.
-        origin: Gets the key path of each replaced value -> the key path of the new value.
+        origin: A mapping to which this function adds, for each replaced value, its key path -> the
+            key path of the new value.
     """
     if isinstance(changes, dict):
         base_mapping = base if isinstance(base, dict) else {}
@@ -128,7 +131,8 @@ def _merge(
         }
         if base_mapping is not base:
             origin[key_path] = changes_path
-        return {key: value for key, value in merged.items() if changes.get(key, key) is not None}
+        removed_keys = {key for key, value in changes.items() if value is None}
+        return {key: value for key, value in merged.items() if key not in removed_keys}
     origin[key_path] = changes_path
     return changes
 
@@ -386,7 +390,7 @@ class _Part:
 
 
 def _find_repeats(experiment: Experiment, values: dict[str, str], document: Document) -> int:
-    """Return the number of repeats of a point.
+    """Return the number of repeats of a point: of the first matching `repeats_at`, or `repeats`.
 
     Raises:
         InputError: If `repeats_at` names an axis or a value that the matrix does not have.
@@ -484,7 +488,7 @@ def _check_campaign(points: list[Point]) -> None:
 
 
 def _list_all_values(document: Document) -> dict[str, list[str]]:
-    """Return the values that each axis has in the file or in a variant, as texts."""
+    """Return axis -> the values that it has in the file or in any variant, as texts, each once."""
     data = document.source.data
     matrices = [
         document.base["matrix"],

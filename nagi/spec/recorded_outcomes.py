@@ -57,7 +57,10 @@ def _read_version(
     version: tuple[int, int, int],
     traffic_ns: int | None,
 ) -> RecordedOutcomes:
-    """Read a record, as `read_outcomes` does; a change of the file changes `version`."""
+    """Read a record for read_outcomes(), from the cache if an earlier call had equal arguments.
+
+    A change of the file changes `version`.
+    """
     # NumPy and pandas take long to import.
     import numpy as np
     import pandas as pd

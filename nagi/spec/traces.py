@@ -99,7 +99,10 @@ def read_trace(path: Path, format_: Format, quantity: Quantity = "rate") -> Trac
 def _read_version(
     path: Path, format_: Format, quantity: Quantity, version: tuple[int, int, int]
 ) -> Trace:
-    """Read a trace. The cache keeps it until `version` (inode, size, time of change) changes."""
+    """Read a trace, from the cache if all arguments are those of an earlier call.
+
+    A change of the file changes `version` (inode, size, time of change).
+    """
     if format_ == "loss":
         return _read_loss(path)
     if format_ == "quantiles":
@@ -130,7 +133,7 @@ def find_mean_problem(trace: OpportunityTrace | StepTrace, quantity: Quantity) -
 
 
 def _read_mahimahi(path: Path) -> OpportunityTrace:
-    """Read instants in milliseconds, one per line."""
+    """Read a trace in mahimahi's format: instants in whole milliseconds, one per line."""
     instants: list[int] = []
     for number, line in _read_lines(path):
         if re.fullmatch(r"[0-9]+", line, re.ASCII) is None:
@@ -216,7 +219,7 @@ def _read_steps(path: Path, quantity: Quantity) -> StepTrace | SnrTracePlan:
 
 
 def _read_loss(path: Path) -> TraceLossPlan:
-    """Read a 0 or 1 for each packet."""
+    """Read a loss trace: 1 for each packet that is lost, 0 for each other packet."""
     lost: list[int] = []
     length = 0
     for number, line in _read_lines(path, comments=True):

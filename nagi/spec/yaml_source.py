@@ -108,7 +108,12 @@ def read_yaml(path: Path, max_nodes: int = MAX_NODES) -> Source:
 
 
 def _read_text(path: Path) -> str:
-    """Read the text of a file, with LF at the end of its lines."""
+    """Read the text of a file, with LF at the end of its lines.
+
+    Raises:
+        InputError: If the file cannot be read, is too large, is not a text in UTF-8, or has control
+            characters.
+    """
     name = str(path)
     try:
         with path.open("rb") as file:
@@ -259,7 +264,11 @@ class _Reader:
         return entries
 
     def _convert_scalar(self, node: ScalarNode) -> Any:
-        """Convert a scalar to None, bool, int, float or str."""
+        """Convert a scalar to None, bool, int, float or str.
+
+        Raises:
+            InputError: If a number is too long or malformed, or a text has control characters.
+        """
         self._check_scalar_tag(node)
         kind = str(node.tag).removeprefix(_TAG)
         text = node.value
