@@ -56,7 +56,7 @@ OPAQUE: dict[type[Contract], str] = {
 # Methods whose source is copied to the agent.
 SHARED: dict[type[Contract], tuple[str, ...]] = {
     LinkPlan: ("backend",),
-    FlowPlan: ("listens", "listener"),
+    FlowPlan: ("listening_end", "listener"),
     RunPlan: ("node", "carried_by", "switches"),
 }
 
@@ -114,7 +114,7 @@ def render() -> str:
     read, written = _list_contracts(READ), _list_contracts(WRITTEN)
     classes = list(dict.fromkeys([*read, *written]))
     aliases = [f"{contract.__name__} = Json  # {reason}\n" for contract, reason in OPAQUE.items()]
-    texts = [_render_class(kind, kind in read, kind in written) for kind in classes]
+    texts = [_render_class(contract, contract in read, contract in written) for contract in classes]
     return _HEAD + "".join(aliases) + _render_offloads() + _OR_NONE + "\n\n".join(texts)
 
 
@@ -139,14 +139,14 @@ def _list_contracts(roots: tuple[type[Contract], ...]) -> list[type[Contract]]:
     """
     contracts: dict[type[Contract], None] = {}
 
-    def visit(kind: Any) -> None:
-        if _is_contract(kind):
-            if kind not in contracts and _find_opaque(kind) is None:
-                for field in kind.model_fields.values():
+    def visit(annotation: Any) -> None:
+        if _is_contract(annotation):
+            if annotation not in contracts and _find_opaque(annotation) is None:
+                for field in annotation.model_fields.values():
                     visit(field.annotation)
-                contracts[kind] = None
+                contracts[annotation] = None
         else:
-            for part in get_args(kind):
+            for part in get_args(annotation):
                 visit(part)
 
     for root in roots:
@@ -170,33 +170,43 @@ def _find_opaque(kind: Any) -> type[Contract] | None:
     )
 
 
-def _render_class(kind: type[Contract], is_read: bool, is_written: bool) -> str:
-    """Return the agent's dataclass for a contract, with its readers and writers."""
-    fields = {name: field for name, field in kind.model_fields.items() if not _is_constant(field)}
-    constants = {name: field for name, field in kind.model_fields.items() if _is_constant(field)}
-    kinds = {name: _describe_type(field.annotation) for name, field in fields.items()}
-    lines = ["@dataclass(frozen=True)", f"class {kind.__name__}:"]
+def _render_class(contract: type[Contract], is_read: bool, is_written: bool) -> str:
+    """Return the agent's dataclass for a contract, with `from_json` and `to_json` as needed.
+
+    Args:
+        contract: The contract.
+        is_read: Whether the agent reads the contract, so that it needs `from_json`.
+        is_written: Whether the agent writes the contract, so that it needs `to_json`.
+    """
+    all_fields = contract.model_fields.items()
+    fields = {name: field for name, field in all_fields if not _is_constant(field)}
+    constants = {name: field for name, field in all_fields if _is_constant(field)}
+    types = {name: _describe_type(field.annotation) for name, field in fields.items()}
+    lines = ["@dataclass(frozen=True)", f"class {contract.__name__}:"]
     lines += _indent(_render_slots(sorted(fields)))
-    for name, field_kind in kinds.items():
-        lines += _indent(_render_field(f"{name}: {field_kind.name}"))
-    for name in SHARED.get(kind, ()):
-        lines += ["", *_indent(_copy_method(kind, name))]
+    for name, field_type in types.items():
+        lines += _indent(_render_field(f"{name}: {field_type.name}"))
+    for name in SHARED.get(contract, ()):
+        lines += ["", *_indent(_copy_method(contract, name))]
     if is_read:
         values = []
         for name in fields:
-            values += _wrap(f"{name}={_render_reading(name, fields[name], kinds[name])},")
+            values += _wrap(f"{name}={_render_reading(name, fields[name], types[name])},")
         lines += [
             "",
-            *_indent(["@classmethod", f"def from_json(cls, json: Json) -> {kind.__name__}:"]),
+            *_indent(["@classmethod", f"def from_json(cls, json: Json) -> {contract.__name__}:"]),
             *_indent(_indent(_render_list("return cls(", values, ")"))),
         ]
     if is_written:
-        lines += ["", *_indent(_render_writing(fields, kinds, constants))]
+        lines += ["", *_indent(_render_writing(fields, types, constants))]
     return "\n".join(lines) + "\n"
 
 
 def _render_field(line: str) -> list[str]:
-    """Split the line of a field, if it is too long. Only a Literal makes it too long."""
+    """Return the line of a field, split into several lines if it is too long.
+
+    Only a line with a Literal can be too long.
+    """
     if len(line) <= _MAX_FIELD:
         return [line]
     start, choices = line.removesuffix("]").split("[", 1)
@@ -224,7 +234,10 @@ def _render_slots(names: list[str]) -> list[str]:
 
 
 def _wrap(item: str) -> list[str]:
-    """Split the line of an argument, if it is too long. Only a mapping makes it too long."""
+    """Return the line of an argument, split into several lines if it is too long.
+
+    Only a line with a mapping can be too long.
+    """
     if len(item) <= _MAX_ITEM:
         return [item]
     start, mapping = item.split("{", 1)
@@ -232,22 +245,23 @@ def _wrap(item: str) -> list[str]:
     return _render_list(start + "{", [item_of_mapping, f"for key, {rest}"], "},")
 
 
-def _copy_method(kind: type[Contract], name: str) -> list[str]:
-    member = inspect.getattr_static(kind, name)
+def _copy_method(contract: type[Contract], name: str) -> list[str]:
+    """Return the source lines of a method or of a property without its decorator."""
+    member = inspect.getattr_static(contract, name)
     function = member.fget if isinstance(member, property) else member
     assert function is not None
     return textwrap.dedent(inspect.getsource(function)).splitlines()
 
 
-def _render_reading(name: str, field: FieldInfo, kind: _FieldType) -> str:
-    """Return the expression for a field's value in `json`."""
+def _render_reading(name: str, field: FieldInfo, field_type: _FieldType) -> str:
+    """Return the expression that reads a field's value from `json`; its default if missing."""
     value = f'json["{name}"]'
     if not field.is_required():
         default = field.get_default(call_default_factory=True)
         value = f'json.get("{name}", {_render_literal(default)})'
         if default is None:
             value = f'json.get("{name}")'
-    return value if kind.reader is None else kind.reader(value)
+    return value if field_type.reader is None else field_type.reader(value)
 
 
 def _render_literal(value: object) -> str:
@@ -255,13 +269,14 @@ def _render_literal(value: object) -> str:
 
 
 def _render_writing(
-    fields: dict[str, FieldInfo], kinds: dict[str, _FieldType], constants: dict[str, FieldInfo]
+    fields: dict[str, FieldInfo], types: dict[str, _FieldType], constants: dict[str, FieldInfo]
 ) -> list[str]:
     """Return the lines of `to_json`, which leaves out a field if its `exclude_if` is true."""
     values = [f'"{name}": {_render_literal(field.default)},' for name, field in constants.items()]
-    for name, kind in kinds.items():
+    for name, field_type in types.items():
         value = f"self.{name}"
-        values.append(f'"{name}": {value if kind.writer is None else kind.writer(value)},')
+        written = value if field_type.writer is None else field_type.writer(value)
+        values.append(f'"{name}": {written},')
     left_out = [(name, field.exclude_if) for name, field in fields.items() if field.exclude_if]
     lines = ["def to_json(self) -> Json:"]
     if not left_out:
@@ -282,7 +297,7 @@ _CONDITIONS: dict[object, str] = {
 
 
 def _describe_type(kind: Any) -> _FieldType:
-    """Return the _FieldType of the type `kind` of a contract's field.
+    """Return the _FieldType for `kind`, the type of a contract's field.
 
     Raises:
         TypeError: The generator does not support the type.
@@ -349,7 +364,11 @@ def _describe_tuple(parts: list[_FieldType]) -> _FieldType:
 
 
 def _describe_union(parts: list[Any], is_optional: bool) -> _FieldType:
-    """Describe a union of null and a type, of text and a type, or of mappings with such values."""
+    """Describe a union: of types of which one may be null, and of the types below.
+
+    Without null, the union consists of one opaque contract's subclasses, of mappings whose values
+    form a supported union, or of text and a contract.
+    """
     if is_optional:
         other_type = _describe_type(parts[0]) if len(parts) == 1 else _describe_union(parts, False)
         return _describe_optional(other_type)

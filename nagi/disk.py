@@ -15,7 +15,7 @@ def count_bytes(directory: Path, without: str = "") -> int:
 
     Args:
         directory: The directory.
-        without: The name of a file directly in `directory` that is not counted.
+        without: The name of a file directly in `directory` that is not counted; "" counts all.
     """
     total = 0
     for folder, _, names in os.walk(directory):

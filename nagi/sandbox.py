@@ -70,7 +70,7 @@ class Sandbox:
         Args:
             command: The command.
             environment: Its environment variables, in addition to PATH.
-            output: The file, or subprocess.PIPE, for its standard output and standard error.
+            output: The file for its standard output and standard error, or subprocess.PIPE.
             processor: The only processor that the command may use; None permits all.
 
         Raises:
@@ -78,20 +78,20 @@ class Sandbox:
         """
         affinity = () if processor is None else ("taskset", "--cpu-list", str(processor))
         with ExitStack() as stack:
-            rules = [] if self.filter is None else [stack.enter_context(self.filter.open("rb"))]
-            texts = {
-                name: stack.enter_context(_make_memory_file(text))
+            filters = []
+            if self.filter is not None:
+                filters.append(stack.enter_context(self.filter.open("rb")).fileno())
+            etc_files = {
+                name: stack.enter_context(_make_memory_file(text)).fileno()
                 for name, text in _OWN_ETC.items()
             }
-            descriptors = {name: text.fileno() for name, text in texts.items()}
-            filters = [file.fileno() for file in rules]
-            sandbox = self._make_command(filters, descriptors, environment)
+            sandbox = self._make_command(filters, etc_files, environment)
             return subprocess.Popen(
                 [*affinity, *sandbox, *command],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                pass_fds=(*filters, *descriptors.values()),
+                pass_fds=(*filters, *etc_files.values()),
                 extra_groups=[] if _can_drop_groups() else None,
                 # The program gets no terminal, so it cannot inject input, and Ctrl-C goes to nagi,
                 # which then ends the program. bubblewrap's own --new-session would take effect
@@ -117,21 +117,27 @@ class Sandbox:
         return subprocess.CompletedProcess(process.args, process.returncode, text)
 
     def _make_command(
-        self, filters: Iterable[int], etc: Mapping[str, int], environment: Mapping[str, str]
+        self, filters: Iterable[int], etc_files: Mapping[str, int], environment: Mapping[str, str]
     ) -> list[str]:
-        """Return the arguments of bubblewrap, without the command."""
+        """Return the command line of bubblewrap, without the command to run in the sandbox.
+
+        Args:
+            filters: File descriptors of files with seccomp filters.
+            etc_files: Name of a file in /etc -> file descriptor of its content.
+            environment: Environment variables of the command, in addition to PATH.
+        """
         variables = {"PATH": os.defpath, **environment}
         return [
             *("bwrap", "--unshare-all", "--hostname", _HOST_NAME, "--as-pid-1"),
             *("--die-with-parent", "--clearenv", "--cap-drop", "ALL"),
-            *(word for rules in filters for word in ("--seccomp", str(rules))),
+            *(word for descriptor in filters for word in ("--seccomp", str(descriptor))),
             *(word for name, value in variables.items() for word in ("--setenv", name, value)),
             *_bind_system(),
             *(word for path in _EMPTY for word in ("--perms", "0755", "--dir", path)),
             *(
                 word
-                for name, text in etc.items()
-                for word in ("--perms", "0644", "--file", str(text), f"/etc/{name}")
+                for name, descriptor in etc_files.items()
+                for word in ("--perms", "0644", "--file", str(descriptor), f"/etc/{name}")
             ),
             *("--dev", "/dev", "--tmpfs", "/dev/shm"),
             # Read-only, because /proc/sys changes settings of this machine, and root may write to
@@ -166,6 +172,7 @@ def require_sandbox(filter_: Path | None = None) -> None:
 
 
 def _bind_system() -> list[str]:
+    """Return bubblewrap's arguments that show the files of _SYSTEM and _ETC that exist."""
     arguments = []
     for path in map(Path, _SYSTEM):
         if path.is_symlink():
@@ -185,14 +192,18 @@ def _make_memory_file(text: str) -> IO[bytes]:
     return file
 
 
-def _bind_paths(option: str, paths_inside: Mapping[Path, Path]) -> list[str]:
-    """Return bubblewrap's arguments that bind paths: path in the sandbox -> path on this machine.
+def _bind_paths(option: str, bindings: Mapping[Path, Path]) -> list[str]:
+    """Return bubblewrap's arguments that show paths of this machine in the sandbox.
 
     bubblewrap makes missing parent directories with mode 0700, so the arguments make the parent
     directories first, with mode 0755.
+
+    Args:
+        option: The option that shows one path: --bind, or --ro-bind to permit only reading.
+        bindings: Path in the sandbox -> path on this machine.
     """
     arguments = []
-    for inside, outside in paths_inside.items():
+    for inside, outside in bindings.items():
         for parent in reversed(inside.parents):
             arguments += ["--perms", "0755", "--dir", str(parent)]
         arguments += [option, str(outside.resolve()), str(inside)]

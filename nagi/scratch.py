@@ -23,10 +23,13 @@ def get_user_cache(name: str) -> Path:
 
 
 def read_user_key(name: str) -> bytes:
-    """Return 32 random bytes that only this user can read, from the cached file `name`.
+    """Return 32 random bytes from a file in the user's cache that no other user can read.
 
     The first call makes the file. If the file cannot be written or read, or has another length,
-    each call returns other bytes.
+    each call returns new random bytes.
+
+    Args:
+        name: The name of the file.
     """
     path = get_user_cache(name)
     with suppress(OSError):
@@ -45,8 +48,8 @@ def read_user_key(name: str) -> bytes:
 def make_scratch(parent: Path | None = None) -> Iterator[Path]:
     """Make a temporary directory of this user, and remove it at the end of the `with` statement.
 
-    The directory is locked while it is in use. A directory without a lock is therefore that of a
-    killed process, and the next call removes it.
+    The directory is locked while it is in use. A directory without a lock is therefore left over
+    from a killed process. Each call removes such directories of this user in `parent`.
 
     Args:
         parent: The directory in which to make it; None for the system's directory of temporary

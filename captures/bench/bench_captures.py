@@ -29,8 +29,8 @@ from nagi_contracts.paths import executable
 
 ROUNDS = 3
 TSHARK_SHARE = 20  # tshark's capture has 1 / TSHARK_SHARE of the packets
-RATIO_ASKED = 2.0  # required packets per second / packets per second of tcptrace
-MEMORY_ASKED_MB = 100.0  # largest memory that is permitted
+REQUIRED_SPEEDUP = 2.0  # required packets per second / packets per second of tcptrace
+MAX_MEMORY_MB = 100.0  # largest memory that is permitted
 PACKET_BYTES = 86  # bytes per packet in the captures, with record headers
 
 SCAN = """
@@ -77,27 +77,35 @@ def measure_scan(path: Path, how: str = "tables") -> tuple[float, float]:
     return float(seconds), int(kib) * 1024 / 1e6
 
 
-def timed(*command: str) -> float:
+def measure_command(*command: str) -> float:
     """Execute a command, and return its time in seconds."""
     began = time.perf_counter()
     subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
     return time.perf_counter() - began
 
 
-def speed(folder: Path, packets: int) -> tuple[list[Row], dict[str, float]]:
+def compare_scan(folder: Path, packets: int) -> tuple[list[Row], dict[str, float]]:
     """Compare the packets per second of one scan() with those of other programs.
 
-    Return the rows of the report, and program -> packets per second.
+    Programs that are not installed are left out. Return the rows of the report, and
+    program -> packets per second.
+
+    Args:
+        folder: The directory for the captures, which are removed at the end.
+        packets: The approximate number of packets in the capture.
     """
     path, part = folder / "long.pcap", folder / "part.pcap"
     packets = make_capture.write(path, packets)
-    fewer = make_capture.write(part, packets // TSHARK_SHARE)
+    tshark_packets = make_capture.write(part, packets // TSHARK_SHARE)
     path.read_bytes()  # now it is in the page cache
-    analysis = ["-e", "tcp.analysis.ack_rtt", "-e", "tcp.analysis.retransmission"]
+    tshark_fields = ["-e", "tcp.analysis.ack_rtt", "-e", "tcp.analysis.retransmission"]
     commands = {
         "tcptrace -l -r": (packets, ["tcptrace", "-l", "-r", "-n", str(path)]),
         "tcpdump -w": (packets, ["tcpdump", "-r", str(path), "-w", "/dev/null"]),
-        "tshark": (fewer, ["tshark", "-n", "-r", str(part), "-T", "fields", *analysis]),
+        "tshark": (
+            tshark_packets,
+            ["tshark", "-n", "-r", str(part), "-T", "fields", *tshark_fields],
+        ),
     }
     ours = Subject("scan()", packets, lambda: measure_scan(path)[0])
     subjects = [ours]
@@ -105,22 +113,22 @@ def speed(folder: Path, packets: int) -> tuple[list[Row], dict[str, float]]:
         if shutil.which(command[0]) is None:
             print(f"{command[0]} is not installed, so the comparison leaves it out")
             continue
-        subjects.append(Subject(name, count, lambda command=command: timed(*command)))
+        subjects.append(Subject(name, count, lambda command=command: measure_command(*command)))
     for _ in range(ROUNDS):
         for subject in subjects:
             subject.best_s = min(subject.best_s, subject.run())
-    rows = [Row("one long flow, all metrics", millions(ours.rate()))]
+    rows = [Row("one long flow, all metrics", format_rate(ours.rate()))]
     for subject in subjects[1:]:
         ratio = ours.rate() / subject.rate()
-        asked = RATIO_ASKED if subject.name.startswith("tcptrace") else None
+        required = REQUIRED_SPEEDUP if subject.name.startswith("tcptrace") else None
         rows.append(
             Row(
                 f"  against {subject.name}",
-                millions(ours.rate()),
-                millions(subject.rate()),
+                format_rate(ours.rate()),
+                format_rate(subject.rate()),
                 ratio,
-                f">= {asked:g}" if asked else "",
-                judge(ratio >= asked) if asked else "-",
+                f">= {required:g}" if required else "",
+                judge(ratio >= required) if required else "-",
             )
         )
     path.unlink()
@@ -130,38 +138,40 @@ def speed(folder: Path, packets: int) -> tuple[list[Row], dict[str, float]]:
 
 BULK_BYTES = 1_800_000_000
 CONNECTIONS = 112_000
-# Required speed / speed of tcptrace.
-BULK_ASKED = 5.0
-CONNECTIONS_ASKED = 3.0
+# Required ratios of nagi's speed to the speed of tcptrace.
+REQUIRED_BULK_SPEEDUP = 5.0
+REQUIRED_CONNECTIONS_SPEEDUP = 3.0
 
 
 def compare_processes(folder: Path) -> tuple[list[Row], dict[str, float]]:
-    """Compare the whole command `nagi metrics` with tcptrace.
+    """Compare the whole command `nagi metrics` with tcptrace, if tcptrace is installed.
 
     One capture has one connection with many bytes, the other capture many connections. Return the
-    rows of the report, and the times and peak memory by name.
+    rows of the report, and name -> time in s or peak memory in MB.
     """
     rows, details = [], {}
     cases: list[tuple[str, Callable[[Path], int], float]] = [
-        ("bulk", lambda path: make_capture.write_bulk(path, BULK_BYTES), BULK_ASKED),
+        ("bulk", lambda path: make_capture.write_bulk(path, BULK_BYTES), REQUIRED_BULK_SPEEDUP),
         (
             "connections",
             lambda path: make_capture.write_connections(path, CONNECTIONS),
-            CONNECTIONS_ASKED,
+            REQUIRED_CONNECTIONS_SPEEDUP,
         ),
     ]
-    for name, make, asked in cases:
+    for name, make, required in cases:
         path = folder / f"{name}.pcap"
         packets = make(path)
         ours = Subject(
             "nagi metrics",
             packets,
-            lambda path=path: timed(str(executable("nagi")), "metrics", str(path)),
+            lambda path=path: measure_command(str(executable("nagi")), "metrics", str(path)),
         )
         subjects = [ours]
         if shutil.which("tcptrace"):
             command = ["tcptrace", "-l", "-r", "-n", str(path)]
-            subjects.append(Subject("tcptrace", packets, lambda command=command: timed(*command)))
+            subjects.append(
+                Subject("tcptrace", packets, lambda command=command: measure_command(*command))
+            )
         for _ in range(ROUNDS):
             for subject in subjects:
                 subject.best_s = min(subject.best_s, subject.run())
@@ -176,8 +186,8 @@ def compare_processes(folder: Path) -> tuple[list[Row], dict[str, float]]:
                     f"{ours.best_s:.2f} s, {details[f'{name}_peak_mb']:.0f} MB",
                     f"{theirs.best_s:.2f} s",
                     ratio,
-                    f">= {asked:g}",
-                    judge(ratio >= asked),
+                    f">= {required:g}",
+                    judge(ratio >= required),
                 )
             )
         path.unlink()
@@ -185,9 +195,13 @@ def compare_processes(folder: Path) -> tuple[list[Row], dict[str, float]]:
 
 
 def compare_memory(folder: Path, gigabytes: float) -> tuple[list[Row], dict[str, float]]:
-    """Compare the peak memory for a large capture with that for a capture of 10 packets.
+    """Compare the peak memory for a large capture with the peak memory for 10 packets.
 
-    Return the rows of the report, and the measurements by name.
+    Return the rows of the report, and name -> measured value.
+
+    Args:
+        folder: The directory for the captures, which are removed at the end.
+        gigabytes: The size of the large capture, which is smaller if the disk has less space.
     """
     size = min(gigabytes * 1e9, shutil.disk_usage(folder).free * 0.9)
     small, large = folder / "small.pcap", folder / "large.pcap"
@@ -195,19 +209,19 @@ def compare_memory(folder: Path, gigabytes: float) -> tuple[list[Row], dict[str,
     make_capture.write(large, int(size / PACKET_BYTES))
     size = large.stat().st_size
     rows, details = [], {"large_file_bytes": float(size)}
-    for how, what in (("reader", "the reader's"), ("tables", "scan()'s, with pandas loaded")):
-        without = measure_scan(small, how)[1]
+    for how, label in (("reader", "reader without pandas"), ("tables", "scan() with pandas")):
+        small_peak = measure_scan(small, how)[1]
         seconds, peak = measure_scan(large, how)
-        details |= {f"{how}_peak_mb": peak, f"{how}_peak_mb_small": without, f"{how}_s": seconds}
-        asked = how == "reader"
+        details |= {f"{how}_peak_mb": peak, f"{how}_peak_mb_small": small_peak, f"{how}_s": seconds}
+        is_limited = how == "reader"
         rows.append(
             Row(
-                f"memory, {what}: {size / 1e9:.1f} GB in {seconds:.0f} s",
+                f"memory, {label}: {size / 1e9:.1f} GB in {seconds:.0f} s",
                 f"{peak:.0f} MB",
-                f"{without:.0f} MB for 10 packets",
-                peak / without,
-                f"< {MEMORY_ASKED_MB:.0f} MB" if asked else "",
-                judge(peak < MEMORY_ASKED_MB) if asked else "-",
+                f"{small_peak:.0f} MB for 10 packets",
+                peak / small_peak,
+                f"< {MAX_MEMORY_MB:.0f} MB" if is_limited else "",
+                judge(peak < MAX_MEMORY_MB) if is_limited else "-",
             )
         )
     small.unlink()
@@ -215,7 +229,7 @@ def compare_memory(folder: Path, gigabytes: float) -> tuple[list[Row], dict[str,
     return rows, details
 
 
-def millions(rate: float) -> str:
+def format_rate(rate: float) -> str:
     return f"{rate / 1e6:.2f} M/s"
 
 
@@ -232,7 +246,7 @@ def main() -> None:
     arguments = parser.parse_args()
     about = {"machine": describe_machine()}
     with tempfile.TemporaryDirectory(dir=arguments.folder) as name:
-        rows, details = speed(Path(name), arguments.packets)
+        rows, details = compare_scan(Path(name), arguments.packets)
         more, times = compare_processes(Path(name))
         rows += more
         details |= times

@@ -46,23 +46,24 @@ def write(path: Path, packets: int, seed: int = 1, *, whole: bool = False) -> in
         file.write(_records(_handshake()))
         written += 3
         for first in range(0, segments, CHUNK):
-            number = np.arange(first, min(first + CHUNK, segments), dtype=np.int64)
-            rows = np.concatenate([tail, _chunk(number, random, in_flight)])
+            numbers = np.arange(first, min(first + CHUNK, segments), dtype=np.int64)
+            rows = np.concatenate([tail, _make_rows(numbers, random, in_flight)])
             rows = rows[np.argsort(rows[:, 0], kind="stable")]
             # Packets that are sent after the chunk's end are written with the next chunk.
-            ready = rows[:, 0] < START_NS + (number[-1] + 1) * INTERVAL_NS
-            file.write(_records(rows[ready], whole=whole))
-            written += int(ready.sum())
-            tail = rows[~ready]
+            is_ready = rows[:, 0] < START_NS + (numbers[-1] + 1) * INTERVAL_NS
+            file.write(_records(rows[is_ready], whole=whole))
+            written += int(is_ready.sum())
+            tail = rows[~is_ready]
         file.write(_records(tail, whole=whole))
         written += len(tail)
     return written
 
 
 def write_connections(path: Path, connections: int, seed: int = 1) -> int:
-    """Write a capture of short connections, 200 per second, and return the number of packets.
+    """Write a capture of short connections, and return the number of packets.
 
-    Each has 12 packets: handshake, a request, an answer of 3 segments, FINs.
+    200 connections begin per second. Each connection has 12 packets: handshake, a request, an
+    answer of 3 segments, FINs.
     """
     random = np.random.default_rng(seed)
     answer = [
@@ -135,26 +136,28 @@ def _handshake() -> npt.NDArray[np.int64]:
     )
 
 
-def _chunk(
-    number: npt.NDArray[np.int64], random: np.random.Generator, in_flight: int
+def _make_rows(
+    numbers: npt.NDArray[np.int64], random: np.random.Generator, in_flight: int
 ) -> npt.NDArray[np.int64]:
-    """Return the rows of segments, of their acknowledgements, and of retransmissions.
+    """Return the rows of segments, then those of retransmissions and of acknowledgements.
 
     Args:
-        number: The numbers of the segments.
+        numbers: The numbers of the segments, without gaps.
         random: The source of random losses and times.
         in_flight: The number of segments that are sent in a round trip.
     """
-    time = START_NS + number * INTERVAL_NS
-    zero = np.zeros_like(number)
-    data = np.stack([time, zero, number * PAYLOAD, zero, zero + PAYLOAD, zero + 0x10, zero], axis=1)
+    time = START_NS + numbers * INTERVAL_NS
+    zero = np.zeros_like(numbers)
+    data = np.stack(
+        [time, zero, numbers * PAYLOAD, zero, zero + PAYLOAD, zero + 0x10, zero], axis=1
+    )
     # Select losses that are so far apart that each is repaired before the next one, and that are
     # not near the ends of the chunk.
-    candidates = number[random.random(len(number)) < 2 * LOSS]
+    candidates = numbers[random.random(len(numbers)) < 2 * LOSS]
     lost_numbers: list[int] = []
     for candidate in candidates.tolist():
         is_apart = not lost_numbers or candidate - lost_numbers[-1] > 4 * in_flight
-        if is_apart and number[0] < candidate < number[-1] - 4 * in_flight:
+        if is_apart and numbers[0] < candidate < numbers[-1] - 4 * in_flight:
             lost_numbers.append(candidate)
     lost = np.array(lost_numbers, np.int64)
     repaired = lost + in_flight + 4  # number of the segment that is sent just before the repair
@@ -170,15 +173,15 @@ def _chunk(
         ],
         axis=1,
     )
-    odd = number[1::2]
+    odd = numbers[1::2]  # segments whose arrival causes an acknowledgement
     acknowledged = odd + 1
     sack = np.zeros_like(odd)
-    for hole, until in zip(lost.tolist(), (repaired + in_flight).tolist(), strict=True):
-        begin, end = np.searchsorted(odd, [hole, until - in_flight])
+    for hole, last in zip(lost.tolist(), repaired.tolist(), strict=True):
+        begin, end = np.searchsorted(odd, [hole, last])
         acknowledged[begin:end] = hole
         sack[begin:end] = (hole + 1) * PAYLOAD
     jitter = random.integers(0, 2_000, len(odd))
-    answers = np.stack(
+    acknowledgements = np.stack(
         [
             START_NS + odd * INTERVAL_NS + RTT_NS + jitter,
             np.ones_like(odd),
@@ -190,7 +193,7 @@ def _chunk(
         ],
         axis=1,
     )
-    return np.concatenate([data, retransmissions, answers])
+    return np.concatenate([data, retransmissions, acknowledgements])
 
 
 _RECORD = np.dtype(

@@ -160,9 +160,9 @@ class Clocks:
     # A lower limit of the difference of the clocks: above 0 only if a smallest delay is negative.
     apart_at_least_ns: int
     offset_ns: float | None
-    offset_first_ns: float | None  # offset in the first tenth of the time between the packets
+    offset_first_ns: float | None  # offset in the first tenth of the time that the packets cover
     offset_last_ns: float | None  # offset in the last tenth of this time
-    drift_ppm: float | None  # change of the offset between the two tenths, per time
+    drift_ppm: float | None  # change of the offset from the first to the last tenth, per time
 
 
 @dataclass(frozen=True)
@@ -215,6 +215,7 @@ def read_packets(path: Path | str, *, rows: int = 65536) -> Iterator[pd.DataFram
 
     Raises:
         InputError: The file is no capture or cannot be read. The first next() raises it.
+        ValueError: `rows` is not positive.
     """
     if rows <= 0:
         raise ValueError(f"rows is {rows}; it must be positive")
@@ -223,9 +224,9 @@ def read_packets(path: Path | str, *, rows: int = 65536) -> Iterator[pd.DataFram
     except nagi_captures_native.Refused as refused:
         raise to_input_error(path, refused) from None
     first = 0
-    while (columns := reader.next()) is not None:
-        count = len(columns["time_ns"])
-        yield _make_table(columns, PACKET_COLUMNS, pd.RangeIndex(first, first + count))
+    while (arrays := reader.next()) is not None:
+        count = len(arrays["time_ns"])
+        yield _make_table(arrays, PACKET_COLUMNS, pd.RangeIndex(first, first + count))
         first += count
 
 
@@ -240,9 +241,9 @@ def match(
 ) -> Match:
     """Find each packet of one capture in the other capture, and return delays and losses.
 
-    Both captures have both directions of a path, at two points of it. The times of the packets
-    decide which direction of a connection is forward. Packets must not be changed between the two
-    points, by address translation or by offloads that merge segments.
+    The captures were made at two points of one path, and each has both directions of the path. The
+    times of the packets decide which direction of a connection is forward. Neither address
+    translation nor offloads that merge segments may change packets between the two points.
 
     captures/native/match.hpp defines when two packets are the same. A packet that is not in the
     other capture within 10 s is lost. Memory: at most 100 MiB for packets that are not found yet,
@@ -264,7 +265,8 @@ def match(
             clock.
 
     Raises:
-        InputError: A file is no capture, or the captures have no packet in common.
+        InputError: A file is no capture or is standard input, or the captures have no packet in
+            common.
     """
     for path in (sent, received):
         if str(path) == STANDARD_INPUT:
@@ -289,7 +291,7 @@ def match(
     flows = _make_table(comparison["flows"], MATCH_COLUMNS)
     if len(flows) == 0:
         raise refuse(
-            f"has no packet in common with {received}",
+            f"it has no packet in common with {received}",
             "give captures of one path, without address translation or offloads between them",
             file=str(sent),
         )
@@ -316,6 +318,7 @@ def _compare_clocks(comparison: dict[str, Any]) -> Clocks:
     )
     drift = None
     if first is not None and last is not None and comparison["span_ns"] > 0:
+        # The middles of the first and the last tenth are 0.9 of the whole time apart.
         drift = (last - first) / (0.9 * comparison["span_ns"]) * 1e6
     return Clocks(
         min_forward_ns=forward,
@@ -329,7 +332,13 @@ def _compare_clocks(comparison: dict[str, Any]) -> Clocks:
 
 
 def _make_table(
-    columns: dict[str, Any], names: dict[str, str], index: pd.RangeIndex | None = None
+    arrays: dict[str, Any], columns: dict[str, str], index: pd.RangeIndex | None = None
 ) -> pd.DataFrame:
-    """Return columns as a table that does not copy them."""
-    return pd.DataFrame({name: columns[name] for name in names}, index=index, copy=False)
+    """Return a table of arrays, without copying the arrays.
+
+    Args:
+        arrays: Name of the column -> its values.
+        columns: The columns of the table: name -> description.
+        index: The index of the table; None counts from 0.
+    """
+    return pd.DataFrame({name: arrays[name] for name in columns}, index=index, copy=False)

@@ -52,8 +52,8 @@ class Passages:
     def apparent_offset_ns(self, clock: HostClock | None) -> Floats:
         """Return, for each packet, host time - emulator time, minus the offset by `clock`, in ns.
 
-        It is the offset of the host's clock, or what remains of it after a correction by `clock`,
-        apart from the packet's delay. None stands for no correction.
+        Apart from the packet's delay, the result is the offset of the host's clock, or the rest of
+        this offset after a correction by `clock`. None stands for no correction.
         """
         return (self.host_ns - self.emulator_ns).astype(np.float64) - clock_offset_ns(
             clock, self.host_ns
@@ -69,7 +69,7 @@ def estimate_clock(sent: Passages, received: Passages, end_ns: int) -> HostClock
         end_ns: The end of the run, in ns since the run began.
 
     Returns:
-        The clock, or None if no second has packets of both directions.
+        The clock with the bound of its error, or None if no second has packets of both directions.
     """
     clock: HostClock | None = None
     # The second fit removes the drift within each second.
@@ -114,20 +114,22 @@ def drift_ppm(clock: HostClock) -> float:
 def _fit_clock(
     sent: Passages, received: Passages, previous_fit: HostClock | None, end_ns: int
 ) -> HostClock | None:
-    """Fit lines to the seconds' estimates of the offset, after a correction by the previous fit.
+    """Fit lines to the estimates of the offset, one per second, corrected by the previous fit.
 
-    Return the sum of the previous fit and of these lines, or None if no second has packets of both
-    directions.
+    Return the sum of the previous fit and of these lines, with a bound of 0. Return None if no
+    second has packets of both directions. The first fit has None as the previous fit.
     """
-    minima, maxima = (
+    lower_limits, upper_limits = (
         _limit_by_second(sent, previous_fit, np.maximum),
         _limit_by_second(received, previous_fit, np.minimum),
     )
-    seconds = sorted(minima.keys() & maxima.keys())
+    seconds = sorted(lower_limits.keys() & upper_limits.keys())
     if not seconds:
         return None
     middles = (np.array(seconds, np.float64) + 0.5) * WINDOW_NS
-    low, high = (np.array([limits[index] for index in seconds]) for limits in (minima, maxima))
+    low, high = (
+        np.array([limits[index] for index in seconds]) for limits in (lower_limits, upper_limits)
+    )
     excess = (high - low) / 2
     excess -= excess.min()
     is_good = excess <= np.quantile(excess, BEST_SHARE) + MAX_EXCESS_NS
@@ -144,8 +146,8 @@ def _fit_clock(
         values = np.full(2, (low + high)[0] / 2)
     else:
         # The polyline's value at each of `middles` is a linear function of its values at the knots.
-        shape = np.column_stack([np.interp(middles, knots, unit) for unit in np.eye(len(knots))])
-        values = np.linalg.lstsq(shape * weight[:, None], (low + high) / 2 * weight)[0]
+        factors = np.column_stack([np.interp(middles, knots, unit) for unit in np.eye(len(knots))])
+        values = np.linalg.lstsq(factors * weight[:, None], (low + high) / 2 * weight)[0]
     values = values + clock_offset_ns(previous_fit, knots.astype(np.int64))
     return HostClock(
         knots=[(round(t), round(v)) for t, v in zip(knots.tolist(), values.tolist(), strict=True)],
@@ -156,9 +158,9 @@ def _fit_clock(
 def _limit_by_second(
     passages: Passages, clock: HostClock | None, extreme: np.ufunc
 ) -> dict[int, float]:
-    """Return number of the second -> extreme of its packets' offsets, for seconds with packets.
+    """Return number of the second -> limit of the clock's offset, for seconds with packets.
 
-    `extreme` is np.minimum or np.maximum.
+    `extreme` is np.maximum for a lower limit, and np.minimum for an upper limit.
     """
     index, offsets = passages.host_ns // WINDOW_NS, passages.apparent_offset_ns(clock)
     order = np.argsort(index, kind="stable")

@@ -70,7 +70,7 @@ def read_drops(path: Path, *, of_switch: bool = False) -> pd.DataFrame:
 
 
 def egress_interface(port: int) -> int:
-    """Return the number of the interface in a switch's log for packets to be sent at a port.
+    """Return the number by which a switch's log names the interface for packets sent at a port.
 
     Args:
         port: The index of the port in the list of the switch's ports.
@@ -81,7 +81,11 @@ def egress_interface(port: int) -> int:
 def _read_packets(data: bytes, path: Path, of_switch: bool) -> npt.NDArray[np.int64]:
     """Return one row per packet: begin and end of its frame in `data`, time, cause, interface.
 
-    The time is in ns. The cause is an index in CAUSES.
+    The time is in ns. The cause is an index in CAUSES. For a switch, packets whose drop does not
+    belong to a link have no row.
+
+    Raises:
+        InputError: The log is damaged.
     """
     if not data.startswith(_SECTION):
         raise _make_damage_error(path, 0)
@@ -125,11 +129,11 @@ def _parse_segments(octets: npt.NDArray[np.uint8], packets: npt.NDArray[np.int64
         packets: The rows of _read_packets().
     """
 
-    def number(begin: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
-        """Return the big-endian number of `count` (at most 8) bytes at each of the offsets."""
-        value = np.zeros(len(begin), np.int64)
+    def number(offsets: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.int64]:
+        """Return, for each offset, the big-endian number in `count` (at most 8) bytes there."""
+        value = np.zeros(len(offsets), np.int64)
         for index in range(count):
-            value = value << 8 | octets[begin + index]
+            value = value << 8 | octets[offsets + index]
         return value
 
     frame, end, time_ns, cause, interface = packets[packets[:, 1] - packets[:, 0] >= _MIN_FRAME].T
@@ -137,14 +141,14 @@ def _parse_segments(octets: npt.NDArray[np.uint8], packets: npt.NDArray[np.int64
     is_ipv4, is_ipv6 = (number(frame + 12, 2) == ethertype for ethertype in (_IPV4, _IPV6))
     tcp = ip + np.where(is_ipv6, _IPV6_HEADER, (number(ip, 1) & 15) * 4)
     protocol = number(ip + np.where(is_ipv6, 6, 9), 1)
-    is_whole = (is_ipv4 | is_ipv6) & (protocol == _TCP) & (tcp + 20 <= end)
-    ip, tcp, is_ipv6 = ip[is_whole], tcp[is_whole], is_ipv6[is_whole]
+    is_segment = (is_ipv4 | is_ipv6) & (protocol == _TCP) & (tcp + 20 <= end)
+    ip, tcp, is_ipv6 = ip[is_segment], tcp[is_segment], is_ipv6[is_segment]
 
-    def addresses(begin: npt.NDArray[np.int64]) -> Any:
+    def addresses(offsets: npt.NDArray[np.int64]) -> Any:
         """Return the addresses at the offsets as texts, in a Categorical."""
         halves = (
-            np.where(is_ipv6, number(begin, 8), number(begin, 4)),
-            number(begin + 8, 8) * is_ipv6,
+            np.where(is_ipv6, number(offsets, 8), number(offsets, 4)),
+            number(offsets + 8, 8) * is_ipv6,
         )
         distinct, codes = np.unique(
             np.stack([is_ipv6, *halves], axis=1), axis=0, return_inverse=True
@@ -154,25 +158,30 @@ def _parse_segments(octets: npt.NDArray[np.uint8], packets: npt.NDArray[np.int64
 
     # The length in the header includes the header in IPv4, but not in IPv6.
     ip_bytes = np.where(is_ipv6, number(ip + 4, 2) + _IPV6_HEADER, number(ip + 2, 2))
-    numbers = (number(tcp + 6, 2) + number(tcp + 10, 2)) & 0xFFFF
+    # In an identity, these bits replace the identification, which IPv6 does not have.
+    ipv6_identification = (number(tcp + 6, 2) + number(tcp + 10, 2)) & 0xFFFF
     return pd.DataFrame(
         {
-            "time_ns": time_ns[is_whole],
-            "cause": pd.Categorical.from_codes(cause[is_whole], pd.Index(CAUSES)),
-            "interface": interface[is_whole],
+            "time_ns": time_ns[is_segment],
+            "cause": pd.Categorical.from_codes(cause[is_segment], pd.Index(CAUSES)),
+            "interface": interface[is_segment],
             "source": addresses(np.where(is_ipv6, ip + 8, ip + 12)),
             "source_port": number(tcp, 2),
             "destination": addresses(np.where(is_ipv6, ip + 24, ip + 16)),
             "destination_port": number(tcp + 2, 2),
             "sequence": number(tcp + 4, 4),
             "payload": ip_bytes - (tcp - ip) - (number(tcp + 12, 1) >> 4) * 4,
-            "identity": np.where(is_ipv6, numbers, number(ip + 4, 2)) << 16 | number(tcp + 16, 2),
+            "identity": np.where(is_ipv6, ipv6_identification, number(ip + 4, 2)) << 16
+            | number(tcp + 16, 2),
         }
     )
 
 
 def _format_address(is_ipv6: int, first: int, second: int) -> str:
-    """Return an address as text: IPv4 is in `first`, IPv6 in two halves of 8 bytes."""
+    """Return an address as text.
+
+    An IPv4 address is `first`. An IPv6 address has the halves `first` and `second`, of 8 bytes.
+    """
     if not is_ipv6:
         return str(IPv4Address(first))
     high, low = (half & (1 << 64) - 1 for half in (first, second))

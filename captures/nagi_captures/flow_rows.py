@@ -32,22 +32,22 @@ _QUANTILES = ("median", "p95", "p99")
 
 
 def matches_flow(flows: pd.DataFrame, flow: FlowPlan, *, data: bool = True) -> pd.Series[bool]:
-    """Return a boolean per row: whether the row is one direction of the flow's connections.
+    """Return for each row whether it has the given direction of one of the flow's connections.
 
     Args:
         flows: A table with the columns of FLOW_COLUMNS or MATCH_COLUMNS.
         flow: The flow.
-        data: Whether the direction is that of the data, from sender to receiver; otherwise it is
+        data: True for the direction of the data, from sender to receiver; False for the direction
             from receiver to sender.
     """
     addresses = (flow.sender_address, flow.receiver_address)
     source, destination = addresses if data else addresses[::-1]
-    from_listener = data == (flow.listens == "sender")
+    from_listener = data == (flow.listening_end == "sender")
     port = flows["source_port" if from_listener else "destination_port"]
-    is_flow: pd.Series[bool] = (
+    is_match: pd.Series[bool] = (
         (flows["source"] == source) & (flows["destination"] == destination) & (port == flow.port)
     )
-    return is_flow & (flows["protocol"] == "tcp") if flow.traffic == "bulk" else is_flow
+    return is_match & (flows["protocol"] == "tcp") if flow.traffic == "bulk" else is_match
 
 
 def merge_scan_rows(flows: pd.DataFrame, flow: FlowPlan, *, data: bool = True) -> Any:
@@ -59,7 +59,7 @@ def merge_scan_rows(flows: pd.DataFrame, flow: FlowPlan, *, data: bool = True) -
     Args:
         flows: A table with the columns of FLOW_COLUMNS.
         flow: The flow.
-        data: Whether the direction is that of the data; otherwise from receiver to sender.
+        data: True for the direction of the data, False for the direction to the sender.
     """
     rows = _select_rows(flows, flow, "first_time_bytes", data=data)
     if len(rows) < 2:
@@ -124,7 +124,7 @@ def _select_rows(
         flow: The flow.
         size_column: If a bulk flow has several connections, only the connection with the largest
             value in this column is returned.
-        data: Whether the direction is that of the data; otherwise from receiver to sender.
+        data: True for the direction of the data, False for the direction to the sender.
     """
     selected = flows[matches_flow(flows, flow)]
     if flow.traffic == "bulk":
@@ -134,7 +134,10 @@ def _select_rows(
 
 
 def _average(rows: pd.DataFrame, column: str, weight: str) -> float:
-    """Return the mean of a column over rows, weighted by the column `weight`; nan without rows."""
+    """Return the mean of a column over rows, weighted by the column `weight`.
+
+    Rows without a value or with weight 0 are left out. Return nan if no row remains.
+    """
     valid = rows[rows[column].notna() & (rows[weight] > 0)]
     total = valid[weight].sum()
     return float((valid[column] * valid[weight]).sum() / total) if total else math.nan

@@ -46,7 +46,7 @@ class Totals:
     """The counts and times of a capture as a whole."""
 
     packets: int  # records of any kind in the file
-    bytes: int  # their lengths on the wire, link layer included
+    bytes: int  # total length of these records on the wire, link layer included
     first_ns: int  # earliest and latest time of a packet; 0 if there is none
     last_ns: int
     packets_back: int  # packets with a time before the time of the previous packet
@@ -178,7 +178,7 @@ def read_in_parallel(
 
     paths = list(paths)
     if len(paths) < 2:
-        return list(map(read_one, paths))  # not in a thread, as only this one gets Python's signals
+        return list(map(read_one, paths))  # not in a thread: only the main thread gets signals
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as threads:
         return list(threads.map(read_one, paths))
 
@@ -195,13 +195,19 @@ def to_input_error(path: Path | str, refusal: Exception) -> InputError:
 
 
 def _name_damage(path: Path | str, contents: dict[str, Any]) -> dict[str, Any]:
-    """Return `contents` with the name of the file before the damage, or None if not damaged."""
+    """Return `contents` with the file's name at the start of the text about the damage.
+
+    `contents["damage"]` becomes None if the file is not damaged.
+    """
     damage = contents["damage"]
     return contents | {"damage": f"{display_name(path)}: {damage}" if damage else None}
 
 
 def _replace_codes(columns: Columns) -> Columns:
-    """Replace numbers in `columns` by the texts that they stand for."""
+    """Replace the numbers in `columns` by the texts that the numbers stand for.
+
+    The entry "addresses", the list of all addresses, is removed from `columns`.
+    """
     import numpy as np
 
     addresses = np.array([*columns.pop("addresses"), None], object)[:-1]

@@ -56,6 +56,9 @@ class Trace:
             The columns time_ns (begin of the interval), bits_per_second (of all payload) and
                 goodput_bits_per_second (without segments that repeat any byte). They are empty if
                 the direction has no segments.
+
+        Raises:
+            ValueError: `interval_ns` is not positive.
         """
         if interval_ns <= 0:
             raise ValueError(f"interval_ns is {interval_ns}; it must be positive")
@@ -94,6 +97,7 @@ def trace(path: Path | str, connection: int, direction: int = 0, *, tunnels: boo
 
     Raises:
         InputError: The file is no capture or cannot be read.
+        ValueError: `connection` is negative, or `direction` is neither 0 nor 1.
     """
     if connection < 0 or direction not in (0, 1):
         raise ValueError(f"no connection {connection} with direction {direction}")

@@ -164,7 +164,7 @@ def test_one_direction_says_nothing_of_the_clocks(tmp_path):
 def test_nothing_in_common_is_refused(tmp_path):
     one = pcap(tmp_path / "a", [data(1, 100, ident=1)])
     other = pcap(tmp_path / "b", [data(1, 100, ident=2)])
-    with pytest.raises(InputError, match=r"a: has no packet in common with .*b; give captures"):
+    with pytest.raises(InputError, match=r"a: it has no packet in common with .*b; give captures"):
         match(one, other)
 
 

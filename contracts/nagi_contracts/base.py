@@ -83,7 +83,7 @@ Flag = Annotated[bool, Field(strict=True)]
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Write a file completely or not at all.
+    """Write a file completely or not at all, by a file `path`.partial that is then renamed.
 
     A symbolic link at `path` is replaced, never followed.
     """
@@ -108,7 +108,11 @@ def refuse_links(directory: Path) -> None:
     while pending:
         path, depth = pending.pop()
         if depth > _MAX_DEPTH:
-            raise refuse("directories of results are not nested this deep", "remove it", file=path)
+            raise refuse(
+                f"more than {_MAX_DEPTH} levels of directories, which results do not have",
+                "remove this directory",
+                file=path,
+            )
         # Other processes may remove directories meanwhile.
         with suppress(FileNotFoundError), os.scandir(path) as entries:
             for entry in entries:
@@ -131,7 +135,7 @@ _HUGE = 1e30  # far above every quantity, and far below the largest float
 
 
 def _has_huge_number(value: Any) -> bool:
-    """Return whether a JSON value contains a number that is not finite or above _HUGE."""
+    """Return whether a JSON value contains a number that is not finite, or larger than _HUGE."""
     if isinstance(value, dict):
         return any(map(_has_huge_number, value.values()))
     if isinstance(value, list):

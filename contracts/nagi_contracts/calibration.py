@@ -11,9 +11,8 @@ from pydantic import Field, model_validator
 from nagi_contracts.base import Contract
 from nagi_contracts.errors import BadValue
 
-# At the smallest SNR of a curve, at most the first share of packets may be received; at the largest
-# SNR, at least the second share must be received.
-RECEIVED_AT_FIRST, RECEIVED_AT_LAST = 0.1, 0.95
+MAX_RECEIVED_AT_LOWEST_SNR = 0.1  # largest share of packets received at a curve's smallest SNR
+MIN_RECEIVED_AT_HIGHEST_SNR = 0.95  # smallest share of packets received at its largest SNR
 
 
 class CalibrationCell(Contract):
@@ -61,8 +60,10 @@ class CalibrationCurve(Contract):
         for cell in self.cells:
             lost, packets, count = cell.lost, cell.packets, 1
             while pooled and pooled[-1][0] * packets < lost * pooled[-1][1]:
-                last = pooled.pop()
-                lost, packets, count = lost + last[0], packets + last[1], count + last[2]
+                previous = pooled.pop()
+                lost += previous[0]
+                packets += previous[1]
+                count += previous[2]
             pooled.append((lost, packets, count))
         return [lost / packets for lost, packets, count in pooled for _ in range(count)]
 
@@ -93,17 +94,20 @@ class CalibratedMode(Contract):
         return self
 
     def check_range(self) -> None:
-        """Check that each curve ranges from SNRs with few packets received to SNRs with nearly all.
+        """Check that each curve begins with few packets received, and ends with few packets lost.
 
-        Below its smallest SNR and above its largest SNR, a curve is taken as constant, which is
-        only correct if nearly all or nearly no packets are lost there.
+        Below the smallest SNR of a curve, its first error rate is used, and above the largest SNR
+        its last error rate. This is only correct if nearly all packets are lost below, and nearly
+        none above.
 
         Raises:
-            BadValue: A curve covers only part of this range.
+            BadValue: A curve begins at too large an SNR, or ends at too small an SNR.
         """
         for curve in self.curves:
             rates = curve.packet_error_rates()
-            if rates[0] < 1 - RECEIVED_AT_FIRST or rates[-1] > 1 - RECEIVED_AT_LAST:
+            loses_most_first = rates[0] >= 1 - MAX_RECEIVED_AT_LOWEST_SNR
+            loses_few_last = rates[-1] <= 1 - MIN_RECEIVED_AT_HIGHEST_SNR
+            if not (loses_most_first and loses_few_last):
                 raise BadValue(
                     f"{self.name}: the curve of {curve.packet_bytes}-byte packets is incomplete, it"
                     f" has error rates from {rates[0]:.3g} to {rates[-1]:.3g} only",
@@ -174,7 +178,9 @@ class Calibration(Contract):
         if not matches:
             request = ", ".join(f"{key} {value}" for key, value in chosen.items())
             raise BadValue(
-                f"a table of another modem, with these modes: {names}",
+                f"the table has no mode with {request}, only these modes: {names}"
+                if request
+                else "the table has no mode",
                 f"calibrate {request}" if request else "run `nagi-sdr calibrate` to its end",
             )
         raise BadValue(

@@ -17,7 +17,7 @@ from nagi_contracts.plan import DirectionPlan, FlowPlan, RunPlan
 
 
 def compute_bottleneck_bps(plan: RunPlan, flow: FlowPlan, start_s: float, end_s: float) -> int:
-    """Return the smallest rate on a flow's path in bit/s.
+    """Return the smallest rate on a flow's path during an interval, in bit/s.
 
     A rate trace counts with its mean over the time in which the link sends the packets that arrive
     in the interval. If the interval is empty, or no direction of the path has a trace, return the
@@ -41,11 +41,11 @@ def compute_bottleneck_bps(plan: RunPlan, flow: FlowPlan, start_s: float, end_s:
 def count_offered_bits(
     path: Sequence[DirectionPlan], start_ns: int, end_ns: int
 ) -> Fraction | None:
-    """Return the bits that the first direction of a path can send to the receiver in an interval.
+    """Return the bits that a direction can send so that they reach the receiver in an interval.
 
     Args:
-        path: The directions from a link to the receiver. Packets are assumed not to wait in queues
-            after the first direction.
+        path: The direction that sends, and all following directions up to the receiver. Packets are
+            assumed not to wait in the queues of the following directions.
         start_ns: Start of the interval, by arrival at the receiver.
         end_ns: End of the interval, excluded.
 
@@ -58,23 +58,26 @@ def count_offered_bits(
     if first.rate_bps is not None and all(channel.delay_trace is None for channel in path):
         return Fraction(first.rate_bps * (end_ns - start_ns), 10**9)
     # From the interval at the receiver back to the intervals in which the first direction sends.
-    windows = [(start_ns, end_ns)]
+    intervals = [(start_ns, end_ns)]
     for channel in reversed(path):
-        windows = [
-            departure for window in windows for departure in iterate_departures(channel, *window)
+        intervals = [
+            sending_interval
+            for interval in intervals
+            for sending_interval in iterate_sending_intervals(channel, *interval)
         ]
     if first.rate_trace is None:
-        sending_ns = sum(end - begin for begin, end in windows)
+        sending_ns = sum(end - begin for begin, end in intervals)
         return Fraction((first.rate_bps or 0) * sending_ns, 10**9)
-    return sum((first.rate_trace.bits(begin, end) for begin, end in windows), Fraction(0))
+    return sum((first.rate_trace.bits(begin, end) for begin, end in intervals), Fraction(0))
 
 
 def max_payload(plan: RunPlan, flow: FlowPlan, start_ns: int, end_ns: int) -> int | None:
     """Return the largest payload in bytes that a flow's path can deliver in [start_ns, end_ns).
 
-    Each direction of the path is a limit: the bits that it can send for the interval, plus the
-    packets that may wait in later queues at the start of the interval, plus the direction's full
-    token bucket, plus the packet that is in transmission at the start. The smallest limit counts.
+    Each direction of the path sets a limit, and the smallest limit counts. The limit is the sum of
+    the bits that the direction can send so that they arrive in the interval, the packets that may
+    wait in later queues at the start, the direction's full token bucket, and the packet that is in
+    transmission at the start.
 
     Returns:
         The payload, or None if there is no limit, because the path has a medium, because jitter,
@@ -106,13 +109,18 @@ def max_payload(plan: RunPlan, flow: FlowPlan, start_ns: int, end_ns: int) -> in
     return None if math.isinf(limit) else math.ceil(limit * payload / flow.packet_bytes)
 
 
-def iterate_departures(
+def iterate_sending_intervals(
     channel: DirectionPlan, start_ns: int, end_ns: int
 ) -> Iterator[tuple[int, int]]:
     """Yield the intervals in which a direction sends the packets that arrive in [start_ns, end_ns).
 
     If the direction keeps the order of packets, packets that are sent after a decrease of the delay
     do not overtake earlier packets, but arrive together with them.
+
+    Args:
+        channel: The plan of the direction.
+        start_ns: Start of the interval, in ns since the run began.
+        end_ns: End of the interval, excluded.
     """
     if channel.delay_trace is None:
         enter_ns = max(0, start_ns - channel.delay_ns)

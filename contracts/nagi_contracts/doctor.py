@@ -24,7 +24,10 @@ class ClockReading(Contract):
 
     @classmethod
     def from_exchange(cls, request_s: float, reply_s: float, host_s: float) -> Self:
-        """Compute the offset from one request to the host and its reply.
+        """Compute the comparison from one request to the host and its reply.
+
+        The offset assumes that request and reply take the same time. Its halfwidth is half the time
+        from the request to the reply.
 
         Args:
             request_s: The time of sending the request, by the clock of the machine that runs nagi.
@@ -91,7 +94,10 @@ class Doctor(Contract):
 
     @classmethod
     def from_findings(cls, findings: Iterable[Finding]) -> Self:
-        """Return the output for these findings, with the worst of their statuses."""
+        """Return the output for these findings, with the worst of their statuses.
+
+        Skipped checks count like checks that are ok.
+        """
         collected = list(findings)
         statuses = {finding.status for finding in collected}
         if "failure" in statuses:

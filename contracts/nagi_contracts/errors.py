@@ -22,9 +22,9 @@ class Problem:
     key: str = ""
 
     def __str__(self) -> str:
-        """Return `FILE:LINE: KEY: WHAT; CURE` in one line, without what is unknown.
+        """Return `FILE:LINE: KEY: WHAT; CURE` in one line.
 
-        Line ends and control characters are escaped.
+        Empty parts and line 0 are left out. Line ends and control characters are escaped.
         """
         position = ""
         if self.file:
@@ -84,16 +84,19 @@ def _escape(character: str) -> str:
 
 
 def excerpt(text: str) -> str:
-    """Return the first MAX_SHOWN characters of a text, printable, with `...` if it is longer."""
+    """Return a text with escapes for unprintable characters, cut off after MAX_SHOWN characters.
+
+    `...` follows if the text was cut off.
+    """
     start = escape_unprintable(text[:MAX_SHOWN])
     is_whole = len(text) <= MAX_SHOWN and len(start) <= MAX_SHOWN
     return start if is_whole else f"{start[:MAX_SHOWN]}..."
 
 
 def format_value(value: object) -> str:
-    """Format a value of an input file for a message, as YAML has it, but short and printable.
+    """Format a value of an input file for a message: like YAML, but short and printable.
 
-    A mapping or a list is only named: "a mapping", "a list".
+    Return "a mapping", "a list" or "nothing" for a mapping, a list or null.
     """
     if value is None:
         return "nothing"
@@ -109,7 +112,11 @@ def format_value(value: object) -> str:
 
 
 def find_nearest(name: str, valid_names: Iterable[str]) -> str | None:
-    """Return the valid name that a misspelled name probably means, or None if none is similar."""
+    """Return the valid name that a misspelled name probably means, or None.
+
+    This is a name of similar spelling, or else a name that begins with `name`. Upper and lower case
+    count as equal.
+    """
     by_folded = {candidate.casefold(): candidate for candidate in valid_names}
     folded = name[:MAX_SHOWN].casefold()
     matches = difflib.get_close_matches(folded, by_folded, n=3, cutoff=0.7)
@@ -121,7 +128,7 @@ def find_nearest(name: str, valid_names: Iterable[str]) -> str | None:
 
 
 def join_names(names: Iterable[str]) -> str:
-    """Join names in one line; after 30 names, only the number of further names follows."""
+    """Join excerpts of names in one line; after 30 names, give only the number of further names."""
     excerpts = [excerpt(name) for name in names]
     rest = len(excerpts) - _MAX_LISTED
     return ", ".join(excerpts[:_MAX_LISTED]) + (f" and {rest:,} more" if rest > 0 else "")

@@ -128,7 +128,7 @@ class Inspection(Contract):
     problems: list[str] = Field(description="problems that would prevent the runs")
 
     def read_program(self, backend: str) -> ProgramFacts:
-        """Return the facts about the program of a backend, all null if the agent reported none."""
+        """Return the facts about a backend's program; all are null if the agent reported none."""
         return ProgramFacts.model_validate(self.backends.get(backend, {}))
 
     def list_switches(self) -> dict[SwitchTarget, SwitchFacts]:

@@ -121,7 +121,7 @@ class SinrReach(Contract):
         return values
 
     def power_dbm(self, squared: float) -> float:
-        """Return the power received at a distance whose square is `squared`, in m^2."""
+        """Return the power in dBm received at a distance whose square is `squared`, in m^2."""
         decades = math.log10(max(squared, 1)) / 2
         return self.tx_power_dbm - self.reference_loss_db - 10 * self.path_loss_exponent * decades
 
@@ -195,7 +195,7 @@ class MediumTimes(Contract):
     )
 
     def frame_ns(self, mpdu_bytes: int, rate_bps: int) -> int:
-        """Return the duration of a frame in ns, with its preamble."""
+        """Return the duration of a frame in ns, with its preamble and the PHY's extension."""
         phy = load_phys()[self.phy]
         preamble = phy.short_preamble_ns if self.preamble == "short" else phy.preamble_ns
         bits = phy.service_and_tail_bits + 8 * mpdu_bytes
@@ -257,10 +257,10 @@ class MediumPlan(MediumTimes):
     def mean_sending_ns(self, ip_bytes: int) -> float:
         """Return an upper estimate of the mean time to send an IP packet if no other station sends.
 
-        The time, in ns, consists of all attempts and of the backoffs between them. The estimate
-        doubles the contention window with each attempt. In fact a CTS resets the window, so the
-        actual time is shorter. For loss models other than Bernoulli, half of all attempts are
-        assumed to fail.
+        The time, in ns, consists of all attempts and of the backoffs between them. Without losses,
+        there is one attempt. The estimate doubles the contention window with each attempt. In fact
+        a CTS resets the window, so the actual time is shorter. For loss models other than
+        Bernoulli, half of all attempts are assumed to fail.
         """
         exchange_ns = float(self.exchange_ns(ip_bytes))
         if isinstance(self.loss, NoLossPlan):
@@ -270,11 +270,11 @@ class MediumPlan(MediumTimes):
             failure_probability = 1 - (1 - self.loss.probability) ** (4 if has_rts else 2)
         short, long = self.short_retry_limit, self.long_retry_limit
         attempts = short * long if has_rts else max(short, long)
-        mean_ns, probability, window = 0.0, 1.0, self.cw_min  # probability that attempt is needed
+        mean_ns, attempt_probability, window = 0.0, 1.0, self.cw_min
         for number in range(attempts):
             backoff_ns = load_phys()[self.phy].slot_ns * window / 2 if number else 0.0
-            mean_ns += probability * (exchange_ns + backoff_ns)
-            probability *= failure_probability
+            mean_ns += attempt_probability * (exchange_ns + backoff_ns)
+            attempt_probability *= failure_probability
             window = min(2 * window + 1, self.cw_max)
         return mean_ns
 
@@ -295,8 +295,8 @@ class MediumPlan(MediumTimes):
         squared = self._distance_squared(sender, receiver, at_ns)
         return sender != receiver and self.reach.decodes(squared)
 
-    def in_reach(self, at_ns: int = 0) -> dict[str, list[str]]:
-        """Return for each station its neighbours: both stations decode the frames of each other.
+    def list_neighbours(self, at_ns: int = 0) -> dict[str, list[str]]:
+        """Return node -> its neighbours. Neighbours on a medium decode each other's frames.
 
         Args:
             at_ns: The instant, in ns from the start of the run.

@@ -20,11 +20,12 @@ class Memo:
         self._cache: dict[tuple[Hashable, ...], tuple[Any, tuple[object, ...]]] = {}
 
     def get_or_make(self, make: Callable[[], _Value], name: Hashable, *objects: object) -> _Value:
-        """Return the result of `make()`, from the cache if `name` and `objects` are known.
+        """Return the result of `make()`, which is called once for each `name` and `objects`.
 
         Args:
             make: A function that computes the value from `objects`. An exception is not cached.
-            name: A name for the value, as several values can be computed from the same objects.
+            name: The name of the value in the cache, because several values can be computed from
+                the same objects.
             objects: All objects from which the value is computed.
         """
         key = (name, *map(id, objects))

@@ -26,8 +26,9 @@ _VIRTUAL = "run it in virtual time (--lab virtual)"
 def explain(nodes: Iterable[NodeRecord]) -> list[Explanation]:
     """Explain a late run by the noise that its hosts recorded.
 
-    Nodes on the same machine count once. If no host had noise, the only explanation says that no
-    noise was recorded. If noise cannot be recorded (in virtual time), the list is empty.
+    Of several nodes on the same machine, only the first one counts. If no host had noise, the only
+    explanation says that no noise was recorded. If noise cannot be recorded (in virtual time), the
+    list is empty.
     """
     hosts: dict[str, tuple[str, Noise]] = {}
     for node in nodes:
@@ -37,7 +38,7 @@ def explain(nodes: Iterable[NodeRecord]) -> list[Explanation]:
     for name, noise in hosts.values():
         prefix = f"{name}: " if len(hosts) > 1 else ""
         for cause, description, cure in _find_causes(noise):
-            if not prefix:  # the whole run is on one machine, so the virtual lab is an alternative
+            if len(hosts) == 1:  # all nodes are on one machine, so the virtual lab is possible
                 cure += f", or {_VIRTUAL}"
             explanations.append(
                 Explanation(cause=cause, description=prefix + description, cure=cure)
@@ -75,14 +76,14 @@ def _find_causes(noise: Noise) -> Iterator[tuple[NoiseCause, str, str]]:
         yield (
             "busy processors",
             f"programs kept the processors busy for {_percent(busy)} of the time",
-            f"{end_others}, or run fewer side by side (--jobs)",
+            f"{end_others}, or execute fewer runs side by side (--jobs)",
         )
     elif (noise.cpu_some or 0.0) >= MIN_WAITING_CPU and nice < MAX_NICE:
         yield (
             "waiting for processors",
             f"programs waited for a processor {_percent(noise.cpu_some)} of the time "
             "(PSI cpu some)",
-            f"{end_others}, or run fewer side by side (--jobs)",
+            f"{end_others}, or execute fewer runs side by side (--jobs)",
         )
     if (noise.memory_some or 0.0) >= MIN_WAITING_MEMORY:
         yield (
@@ -104,7 +105,10 @@ def _percent(share: float | None) -> str:
 
 
 def _explain_without_noise(noises: list[Noise]) -> Explanation:
-    """Explain a late run whose hosts recorded no noise."""
+    """Explain a late run whose hosts recorded no noise; name programs at nice 1 to 19, if any.
+
+    Such programs are no noise, because programs of ordinary priority have precedence over them.
+    """
     nice = max((noise.nice or 0.0 for noise in noises), default=0.0)
     description, cure = "no noise was recorded during the traffic", ""
     if nice >= MAX_NICE:
@@ -125,9 +129,10 @@ def describe_explanations(verdict: Verdict) -> list[str]:
 
 
 def summarise(verdicts: Iterable[Verdict]) -> list[str]:
-    """Summarise late runs in two lines: the number of late runs per cause, and one cause with cure.
+    """Summarise late runs in two lines: the number of late runs per cause, and an example.
 
-    A run may have several causes. If no run was late, return an empty list.
+    The example is an explanation with the most frequent cause, and its cure. A run may have several
+    causes. If no run was late, return an empty list.
     """
     late_verdicts = [verdict for verdict in verdicts if verdict.explanations]
     if not late_verdicts:

@@ -52,6 +52,7 @@ def prefix() -> Path:
 
 @cache
 def _find_installed_prefix() -> Path:
+    """Return the prefix of the installed nagi-link, or Python's if nagi-link is not installed."""
     for file in distribution("nagi").files or []:
         if file.name == "nagi-link":
             return Path(str(file.locate())).resolve().parents[1]
@@ -87,7 +88,8 @@ def find_experiment(path: Path) -> Path:
     """Return the path of an experiment file.
 
     If `path` does not exist and is only a name, with or without .yaml, return the path of the
-    experiment with that name in nagi's folder `experiments`. If there is none, return `path`.
+    experiment with that name in nagi's folder `experiments`. If no experiment has this name, return
+    `path`.
     """
     if path.exists() or path.parent != Path():
         return path

@@ -109,7 +109,7 @@ def parse_measure(text: str) -> tuple[str, float] | None:
 
 
 def _are_equal(one: str, other: str) -> bool:
-    """Return whether two texts are equal, or are the same quantity, such as `0.1 %` and `0.001`."""
+    """Return whether two texts are equal, or stand for equal quantities: `0.1 %` and `0.001`."""
     first = parse_measure(one)
     return one == other or (first is not None and first == parse_measure(other))
 
@@ -292,21 +292,25 @@ class Claim(Text):
         Returns:
             True if it holds for all, False if it holds for none, None if only for some.
         """
-        inside, outside = True, False
+        holds_for_all, holds_for_none = True, False
         for end, sign in ((self.minimum, 1), (self.maximum, -1)):
             if end is None:
                 continue
-            nearest = min(sign * (low - end), sign * (high - end))
-            farthest = max(sign * (low - end), sign * (high - end))
-            inside &= nearest > 0 or (nearest == 0 and not self.strict)
-            outside |= farthest < 0 or (farthest == 0 and self.strict)
-        return True if inside else False if outside else None
+            # Margins by which `low` and `high` are on the permitted side of the end.
+            smallest = min(sign * (low - end), sign * (high - end))
+            largest = max(sign * (low - end), sign * (high - end))
+            holds_for_all &= smallest > 0 or (smallest == 0 and not self.strict)
+            holds_for_none |= largest < 0 or (largest == 0 and self.strict)
+        return True if holds_for_all else False if holds_for_none else None
 
     def distance(self, value: float) -> float:
         """Return the distance by which a value violates the claim; negative if the claim holds."""
-        ends = [end - value for end in (self.minimum,) if end is not None]
-        ends += [value - end for end in (self.maximum,) if end is not None]
-        return max(ends)
+        distances = []
+        if self.minimum is not None:
+            distances.append(self.minimum - value)
+        if self.maximum is not None:
+            distances.append(value - self.maximum)
+        return max(distances)
 
     def __str__(self) -> str:
         return self.written
@@ -315,7 +319,12 @@ class Claim(Text):
 def _parse_number(text: str, cure: str) -> tuple[float, str]:
     """Parse a number, a rate or a duration into (value, unit); the unit is "", "b/s" or "s".
 
-    `cure` is the cure in the BadValue for other texts.
+    Args:
+        text: The text to parse.
+        cure: The cure in the error for a text of another form.
+
+    Raises:
+        BadValue: The text is neither a number nor a rate nor a duration.
     """
     try:
         number = float(text)
@@ -405,7 +414,7 @@ class Statement(BaseModel):
             required = condition.required_values
             if required != condition.named_values or not required:
                 message = f"{format_value(str(condition))} is a comparison and not a value"
-                raise BadValue(message, "name values whose metric is compared", axis)
+                raise BadValue(message, "name one or more values of the axis", axis)
         return against
 
     @model_validator(mode="after")

@@ -181,21 +181,24 @@ class SwitchPortAccount(Contract):
 
     @property
     def received(self) -> int | None:
-        """Packets received, as edge.p4 or else the interface counted them; None if neither did."""
+        """Packets received: the count of edge.p4, or of the interface without it, or None."""
         if self.counters is not None:
             return self.counters.received
         return None if self.interface is None else self.interface.received
 
     @property
     def sent(self) -> int | None:
-        """Packets sent, as edge.p4 or else the interface counted them; None if neither did."""
+        """Packets sent: the count of edge.p4, or of the interface without it, or None."""
         if self.counters is not None:
             return self.counters.sent
         return None if self.interface is None else self.interface.sent
 
     @property
     def lost(self) -> int | None:
-        """Packets that the program dropped after they left the queue; None if not counted."""
+        """Packets dropped in egress, after the queue; None if the target does not count them.
+
+        With edge.p4, these are the losses of its loss model.
+        """
         return self.dropped_by_program if self.counters is None else self.counters.lost
 
 
@@ -232,7 +235,7 @@ class Switches(Contract):
     switches: list[SwitchAccount]
 
     def port(self, link: str, direction: DirectionName) -> SwitchPortAccount | None:
-        """Return the port that sends packets into a direction, or None if it is not a switch's."""
+        """Return the switch port that sends packets into a direction, or None if no switch does."""
         ports = [port for switch in self.switches for port in switch.ports]
         return next(
             (port for port in ports if (port.link, port.direction) == (link, direction)), None

@@ -49,11 +49,11 @@ class StepTrace(Contract):
         return round(self.exact_mean)
 
     def bits(self, start_ns: int, end_ns: int) -> Fraction:
-        """Return the number of bits that a rate permits in [start_ns, end_ns)."""
+        """Return the number of bits that a trace of rates permits in [start_ns, end_ns)."""
         return Fraction(self._integrate(end_ns) - self._integrate(start_ns), 10**9)
 
     def iterate_pieces(self, end_ns: int) -> Iterator[tuple[int, int, int]]:
-        """Yield (start_ns, end_ns, value) of each step from the run's start until `end_ns`."""
+        """Yield (start_ns, end_ns, value) of each step in all periods until `end_ns` of the run."""
         steps = spans(self.steps, self.period_ns)
         for period_start in range(0, end_ns, self.period_ns):
             for start, end, value in steps:

@@ -262,7 +262,7 @@ def _make_media_table(plans: list[RunPlan]) -> Table:
         neighbour_counts = [
             len(neighbours)
             for medium in _list_distinct(media)
-            for neighbours in medium.in_reach().values()
+            for neighbours in medium.list_neighbours().values()
         ]
         table.add_row(
             name,

@@ -317,7 +317,7 @@ def make_agent(directory: Path, objects: dict[str, Path]) -> Path:
 
 def list_scheme_objects(schemes: Iterable[Scheme]) -> dict[str, Path]:
     """Return name in plans -> file, for all eBPF objects of schemes."""
-    return {make_object_name(path): path for scheme in schemes for path in scheme.objects}
+    return {make_object_name(path): path for scheme in schemes for path in scheme.object_files}
 
 
 def list_plan_objects(plans: list[RunPlan]) -> dict[str, Path]:

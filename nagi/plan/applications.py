@@ -9,7 +9,8 @@ from nagi_contracts import paths
 from nagi_contracts.errors import refuse
 
 NAGI_TRAFFIC = "nagi-traffic"
-BUNDLED = f"programs/{NAGI_TRAFFIC}"  # path of nagi-traffic, relative to the agent's directory
+# The path of nagi-traffic among the agent's files, relative to the agent's directory.
+BUNDLED = f"programs/{NAGI_TRAFFIC}"
 
 
 def find_nagi_traffic() -> Path:

@@ -49,12 +49,14 @@ def find_calibrated_mode(
         digest = load_air_time().compute_modem_digest(mode.modem, mode.modulation, mode.code_rate)
     except ValueError as error:
         raise refuse(
-            f"a table of another modem: {error}", "calibrate again with this nagi", file=str(path)
+            f"the table is for another modem: {error}",
+            "calibrate again with this nagi",
+            file=str(path),
         ) from None
     if digest != mode.digest:
         raise refuse(
-            f"a table of another modem: {mode.name} of nagi {calibration.nagi} differs from this "
-            "nagi's",
+            f"the table is for another modem: {mode.name} of nagi {calibration.nagi} differs from "
+            "the same mode of this nagi",
             "calibrate again with this nagi",
             file=str(path),
         )
@@ -62,7 +64,7 @@ def find_calibrated_mode(
 
 
 def read_calibration(path: Path) -> Calibration:
-    """Read a calibration table. If the file has not changed since the last call, read it only once.
+    """Read a calibration table. A file that did not change since an earlier call is not read again.
 
     Raises:
         InputError: If the file is not a calibration table.

@@ -31,8 +31,8 @@ from nagi.spec.yaml_source import KeyPath
 class Channels:
     """Rate and delay of each direction of each link, and of each medium.
 
-    These do not depend on the flows that cross a link. Access a direction by
-    `channels[link, direction]`.
+    Rate and delay do not depend on the flows that cross a link. `channels[link, direction]` is the
+    plan of a direction with these values only.
     """
 
     def __init__(self, request: PlanRequest) -> None:
@@ -53,9 +53,9 @@ class Channels:
         return self._plans[direction]
 
     def list_on_path(self, path: Iterable[LinkDirection]) -> list[DirectionPlan]:
-        """Return the plan of each direction on a path, with rate and delay only.
+        """Return the plan of each direction on a path, without queue, marking, losses and ARQ.
 
-        The plan of a hop over a medium has the rate and the bytes of framing, and no delay.
+        The plan of a hop over a medium has only the data rate and the bytes of framing.
         """
         return [
             self._hops[hop.link] if hop.is_hop else self._plans[hop.link, hop.direction]
@@ -63,12 +63,19 @@ class Channels:
         ]
 
     def _plan_channel(self, link: str, direction: DirectionName) -> DirectionPlan:
-        """Return the plan of a direction with only its rate, delay, jitter and order."""
+        """Return the plan of a direction without queue, marking, losses and ARQ.
+
+        If a backend carries the link, and plans its rate and delay, return the backend's plan.
+
+        Raises:
+            InputError: If a trace file is wrong, or if settings exclude each other.
+        """
         settings = self._request.get_settings(self._request.experiment.links[link], direction)
-        carrier = self._request.planners.find_carrier(link)
-        backend_channel = None if carrier is None else carrier.plan_channel(link, settings)
-        if backend_channel is not None:
-            return backend_channel
+        backend_planner = self._request.planners.find_carrier(link)
+        if backend_planner is not None:
+            backend_channel = backend_planner.plan_channel(link, settings)
+            if backend_channel is not None:
+                return backend_channel
         jitter = None
         if settings.jitter is not None:
             key_path = self._request.locate_setting(link, direction, "jitter")

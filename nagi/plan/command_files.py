@@ -44,10 +44,10 @@ def plan_files(request: PlanRequest, key_path: KeyPath, names: list[str]) -> lis
         last_name = Path(os.path.normpath(request.document.resolve_path(name))).name
         try:
             path = request.document.resolve_path(name).resolve()
-            is_there = path.is_file() or path.is_dir()
+            exists = path.is_file() or path.is_dir()
         except (OSError, RuntimeError):  # an impossible file name; a link to itself
-            is_there = False
-        if not is_there:
+            exists = False
+        if not exists:
             raise request.missing_file(item_path, name)
         if last_name in files_by_name or not last_name:
             message = (
@@ -65,7 +65,15 @@ def plan_files(request: PlanRequest, key_path: KeyPath, names: list[str]) -> lis
 def require_own_program(
     request: PlanRequest, key_path: KeyPath, command: list[str], files: list[CommandFile]
 ) -> None:
-    """Check the program of a command if it begins with `./`, so that it must be in `files`.
+    """Check that a program that begins with `./` is in the flow's `files`.
+
+    Other programs are not checked.
+
+    Args:
+        request: The point that is planned.
+        key_path: Key path of the command in the experiment file.
+        command: The program and its arguments.
+        files: The plans of the flow's files.
 
     Raises:
         InputError: If the program is not in `files`, or is not executable by all users.
@@ -102,7 +110,14 @@ def require_same_machine(plans: Iterable[RunPlan]) -> None:
 
 
 def _hash_content(request: PlanRequest, key_path: KeyPath, path: Path) -> str:
-    """Return a digest of a file's content, or of a directory's names, modes and contents."""
+    """Return a digest of a file's content, or of a directory's names, modes and contents.
+
+    The content of a symbolic link is the path to which it refers.
+
+    Raises:
+        InputError: If not all users can read a file, if there are too many files, or if one of them
+            is a pipe, a socket or a device.
+    """
     entries: list[list[str | bool]] = []
     for file in _walk(path):
         mode = file.lstat().st_mode

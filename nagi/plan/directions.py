@@ -27,7 +27,7 @@ class Directions:
     Args:
         request: The point that is planned.
         channels: Plans of all directions with rate and delay only.
-        loads: Link or medium -> the largest RTT and packet of the flows that cross it.
+        loads: Link or medium -> the longest RTT and the largest packet of the flows that cross it.
         traffic_s: Start of the traffic, in seconds since the start of the run.
 
     Attributes:
@@ -57,7 +57,10 @@ class Directions:
         }
 
     def get_emulator_plan(self, link: str, direction: DirectionName) -> DirectionPlan:
-        """Return the plan of a direction without settings that nodes such as switches apply."""
+        """Return the plan of a direction with only the settings that the emulator applies.
+
+        Settings that nodes such as switches apply are left out.
+        """
         plan = self.plans[link, direction]
         for planner in self._request.planners:
             plan = planner.get_emulator_share(link, direction, plan)
@@ -95,7 +98,7 @@ class Directions:
     def _plan_arq(
         self, link: str, direction: DirectionName, settings: DirectionSettings
     ) -> ArqPlan | None:
-        """Return the plan of a direction's ARQ, or None; refuse settings that ARQ excludes."""
+        """Return the plan of a direction's ARQ, or None; refuse losses at ingress with ARQ."""
         arq = settings.arq
         if arq is None:
             return None
@@ -136,9 +139,10 @@ class Directions:
         return settings.loss.to_plan(self._make_planning(link, direction, "loss"))
 
     def find_max_queueing_s(self) -> float:
-        """Return the longest time in which a full queue of a link empties, in seconds.
+        """Return the longest time that a full queue of any link needs to empty, in seconds.
 
-        The time includes retransmissions by ARQ. It is 0 if no link has a queue.
+        The time assumes the slowest mode of a radio, and the largest number of retransmissions by
+        ARQ. It is 0 if no link has a queue.
 
         Raises:
             InputError: If a queue needs more than a day to empty, because runs wait for it.
@@ -165,7 +169,8 @@ class Directions:
                 raise self._request.error(
                     self._request.locate_setting(link, direction, "queue"),
                     f"the queue takes {drain_s / 3600:.4g} h to empty, and runs wait for it",
-                    f"give a smaller queue or a higher rate: at most {MAX_DRAIN_S // 3600} h",
+                    "give a smaller queue or a higher rate, so that it empties in at most "
+                    f"{MAX_DRAIN_S // 3600} h",
                 )
             longest_s = max(longest_s, drain_s)
         return longest_s

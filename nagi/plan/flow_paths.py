@@ -51,7 +51,7 @@ class FlowPath:
 class LinkLoad:
     """The longest RTT and the largest packet of the flows that cross a link or medium.
 
-    Both are None if no flow does.
+    Both are None if no flow crosses it.
     """
 
     base_rtt_ns: int | None  # with empty queues
@@ -89,7 +89,7 @@ class FlowPaths:
         return [rate for rate in rates if rate is not None]
 
     def list_media_rates(self, path: FlowPath) -> list[int]:
-        """Return, for each medium on a path, the rate in bit/s over all its hops on the path."""
+        """Return the rate in bit/s of each medium on a forward path, over all its hops there."""
         return [
             self._find_rate_bps(name, hops, path.packet.value)
             for name, hops in path.count_hops().items()
@@ -103,11 +103,12 @@ class FlowPaths:
         media = [self._find_rate_bps(name, 1, path.packet.value) for name in path.count_hops()]
         return min([*self.list_rates(path.forward), *media])
 
-    def find_max_airtime_s(self, media: list[MediumPlan]) -> float:
-        """Return the longest time in which the full queues of a medium empty, in seconds.
+    def find_max_medium_queueing_s(self, media: list[MediumPlan]) -> float:
+        """Return the longest time that the full queues of any medium need to empty, in seconds.
 
-        Return 0 without media. The time assumes that packets are sent one after the other. In a
-        run, distant stations also send at the same time, which compensates for collisions.
+        Return 0 without media. The time assumes that only one station sends at a time, without
+        collisions. In a run, distant stations send at the same time, which compensates for the time
+        lost in collisions.
         """
         # (medium, sender) -> largest number of hops that a packet in the sender's queue still needs
         hops_to_go: dict[tuple[str, str], int] = {}
@@ -122,12 +123,16 @@ class FlowPaths:
             exchange_s = medium.mean_sending_ns(packet_bytes) / 1e9
             queue = medium.queue
             queued_packets = queue.packets or math.ceil((queue.bytes or 0) / packet_bytes)
-            exchanges = sum(hops for (name, _), hops in hops_to_go.items() if name == medium.name)
+            # Exchanges that move one packet of each station's queue to the end of its path.
+            exchanges = sum(count for (name, _), count in hops_to_go.items() if name == medium.name)
             longest_s = max(longest_s, exchanges * queued_packets * exchange_s)
         return longest_s
 
     def find_max_rtt_ns(self) -> int:
-        """Return the longest RTT of all flows in ns, with empty queues and the largest delays."""
+        """Return the longest RTT of all flows in ns, with empty queues.
+
+        A delay trace counts with its largest delay.
+        """
         return max(
             sum(
                 channel.max_delay_ns
@@ -143,9 +148,14 @@ class FlowPaths:
         )
 
     def _plan_path(self, name: str, flow: Flow) -> FlowPath:
-        """Return the paths of a flow; check that the flow's packets fit the MTU."""
+        """Return the paths of a flow.
+
+        Raises:
+            InputError: If the flow's hosts or start are wrong, if there is no path, or if its
+                packets are larger than the MTU.
+        """
         self._check_ends(name, flow)
-        forward, backward = self._find_routes(name, flow)
+        forward, backward = self._find_directions(name, flow)
         timestamps = self._request.profile.sysctls.get("net.ipv4.tcp_timestamps", 1)
         has_timestamps = str(timestamps) == "1"
         headers = self._request.ip.tcp_header_bytes + (TIMESTAMP_OPTION if has_timestamps else 0)
@@ -183,14 +193,18 @@ class FlowPaths:
                 f"start it before {experiment.duration}",
             )
 
-    def _find_routes(
+    def _find_directions(
         self, name: str, flow: Flow
     ) -> tuple[list[LinkDirection], list[LinkDirection]]:
-        """Return the forward and the backward path of a flow."""
+        """Return the directions and hops of a flow's forward path, then of its backward path.
+
+        Raises:
+            InputError: If there is no path.
+        """
         forward, backward = (
             self._request.memo.get_or_make(
-                partial(self._request.topology.find_route, *ends),
-                ("route", *ends),
+                partial(self._request.topology.find_path, *ends),
+                ("path", *ends),
                 self._request.topology,
             )
             for ends in ((flow.from_, flow.to), (flow.to, flow.from_))
@@ -214,7 +228,10 @@ class FlowPaths:
         )
 
     def _find_unloaded_delay_ns(self, directions: list[LinkDirection], ip_bytes: int) -> int:
-        """Return the smallest delay of a packet: propagation, and frame exchanges on media."""
+        """Return the smallest delay of a packet over the directions and hops of a path, in ns.
+
+        It is the sum of the propagation delays and of the undisturbed frame exchanges on media.
+        """
         channels = self._channels.list_on_path(directions)
         exchanges_ns = [
             self._request.planners.media[hop.link].exchange_ns(ip_bytes)
@@ -232,6 +249,7 @@ class FlowPaths:
         return max(1, 8 * ip_bytes * 10**9 // (min(hops, MAX_HOPS_IN_TURN) * exchange_ns))
 
     def _find_load(self, link: str) -> LinkLoad:
+        """Return the load of the link or medium with the name `link`."""
         paths = [
             path
             for path in self.paths.values()

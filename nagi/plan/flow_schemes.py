@@ -41,11 +41,11 @@ class FlowSchemes:
             raise request.error(
                 ("flows",),
                 "every flow has the scheme none at this point",
-                "give one a scheme, or remove none from the axis",
+                "give one of the flows a scheme, or remove the value none from the axis",
             )
 
     def plan_receiver(self, name: Name, flow: Flow) -> Scheme | None:
-        """Return the scheme that a flow's receiver runs, or None.
+        """Return the scheme that a flow's receiver runs, or None if only the sender runs one.
 
         Raises:
             InputError: If the receiver's scheme supports data in one direction only, and the flow
@@ -61,7 +61,10 @@ class FlowSchemes:
         )
 
     def plan_object(self, scheme: Scheme) -> SchemeObjectPlan | None:
-        """Return the plan of a scheme's eBPF object with the experiment's parameters, or None."""
+        """Return the plan of a scheme's eBPF object, with the parameters that the experiment sets.
+
+        Return None if the scheme has no eBPF object.
+        """
         if scheme.object_file is None:
             return None
         parameters = self._request.experiment.parameters
@@ -74,19 +77,19 @@ class FlowSchemes:
     def plan_max_window(self, scheme: Scheme, path: FlowPath, paths: FlowPaths) -> int | None:
         """Return the largest congestion window of a flow in packets; None if it has no limit.
 
-        It is the experiment's `max_window`. If a scheme keeps its window constant, it is this
-        window, but not more than `max_window`.
+        The limit is the experiment's `max_window`. For a scheme that keeps its window constant, it
+        is the constant window, or `max_window` if that is smaller.
         """
-        cap = self._request.experiment.max_window
+        max_window = self._request.experiment.max_window
         if not scheme.holds_window:
-            return cap.value if cap else None
+            return max_window.value if max_window else None
         parameter = self._request.experiment.parameters.get(scheme.name, {}).get("window", 0)
         rates = paths.list_rates([hop for hop in path.forward if not hop.is_hop])
         window = parameter or _find_filling_window(path, rates, paths.list_media_rates(path))
-        return min(window, cap.value) if cap else window
+        return min(window, max_window.value) if max_window else window
 
     def require_marks(self, name: Name, flow: Flow, path: FlowPath) -> None:
-        """Raise InputError if a scheme needs ECN marks and nothing on its path marks packets."""
+        """Raise InputError if a flow's scheme needs ECN marks, and nothing on its path marks."""
         if not self.schemes[name].needs_marks or any(map(self._request.has_marking, path.forward)):
             return
         hops = ", ".join(
@@ -113,6 +116,7 @@ class FlowSchemes:
         return scheme
 
     def _require_scheme(self, key_path: KeyPath, name: str) -> Scheme:
+        """Return the scheme `name`, from the memo if possible; see _find_scheme."""
         return self._request.memo.get_or_make(
             partial(self._find_scheme, key_path, name), ("scheme", name)
         )
@@ -183,11 +187,11 @@ class FlowSchemes:
 
 
 def _find_filling_window(path: FlowPath, link_rates: list[int], media_rates: list[int]) -> int:
-    """Return the number of full-size packets in flight that fill a path without a queue.
+    """Return the number of packets in flight that keep a path busy without filling a queue.
 
-    The slowest link or medium sends this number of packets during the round trip of one packet. A
-    round trip consists of the propagation in both directions, the exchanges on media, and one
-    transmission on each link.
+    The slowest link or medium sends this number of full-size packets during the round trip of one
+    packet. A round trip consists of the propagation in both directions, the exchanges on media, and
+    one transmission on each link.
 
     Args:
         path: The path of a flow.

@@ -82,7 +82,10 @@ class FlowTraffic:
     def _plan_paced_datagrams(self, name: str, flow: Flow) -> CbrPlan:
         """Return the plan of a bulk flow that sends paced UDP datagrams instead of using TCP.
 
-        During the warm-up, the flow searches for the best rate of its datagrams.
+        During the warm-up, the flow searches for the largest rate that its path carries.
+
+        Raises:
+            InputError: If the flow has an application, or if the warm-up is too short.
         """
         if flow.application != "bulk":
             raise self._request.error(
@@ -117,7 +120,7 @@ class FlowTraffic:
 def get_datagram_payload(application: AnyPlan | None) -> int | None:
     """Return the payload of an application's UDP datagrams in bytes.
 
-    None if there is no application, if it uses TCP, or if its datagrams have several sizes.
+    Return None if there is no application, or if it uses TCP.
     """
     if isinstance(application, CbrPlan | OnOffPlan) and application.is_udp:
         return application.payload_bytes

@@ -24,7 +24,8 @@ class Flows:
     Attributes:
         schemes: Name of the flow -> its scheme.
         paths: Name of the flow, also of an absent flow -> its paths.
-        loads: Name of the link or medium -> the largest RTT and packet of the flows that cross it.
+        loads: Name of the link or medium -> the longest RTT and the largest packet of the flows
+            that cross it.
 
     Raises:
         InputError: If schemes, parameters or paths of flows are wrong.
@@ -47,7 +48,7 @@ class Flows:
 
         Raises:
             InputError: If no link on a flow's path has a rate, if a scheme does not fit its flow,
-                or if two flows use the same port of a host, or two schemes the same name.
+                if two flows use the same port of a host, or if two schemes have the same name.
         """
         plans = []
         flow_by_port: dict[tuple[str, int], str] = {}
@@ -120,18 +121,25 @@ class Flows:
             for node, link in sorted(interfaces)
         ]
 
-    def find_max_airtime_s(self, media: list[MediumPlan]) -> float:
-        """Return the longest time in which the full queues of a medium empty, in seconds."""
-        return self._paths.find_max_airtime_s(media)
+    def find_max_medium_queueing_s(self, media: list[MediumPlan]) -> float:
+        """Return the longest time that the full queues of any medium need to empty, in seconds."""
+        return self._paths.find_max_medium_queueing_s(media)
 
     def find_max_rtt_ns(self) -> int:
-        """Return the longest RTT of all flows in ns, with empty queues and the largest delays."""
+        """Return the longest RTT of all flows in ns, with empty queues.
+
+        A delay trace counts with its largest delay.
+        """
         return self._paths.find_max_rtt_ns()
 
     def _reserve_port(
         self, name: str, flow: Flow, port: int, flow_by_port: dict[tuple[str, int], str]
     ) -> None:
-        """Raise InputError if another flow already uses a port of the host that listens."""
+        """Add the port of the host that listens to `flow_by_port`: (host, port) -> flow.
+
+        Raises:
+            InputError: If another flow already uses the port.
+        """
         listener = flow.from_ if flow.listen == "from" else flow.to
         other_flow = flow_by_port.setdefault((listener, port), name)
         if other_flow != name:

@@ -81,7 +81,7 @@ class Nodes:
                 sysctls = {
                     **self._request.ip.forwarding,
                     **sysctls,
-                    **self._disable_redirects(name),
+                    **self._get_redirect_sysctls(name),
                 }
             nodes.append(
                 NodePlan(
@@ -94,7 +94,7 @@ class Nodes:
             )
         return nodes
 
-    def _disable_redirects(self, node: str) -> dict[str, str]:
+    def _get_redirect_sysctls(self, node: str) -> dict[str, str]:
         """Return the sysctls by which a station neither sends nor accepts ICMP redirects.
 
         A station often forwards a packet over the interface on which the packet arrived. The
@@ -107,8 +107,8 @@ class Nodes:
         sends = {f"net.ipv4.conf.{name}.send_redirects": "0" for name in names}
         return {**sends, "net.ipv4.conf.all.accept_redirects": "0"}
 
-    def _set_min_rto(self) -> dict[str, str]:
-        """Return the sysctl of the smallest retransmission timeout, if the experiment sets it."""
+    def _get_min_rto_sysctl(self) -> dict[str, str]:
+        """Return the sysctl for the experiment's `min_rto`, or {} if the experiment sets none."""
         min_rto = self._request.experiment.min_rto
         return {} if min_rto is None else {"net.ipv4.tcp_rto_min_us": str(min_rto.value // 1000)}
 
@@ -123,7 +123,7 @@ class Nodes:
         for node in self._request.experiment.list_nodes("host"):
             profile = {key: str(value) for key, value in self._request.profile.sysctls.items()}
             ecn = {"net.ipv4.tcp_ecn": "1"} if self._request.is_ecn_requested() else {}
-            sysctls[node] = read_base_sysctls() | ecn | profile | self._set_min_rto()
+            sysctls[node] = read_base_sysctls() | ecn | profile | self._get_min_rto_sysctl()
         for name, flow in self._request.list_flows():
             for node in (flow.from_, flow.to):
                 for key, value in self._flows.schemes[name].sysctls.items():
@@ -140,18 +140,18 @@ class Nodes:
         return sysctls
 
     def _plan_route_controls(self) -> dict[tuple[str, str], str]:
-        """Return (node, other host) -> the congestion control that the node's route sets.
+        """Return (host, other host) -> congestion control, for routes that set one.
 
-        A user's program does not set a congestion control on its socket, and gets it from the
-        route. The route's congestion control has priority over the one that a bulk flow sets on
-        its socket.
+        A user's program and the receiver of a scheme with two parts do not set a congestion control
+        on their sockets, and get it from the route to the other host. The route's congestion
+        control has priority over the one that a bulk flow sets on its socket.
 
         Raises:
             InputError: If flows with the same route need different congestion controls.
         """
-        # (node, other host) -> flow -> congestion control
+        # (host, other host) -> flow -> the congestion control that the flow needs on this route
         controls_by_route: dict[tuple[str, str], dict[str, str]] = {}
-        # (node, other host) whose programs do not set a congestion control on their sockets
+        # (host, other host) of programs that do not set a congestion control on their sockets
         routes_with_control = set()
         for name, flow in self._request.list_flows():
             forward, backward = (flow.from_, flow.to), (flow.to, flow.from_)
@@ -168,7 +168,8 @@ class Nodes:
                 )
                 routes_with_control.add(backward)
         for name, flow in self._request.list_flows():
-            # The route would also make this flow's receiver run the receiver part of another flow.
+            # If the receiver of another flow with the same route runs a scheme, the route would
+            # also make the receiver of this flow run that scheme.
             backward = (flow.to, flow.from_)
             if any(
                 (flow.to, flow.from_) == (other_flow.to, other_flow.from_)
@@ -184,9 +185,10 @@ class Nodes:
                 if other_control != control:
                     raise self._request.error(
                         ("flows", name, "scheme"),
-                        f"congestion control {other_control} from {route[0]} to {route[1]}, but "
-                        f"flow {first_name} has {control} (all flows of a route have the same if "
-                        "one of them has `traffic: command`, or a scheme for its receiver)",
+                        f"the flow needs congestion control {other_control} from {route[0]} to "
+                        f"{route[1]}, but flow {first_name} needs {control} (all flows between two "
+                        "hosts have the same one if one flow has `traffic: command`, or a scheme "
+                        "for its receiver)",
                         "give the two flows the same scheme, or different hosts",
                     )
         return controls
@@ -226,7 +228,8 @@ class Nodes:
     def _needs_route(self, node: str, path: FlowPath) -> bool:
         """Return whether a node between the hosts of a flow needs routes to these hosts.
 
-        A station needs the routes only if it is on the flow's path.
+        A station needs the routes if it is on the flow's path. Other nodes need the routes if they
+        forward packets.
         """
         topology = self._request.topology
         if topology.is_station(node):
@@ -236,7 +239,7 @@ class Nodes:
         return topology.can_forward(node)
 
     def _plan_route_attributes(self, name: str, node: str, target: str) -> dict[str, Any]:
-        """Return the attributes of the route from one host of flow `name` to its other host."""
+        """Return the attributes of the route from `node` to `target`, the hosts of flow `name`."""
         flow, path = self._request.experiment.flows[name], self._flows.paths[name]
         packet = path.packet
         attributes: dict[str, Any] = {
@@ -255,10 +258,15 @@ class Nodes:
         return attributes
 
     def _merge_routes(self, name: str, first: RoutePlan, second: RoutePlan) -> RoutePlan:
-        """Merge the routes of two flows. An attribute that only one route sets is kept.
+        """Return one route with the attributes of the routes of two flows.
+
+        Args:
+            name: The flow with the second route.
+            first: The route of the other flow.
+            second: The route of flow `name`.
 
         Raises:
-            InputError: If both routes set an attribute, to different values.
+            InputError: If the two routes set an attribute to different values.
         """
         merged = first.model_dump()
         for key, value in second.model_dump().items():

@@ -43,8 +43,8 @@ def plan_runs(
         variant: Name of the experiment's variant, or None.
         repeats: Numbers of the repeats, from 0; None for all repeats of the point.
         switch: The program that runs the P4 pipelines of switches.
-        memo: Results of calls for other points of the same experiment, variant and switch program;
-            None for none.
+        memo: Results of calls for other points of the same experiment, variant and switch program,
+            which this call extends; None shares no results.
 
     Raises:
         InputError: If the experiment cannot be run; the message names file, line and key.
@@ -71,7 +71,7 @@ def plan_runs(
         request,
         start_times,
         flows.find_max_rtt_ns() / 1e9,
-        max(directions.find_max_queueing_s(), flows.find_max_airtime_s(media)),
+        max(directions.find_max_queueing_s(), flows.find_max_medium_queueing_s(media)),
     )
     node_plans = nodes.plan_nodes(directions.plans, packets)
     captures = request.memo.get_or_make(

@@ -41,9 +41,12 @@ class Planners:
         self.media = {name: times for planner in self for name, times in planner.media.items()}
 
     def _require_carriers(self, request: PlanRequest) -> None:
-        """Raise InputError if a link has an emulator or key of a backend that does not carry it.
+        """Check that each link has an `emulator` and keys only of the backend that carries it.
 
-        The planner of this backend may already have refused the link, with a more helpful message.
+        The planner of a backend may already have refused the link, with a more helpful message.
+
+        Raises:
+            InputError: If a link has an `emulator` or a key of another backend.
         """
         candidates = product(load_keys().items(), request.experiment.links.items())
         for (backend, keys), (name, link) in candidates:
@@ -52,7 +55,7 @@ class Planners:
             if link.emulator in keys.emulators:
                 raise request.error(
                     ("links", name, "emulator"),
-                    f"backend {backend} does not carry the link with `{link.emulator}` alone",
+                    f"`emulator: {link.emulator}` without further settings of backend {backend}",
                     f"give it {' and '.join(f'`{key}: ...`' for key in keys.link_keys)}, or "
                     "remove `emulator`",
                 )
@@ -90,7 +93,7 @@ class Planners:
         return {backend: plan} if isinstance(plan, Contract) else {"parts": {backend: plan}}
 
     def list_ignored_by_seed(self) -> list[str]:
-        """Return the names of the backends whose fields in plans of links do not change seeds."""
+        """Return the names of the backends whose plans of links do not change seeds."""
         return [name for name, planner in self._planners.items() if not planner.decides_seed]
 
 

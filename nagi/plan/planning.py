@@ -57,18 +57,18 @@ class ImpairmentPlanning:
     @property
     def constant_rate_bps(self) -> int | None:
         """The rate in bit/s; None if there is no limit, or if the rate changes."""
-        return None if self.changes_rate else self._channel.rate_bps
+        return None if self.rate_changing_key else self._channel.rate_bps
 
     @property
-    def changes_rate(self) -> str | None:
-        """The setting that makes the rate change, or None."""
+    def rate_changing_key(self) -> str | None:
+        """The setting that makes the rate change: rate_trace or burst; None if it is constant."""
         if self._channel.rate_trace is not None:
             return "rate_trace"
         return None if self._channel.burst_bytes is None else "burst"
 
     @property
     def packet_bytes(self) -> int | None:
-        """IP bytes of the largest packet of the flows that cross; None if no flow does."""
+        """IP bytes of the largest packet of the flows on the link or medium; None without flows."""
         return self._packet
 
     def refuse(self, message: str, cure: str) -> NoReturn:
@@ -84,7 +84,10 @@ class ImpairmentPlanning:
     def read_outcomes(
         self, file: str, link: str | None, direction: str | None
     ) -> RecordedOutcomes | None:
-        """Read a record of transmissions; return None if `file` is not such a record."""
+        """Read a run's record of transmissions, shifted to the start of this run's traffic.
+
+        Return None if `file` is not in Parquet's format.
+        """
         path = find_file(self._request, self._key_path, file)
         if not is_parquet(path):
             return None
@@ -96,7 +99,7 @@ class ImpairmentPlanning:
         """Return a mode of a calibration table; see find_calibrated_mode."""
         if self._key_path[0] == "media":
             self.refuse(
-                "a radio's table on a medium: it describes one link's channel",
+                "loss model sdr on a medium: a radio's table describes the channel of one link",
                 "give another loss model",
             )
         return find_calibrated_mode(
@@ -131,6 +134,7 @@ class ImpairmentPlanning:
         return self._convert_to_packets(limit, rate), None
 
     def _convert_to_packets(self, limit: BdpCount, rate: int) -> int:
+        """Convert a size in bandwidth-delay products to packets; `rate` is in bit/s."""
         if not self._base_rtt_ns or self._packet is None:
             reason = (
                 "no flow crosses this link" if self._packet is None else "the path has no delay"

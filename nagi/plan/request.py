@@ -79,14 +79,14 @@ class PlanRequest:
         return self.document.error(key_path, message, cure)
 
     def missing_file(self, key_path: KeyPath, name: str) -> InputError:
-        """Return an InputError that says that the file `name`, given at `key_path`, is missing."""
+        """Return an InputError: the file `name`, which `key_path` names, does not exist."""
         directory = self.document.resolve_path(".").absolute()
         return self.error(
             key_path, f"there is no file {format_value(name)}", f"give its path from {directory}"
         )
 
     def get_settings(self, link: Link, direction: DirectionName) -> DirectionSettings:
-        """Return the settings of one direction, with the link's value where it has none."""
+        """Return the settings of one direction, including those that it inherits from the link."""
         return self.memo.get_or_make(
             partial(link.resolve_direction, direction), ("settings", direction), link
         )
@@ -126,7 +126,7 @@ class PlanRequest:
     def is_ecn_requested(self) -> bool:
         """Return whether hosts request ECN for their connections.
 
-        If the experiment does not say, they do if a link or medium marks packets.
+        If the experiment does not set `ecn`, hosts request ECN if a link or medium marks packets.
         """
         if self.experiment.ecn is not None:
             return self.experiment.ecn

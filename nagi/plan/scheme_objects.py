@@ -87,7 +87,15 @@ def plan_object(path: Path, parameters: dict[str, int]) -> SchemeObjectPlan:
 
 
 def check_name(path: Path, source: Path) -> None:
-    """Raise InputError if the object `path` of `source` has a scheme of another name."""
+    """Check that the scheme in an eBPF object has the name of the object's file.
+
+    Args:
+        path: The object.
+        source: The user's file or directory from which the object was compiled, for the message.
+
+    Raises:
+        InputError: If the scheme has another name.
+    """
     scheme_name, stem = describe(path).scheme, path.name.partition(".")[0]
     if scheme_name != stem:
         raise refuse(
@@ -104,9 +112,9 @@ def make_object_name(path: Path) -> str:
 
 @cache
 def explain_refusal(path: Path) -> tuple[str, str] | None:
-    """Return message and cure if this machine's kernel refuses the object `path`.
+    """Return message and cure if the object `path` is wrong, or this machine's kernel refuses it.
 
-    None if the kernel accepts the object, or if this process is not root and cannot load it.
+    Return None if the kernel accepts the object, or if this process is not root and cannot try.
     """
     if os.geteuid() != 0:
         return None
@@ -121,7 +129,7 @@ def explain_refusal(path: Path) -> tuple[str, str] | None:
 
 
 def split_complaint(complaint: str) -> tuple[str, str]:
-    """Split a message of nagi-tcp into what is wrong and the cure."""
+    """Split a message of nagi-tcp into what is wrong and the cure; add a cure if it has none."""
     message, _, cure = complaint.partition("; ")
     return message, cure or "use another scheme, or another kernel: `nagi schemes` lists what runs"
 

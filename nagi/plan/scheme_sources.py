@@ -27,7 +27,7 @@ from nagi.scratch import get_user_cache
 SUFFIX = ".c"
 # Names of congestion controls have up to 15 characters in the kernel; the prefix nagi_ has five.
 NAME_PATTERN = r"[a-z][a-z0-9_]{0,9}"
-NAME_CURE = "begin with a lower-case letter; then also digits and _, at most 10 in all"
+NAME_CURE = "use 1 to 10 of a-z, 0-9 and _, and begin with a letter"
 PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")  # has no special meaning to make or shells
 MAX_PROBLEMS = 5
 # CMake compiles nagi's own schemes with the same flags (cmake/bpf.cmake).
@@ -93,7 +93,11 @@ def _list_source_files(source: Path) -> list[Path]:
 
 @cache
 def _compile_version(source: Path, _state: tuple[tuple[str, int], ...]) -> Path:
-    """Compile a scheme, unless `_state`, its files' times of change, is that of an earlier call."""
+    """Compile a scheme unless its eBPF object is in the cache directory, and return the object.
+
+    `_state` has the name and the time of change of each file, so that a call is repeated only after
+    a change.
+    """
     files = _list_source_files(source)
     directory = get_user_cache("schemes") / _hash_sources(files)
     object_file = directory / f"{source.stem}.bpf.o"
@@ -103,9 +107,9 @@ def _compile_version(source: Path, _state: tuple[tuple[str, int], ...]) -> Path:
     sources.mkdir(parents=True, exist_ok=True)
     for file in files:
         shutil.copyfile(file, sources / file.name)
-    partial = object_file.with_suffix(f".{os.getpid()}")
+    new_file = object_file.with_suffix(f".{os.getpid()}")
     headers = f"/usr/include/{platform.machine()}-linux-gnu"
-    command = ["clang", *_FLAGS, f"-I{paths.TCP}", "-idirafter", headers, "-c", "-o", str(partial)]
+    command = ["clang", *_FLAGS, f"-I{paths.TCP}", "-idirafter", headers, "-c", "-o", str(new_file)]
     result = compile_in_sandbox(
         [*command, str(sources / source.name)],
         writable={directory: directory},
@@ -113,7 +117,7 @@ def _compile_version(source: Path, _state: tuple[tuple[str, int], ...]) -> Path:
     )
     if result.returncode != 0:
         raise InputError(*parse_problems(result.stdout, source))
-    partial.replace(object_file)
+    new_file.replace(object_file)
     return object_file
 
 
@@ -156,17 +160,21 @@ def compile_in_sandbox(
 def parse_problems(messages: str, source: Path) -> list[Problem]:
     """Return the first MAX_PROBLEMS errors in the messages of a compiler, at least one.
 
-    A problem in a user's file has this file and the line. Any other problem has the file `source`
-    without a line, and its message names the header and the line. If the messages have no error
-    with a line, the only problem has their first three lines.
+    A problem in a file of the user has the file and the line. A problem in another file has the
+    file `source` without a line, and its message names the other file and the line. If no message
+    names a line, return one problem that quotes the first three lines of `messages`.
+
+    Args:
+        messages: The output of the compiler.
+        source: The C file of the scheme.
     """
     problems = []
     for error in list(_ERROR.finditer(messages))[:MAX_PROBLEMS]:
         name = Path(error["file"]).name.removeprefix("nagi_")
         user_file, line = source.with_name(name), int(error["line"])
-        is_users = user_file.exists()
-        file_and_line = (str(user_file), line) if is_users else (str(source), 0)
-        location = "" if is_users else f" ({Path(error['file']).name}, line {line})"
+        is_user_file = user_file.exists()
+        file_and_line = (str(user_file), line) if is_user_file else (str(source), 0)
+        location = "" if is_user_file else f" ({Path(error['file']).name}, line {line})"
         cure = "correct it (hosts/tcp/glue/hooks.h lists the functions that a scheme defines)"
         problems.append(Problem(f"{error['message']}{location}", cure, *file_and_line))
     if not problems:
@@ -176,6 +184,7 @@ def parse_problems(messages: str, source: Path) -> list[Problem]:
 
 
 def _hash_sources(files: list[Path]) -> str:
+    """Return a hash of a scheme's files, nagi's headers and the version of the compiler."""
     headers = [*paths.TCP.glob("glue/*.h"), *paths.TCP.glob("arithmetic/*.h")]
     digest = hashlib.sha256(_read_compiler_version().encode())
     for file in [*files, *sorted(headers)]:

@@ -80,7 +80,7 @@ class Scheme(Contract):
         return {"window": WINDOW} if self.holds_window else {}
 
     @property
-    def objects(self) -> list[Path]:
+    def object_files(self) -> list[Path]:
         """The eBPF objects that a flow needs at its sender and its receiver."""
         schemes = [self] if self.receiver is None else [self, self.receiver]
         return [scheme.object_file for scheme in schemes if scheme.object_file is not None]
@@ -123,6 +123,7 @@ _Entry = TypeVar("_Entry", bound=Contract)
 
 
 def _read_entries(path: Path, key: str, entry: type[_Entry]) -> dict[str, _Entry]:
+    """Return the entries of the mapping `key` in a YAML file: name -> object of class `entry`."""
     source = read_yaml(path)
     entries: dict[str, _Entry] = {}
     for name, value in source.data.get(key, {}).items():
@@ -152,16 +153,17 @@ def read_schemes() -> dict[str, Scheme]:
 def read_receivers() -> dict[str, Scheme]:
     """Return the schemes for receivers in hosts/schemes.yaml: name -> scheme.
 
-    An experiment combines one with a sender's scheme as SCHEME-RECEIVER.
+    An experiment combines a receiver's scheme with a sender's scheme as SCHEME-RECEIVER.
     """
     entries = _read_entries(paths.SCHEMES, "receivers", Scheme)
     return {name: scheme.model_copy(update={"name": name}) for name, scheme in entries.items()}
 
 
 def find_scheme(name: str, resolve_path: Callable[[str], Path]) -> Scheme | None:
-    """Return the scheme that an experiment names, or None if the name is unknown.
+    """Return the scheme that an experiment names.
 
-    The file of a user's own scheme need not exist.
+    Return None if the name is unknown, or if SCHEME cannot be combined with RECEIVER. The file of a
+    user's own scheme need not exist.
 
     Args:
         name: A name of hosts/schemes.yaml; SCHEME-RECEIVER, which combines a scheme and a
@@ -218,6 +220,7 @@ def read_loaded_controls() -> set[str]:
 
 
 def _is_loadable(congestion_control: str) -> bool:
+    """Return whether the running kernel has a module for a congestion control."""
     modules = Path("/lib/modules") / _read_kernel_release() / "modules.dep"
     try:
         return f"/tcp_{congestion_control}.ko" in modules.read_text()
@@ -226,13 +229,13 @@ def _is_loadable(congestion_control: str) -> bool:
 
 
 def check_availability(scheme: Scheme) -> Availability:
-    """Return whether this machine's kernel can run `scheme`.
+    """Return the availability of `scheme` in this machine's kernel, with message and cure.
 
-    Without root, an eBPF scheme counts as available, with a remark that it was not tried.
+    Without root, an eBPF scheme counts as available, with a message that it was not tried.
     """
-    if scheme.objects and os.geteuid() != 0:
+    if scheme.object_files and os.geteuid() != 0:
         return Availability(True, "not tried, because that needs root", "run the command with sudo")
-    for file in scheme.objects:
+    for file in scheme.object_files:
         refusal = scheme_objects.explain_refusal(file)
         if refusal is not None:
             return Availability(False, *refusal)
@@ -245,10 +248,12 @@ def check_availability(scheme: Scheme) -> Availability:
 
 
 def check_availability_on_host(scheme: Scheme, inspection: Inspection) -> Availability:
-    """Return whether a host's kernel can run `scheme`, given the host's inspection."""
-    # The inspection does not know users' objects. The agents get them with the campaign, and check
-    # them before the first run.
-    for file in scheme.objects:
+    """Return the availability of `scheme` in a host's kernel, given the host's inspection.
+
+    Users' own objects count as available. Agents get them with the campaign, and check them before
+    the first run.
+    """
+    for file in scheme.object_files:
         complaint = inspection.refused_objects.get(scheme_objects.make_object_name(file))
         if complaint is not None:
             return Availability(False, *scheme_objects.split_complaint(complaint))

@@ -16,10 +16,10 @@ from nagi.plan.ip import IPV4
 def derive_seed(
     campaign_seed: int, channels: list[str], node_shares: list[Any], repeat: int
 ) -> int:
-    """Return the seed of a run, which depends only on the experiment's seed, channel and repeat.
+    """Return the seed of a run, made from the experiment's seed, the channel and the repeat.
 
     Runs with different schemes therefore get the same random losses and delays. Each repeat gets
-    other ones.
+    other losses and delays.
 
     Args:
         campaign_seed: The seed of the experiment file.
@@ -64,7 +64,8 @@ def encode_link_for_seed(link: LinkPlan, ignored_backends: Sequence[str]) -> str
 def restore_format_0_1(direction: dict[str, Any]) -> None:
     """Change the JSON of a direction to the format of nagi 0.1, in place.
 
-    Seeds are hashes of this format, so that an experiment keeps its seeds with later versions.
+    Version 0.1 wrote null values of loss and jitter, and no packet size of marking. Seeds are
+    hashes of this format, so that an experiment keeps its seeds with later versions.
     """
     loss, jitter, mark = direction["loss"], direction.get("jitter"), direction.get("mark")
     for key in ("probability", "packet_loss_rate", "packet_bytes"):

@@ -37,7 +37,11 @@ class StartTimes(NamedTuple):
 
 
 def plan_start_times(request: PlanRequest) -> StartTimes:
-    """Return when captures, servers and traffic begin."""
+    """Return the times at which captures, servers and traffic begin.
+
+    The time for the setup grows with the numbers of links and stations, and with the time that
+    backends need.
+    """
     has_commands = any(flow.server is not None for _, flow in request.list_flows())
     stations = sum(len(medium.stations) for medium in request.experiment.shared_media.values())
     further_links = max(0, len(request.experiment.links) + stations / 2 - 2)
@@ -63,14 +67,14 @@ def plan_timeline(
             the end of the traffic.
         queueing_s: Longest time in which a full queue empties. Captures wait for these packets.
     """
-    traffic_end = start_times.traffic_s + request.experiment.duration.seconds
+    traffic_end_s = start_times.traffic_s + request.experiment.duration.seconds
     finish_s = FINISH_S + sum(planner.finish_s for planner in request.planners)
-    capture_end = traffic_end + rtt_s + queueing_s + DRAIN_S + FLUSH_S
+    capture_end_s = traffic_end_s + rtt_s + queueing_s + DRAIN_S + FLUSH_S
     return Timeline(
         capture_s=round_to_us(start_times.capture_s),
         serve_s=round_to_us(start_times.serve_s),
         traffic_s=round_to_us(start_times.traffic_s),
-        traffic_end_s=round_to_us(traffic_end),
-        capture_end_s=round_to_us(capture_end),
-        end_s=round_to_us(capture_end + finish_s),
+        traffic_end_s=round_to_us(traffic_end_s),
+        capture_end_s=round_to_us(capture_end_s),
+        end_s=round_to_us(capture_end_s + finish_s),
     )

@@ -116,15 +116,15 @@ class Topology:
     def find_next_hop(self, node: str, target: str) -> LinkDirection | None:
         """Return the hop over which `node` sends packets for `target`; None if there is no path.
 
-        A route of the experiment file has priority. Otherwise, this is the first hop of the path
-        with the fewest hops. If there are several such paths, the link or station that is first in
-        the file is used.
+        A route of the experiment file has priority. Without such a route, this is the first hop of
+        the path with the fewest hops. If several paths have equally many hops, the first hop over
+        the link or to the station that is first in the file is used.
         """
         if target not in self._next_hops:
             self._next_hops[target] = self._find_next_hops(target)
         return self._next_hops[target].get(node)
 
-    def find_route(self, origin: str, target: str) -> list[LinkDirection] | None:
+    def find_path(self, origin: str, target: str) -> list[LinkDirection] | None:
         """Return the hops from `origin` to `target`, or None if there is no path.
 
         Raises:
@@ -152,14 +152,14 @@ class Topology:
                 f"hosts and emulator do not support an MTU of {link.mtu}",
                 f"give {self.ip.min_mtu} to {ETHERNET_MTU} bytes",
             )
-        for position, node in enumerate(link.between):
+        for index_in_link, node in enumerate(link.between):
             if node not in self._experiment.nodes:
                 raise self._document.error(
-                    ("links", name, "between", position),
+                    ("links", name, "between", index_in_link),
                     f"there is no node {node}",
                     suggest(node, self._experiment.nodes, "nodes"),
                 )
-            address = self.ip.format_link_address(index, position + 1)
+            address = self.ip.format_link_address(index, index_in_link + 1)
             self._attachments[name, node] = Attachment(name, address, self.ip.link_prefix)
         if first == second:
             raise self._document.error(
@@ -170,18 +170,18 @@ class Topology:
 
     def _attach_medium(self, index: int, name: str, medium: SharedMedium) -> None:
         """Give each station of a medium an address; check that stations are hosts or routers."""
-        possible = self._experiment.list_nodes("host", "router")
-        for position, node in enumerate(medium.stations):
-            if node not in possible:
+        valid_nodes = self._experiment.list_nodes("host", "router")
+        for number, node in enumerate(medium.stations, start=1):
+            if node not in valid_nodes:
                 is_switch = node in self._experiment.nodes
                 raise self._document.error(
                     (*self._experiment.locate_medium(name), "stations", node),
                     f"{node} is a switch, which has no radio"
                     if is_switch
                     else f"there is no node {node}",
-                    suggest(node, possible, "hosts and routers"),
+                    suggest(node, valid_nodes, "hosts and routers"),
                 )
-            address = self.ip.format_medium_address(index, position + 1)
+            address = self.ip.format_medium_address(index, number)
             self._attachments[name, node] = Attachment(name, address, self.ip.medium_prefix)
 
     def _check_reach(self, name: str, medium: SharedMedium) -> None:
@@ -232,7 +232,10 @@ class Topology:
                 yield _make_hop(name, node, neighbour)
 
     def _find_next_hops(self, target: str) -> dict[str, LinkDirection]:
-        """Return node -> next hop to `target`, for all nodes with a path to `target`."""
+        """Return node -> next hop to `target`, for all nodes with a path to `target`.
+
+        Routes of the experiment file replace the first hops of shortest paths.
+        """
         distance = {target: 0}
         queue = deque([target])
         while queue:

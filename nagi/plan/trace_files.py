@@ -29,7 +29,7 @@ def load_trace(
 
 
 def find_file(request: PlanRequest, key_path: KeyPath, file: str, key: str = "file") -> Path:
-    """Return the path of `file`, which the experiment file names under `key` of `key_path`.
+    """Return the path of `file`, which an experiment file names at `key_path` under `key`.
 
     Raises:
         InputError: If the file does not exist.

@@ -20,7 +20,7 @@ _BACKENDS = load_keys()
 
 
 def _collect(attribute: str) -> dict[str, Any]:
-    """Return the entries of the mapping `attribute` of all backends' `Keys`, in one mapping.
+    """Merge the mappings that all backends' `Keys` have as `attribute`.
 
     Raises:
         ValueError: If two backends have an entry of the same name.
@@ -84,7 +84,7 @@ def find_settings(
     Args:
         model: A link or a direction of the experiment file.
         keys: LINK_KEYS for a link, DIRECTION_KEYS for a direction.
-        settings: The class of the settings to return; the class of exactly one of `keys`.
+        settings: The class of the settings to return. Exactly one of `keys` has this class.
     """
     value: SettingsT | None = getattr(model, find_key(keys, settings))
     return value

@@ -65,6 +65,7 @@ def check_program(command: list[str]) -> list[str]:
 
 
 def _check_command(command: list[str]) -> list[str]:
+    """Check the program of a command, unless the program is one of the flow's `files`."""
     return command if command[0].startswith(OWN) else check_program(command)
 
 
@@ -77,5 +78,8 @@ Command = Annotated[list[Argument], Field(min_length=1), AfterValidator(_check_c
 
 
 def fill_fields(command: list[str], values: dict[str, str]) -> list[str]:
-    """Return a command with values in place of all FIELDS."""
+    """Return a command with values in place of its fields, and single braces for double ones.
+
+    `values` has a value for each name in FIELDS.
+    """
     return [argument.format(**values) for argument in command]

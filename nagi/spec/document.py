@@ -29,7 +29,7 @@ class Document:
     axis_indices: Mapping[str, int] = field(default_factory=dict)  # axis -> index of its value
 
     def resolve_key_path(self, key_path: KeyPath) -> KeyPath:
-        """Return the key path in the file of the value that `base` has at `key_path`."""
+        """Return the key path in the file for `key_path`, a key path in `base`."""
         if (
             len(key_path) > 1
             and key_path[0] == "flows"
@@ -38,15 +38,15 @@ class Document:
             entry, mark, _ = str(key_path[1]).partition(NUMBER_MARK)  # a flow of `count`: NAME.2
             key_path = ("flows", entry, *key_path[2:]) if mark else key_path
         for length in range(len(key_path), 0, -1):
-            start, remainder = key_path[:length], key_path[length:]
-            axis = self.axes.get(start)
+            prefix, remainder = key_path[:length], key_path[length:]
+            axis = self.axes.get(prefix)
             if axis is not None and axis in self.axis_indices:
                 return (
                     *self.resolve_key_path(("matrix", axis, self.axis_indices[axis])),
                     *remainder,
                 )
-            if start in self.origin:
-                return (*self.origin[start], *remainder)
+            if prefix in self.origin:
+                return (*self.origin[prefix], *remainder)
         return key_path
 
     def problem(self, key_path: KeyPath, message: str, cure: str) -> Problem:

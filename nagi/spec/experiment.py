@@ -114,7 +114,7 @@ class Flow(Strict):
 
     @model_validator(mode="after")
     def _check_consistency(self) -> Flow:
-        """Check settings that depend on each other."""
+        """Check the programs of the flow, its payload, and its number of flows and ports."""
         if self.application != "command":
             for key in ("client", "server", "files", "listen"):
                 if key in self.model_fields_set and getattr(self, key) is not None:
@@ -146,7 +146,8 @@ class Flow(Strict):
     def expand(self, name: str) -> dict[str, Flow]:
         """Return the flows that this entry stands for: name of the flow -> flow.
 
-        Without `count`, this is the entry itself. With `count`, the names are NAME.1, NAME.2, ....
+        Without `count`, the only flow is the entry itself. With `count`, the flows are called
+        NAME.1, NAME.2, and so on, and have their own starts and ports.
         """
         if self.count is None:
             return {name: self}
@@ -256,7 +257,7 @@ class _Network(Strict, defer_build=True):
         return next(key for key, entries in self.sections.items() if name in entries), name
 
     def get_section(self, settings: type[SettingsT]) -> dict[str, SettingsT]:
-        """Return the media of the section with the class `settings`, such as Medium, by name."""
+        """Return name -> medium, for the section whose media have the class `settings`."""
         entries: dict[str, SettingsT] = getattr(self, find_key(SECTIONS, settings))
         return entries
 
@@ -305,7 +306,7 @@ class Experiment(_Network, defer_build=False):
 
     @model_validator(mode="after")
     def _check_consistency(self) -> Experiment:
-        """Check settings that depend on each other."""
+        """Check `duration`, `warmup`, `min_rto` and `until`."""
         if self.duration.value < 10**9:
             message = f"a duration of {self.duration} is too short"
             raise BadValue(message, "give 1 s or more", "duration")
@@ -324,7 +325,7 @@ class Experiment(_Network, defer_build=False):
         return self
 
     def _check_until(self, until: Until) -> None:
-        """Check the metric of `until`, and its number of repeats."""
+        """Check the metric of `until`, and that the experiment's numbers of repeats fit it."""
         if until.metric not in list_metrics():
             message = f"unknown metric {format_value(until.metric)}"
             raise BadValue(message, suggest(until.metric, list_metrics()), "until.metric")

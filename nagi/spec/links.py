@@ -216,7 +216,7 @@ class Link(_BothDirections, defer_build=False):
         return self.forward if direction == "forward" else self.backward
 
     def resolve_direction(self, direction: DirectionName) -> DirectionSettings:
-        """Return the settings of one direction, with the link's value where it has none."""
+        """Return the settings of one direction, including those that it inherits from the link."""
         return DirectionSettings(
             **{
                 name: getattr(

@@ -108,14 +108,17 @@ def _merge(
     changes_path: KeyPath,
     origin: dict[KeyPath, KeyPath],
 ) -> Any:
-    """Return `base` with `changes` applied: null removes a key, other values replace (RFC 7396).
+    """Return `base` with `changes` merged into it (RFC 7396).
+
+    Null removes a key, mappings are merged, and all other values replace those of `base`.
 
     Args:
         base: A part of the experiment.
         changes: The changes that a variant makes to this part.
         key_path: The key path of `base` in the experiment.
         changes_path: The key path of `changes` in the file.
-        origin: Gets the key path of each replaced value -> the key path of the new value.
+        origin: A mapping to which this function adds, for each replaced value, its key path -> the
+            key path of the new value.
     """
     if isinstance(changes, dict):
         base_mapping = base if isinstance(base, dict) else {}
@@ -128,7 +131,8 @@ def _merge(
         }
         if base_mapping is not base:
             origin[key_path] = changes_path
-        return {key: value for key, value in merged.items() if changes.get(key, key) is not None}
+        removed_keys = {key for key, value in changes.items() if value is None}
+        return {key: value for key, value in merged.items() if key not in removed_keys}
     origin[key_path] = changes_path
     return changes
 
@@ -190,7 +194,7 @@ def _check_size(document: Document, runs: int, repeats_text: str) -> None:
 
 
 def _count_runs(points: list[Point]) -> tuple[int, str]:
-    """Return the number of runs of all points, and `repeats_text` for _check_size."""
+    """Return the number of runs of all points, and the argument `repeats_text` of _check_size()."""
     repeats = {point.experiment.repeats for point in points}
     text = f" x {repeats.pop():,} repeats" if len(repeats) == 1 else ", with repeats"
     return sum(point.experiment.repeats for point in points), text
@@ -244,7 +248,11 @@ class _Expansion:
         self._rest_axes = _list_axes(uses)
 
     def _find_uses(self, node: Any, key_path: KeyPath) -> _Uses:
-        """Return the axes that `node` uses, and add their key paths to self._axes."""
+        """Return the axes that `node` uses, and add key path -> axis to self._axes.
+
+        Raises:
+            InputError: If the matrix does not have an axis.
+        """
         if isinstance(node, dict | list):
             uses: dict[str | int, Any] = {}
             for key, value in node.items() if isinstance(node, dict) else enumerate(node):
@@ -289,11 +297,11 @@ class _Expansion:
     def _validate_rest(
         self, axis_indices: dict[str, int], parts: list[_ResolvedPart]
     ) -> tuple[Experiment | None, list[Problem]]:
-        """Return the experiment with the chosen values, and problems that were not yet reported.
+        """Return an experiment whose rest has the chosen values, and problems not yet reported.
 
-        The parts of the experiment may belong to another point. The experiment is None if the rest
-        is wrong. If a part is wrong for the first time, the whole experiment is validated again,
-        which finds the problems of the part.
+        The links, media and flows of this experiment may be those of another point; _make_point()
+        replaces them. The experiment is None if the rest is wrong. If a part is wrong for the first
+        time, the whole experiment is validated again, which finds the problems of the part.
         """
         indices = tuple(axis_indices[axis] for axis in self._rest_axes)
         problems: list[Problem] = []
@@ -305,7 +313,13 @@ class _Expansion:
     def _make_point(
         self, base: Experiment, parts: list[_ResolvedPart], axis_indices: dict[str, int]
     ) -> Point:
-        """Return the point with the chosen values, given its validated parts."""
+        """Return the point with the chosen values.
+
+        Args:
+            base: An experiment whose rest has the chosen values.
+            parts: The validated parts with the chosen values.
+            axis_indices: The chosen values.
+        """
         entries: dict[str, dict[str, Any]] = {key: {} for key in _ADAPTERS}
         for part, resolved in zip(self._parts, parts, strict=True):
             entries[part.key] |= resolved.value or {}
@@ -357,7 +371,10 @@ class _Part:
         self.axes = _list_axes(self.uses)
 
     def resolve(self, axis_indices: dict[str, int], matrix: dict[str, list[Any]]) -> _ResolvedPart:
-        """Return the validated part with the chosen values; each combination is validated once."""
+        """Return the validated part with the chosen values, with a flow's `count` expanded.
+
+        Each combination of values is validated once.
+        """
         indices = tuple(axis_indices[axis] for axis in self.axes)
         is_new = indices not in self._resolved
         if is_new:
@@ -373,7 +390,7 @@ class _Part:
 
 
 def _find_repeats(experiment: Experiment, values: dict[str, str], document: Document) -> int:
-    """Return the number of repeats of a point.
+    """Return the number of repeats of a point: of the first matching `repeats_at`, or `repeats`.
 
     Raises:
         InputError: If `repeats_at` names an axis or a value that the matrix does not have.
@@ -407,7 +424,15 @@ def _list_axes(uses: _Uses) -> tuple[str, ...]:
 
 
 def _fill(node: Any, uses: _Uses, values: dict[str, Any]) -> Any:
-    """Return `node` with values in place of the axes that it uses; unchanged parts are shared."""
+    """Return `node` with values in place of the axes that it uses.
+
+    `node` is not changed. Parts without axes are not copied.
+
+    Args:
+        node: Data of the experiment.
+        uses: The axes in `node`.
+        values: Axis -> its value.
+    """
     if isinstance(uses, str):
         return values[uses]
     if not uses:
@@ -427,7 +452,7 @@ _ADAPTERS: dict[str, TypeAdapter[Any]] = {
 
 
 def _check_report(point: Point) -> None:
-    """Check that the report's axes exist, and that its statements name values of axes."""
+    """Check that the axes of the report and of its statements exist, and the statements' values."""
     settings = point.experiment.report
     for key in ("x", "series", "panels", "competitor"):
         axis = getattr(settings, key)
@@ -453,7 +478,7 @@ def _check_report(point: Point) -> None:
 
 
 def _check_campaign(points: list[Point]) -> None:
-    """Check that settings of the whole campaign are equal at all points."""
+    """Check that `keep` and `until`, settings of the whole campaign, are equal at all points."""
     for key in ("keep", "until"):
         first = getattr(points[0].experiment, key)
         if any(getattr(point.experiment, key) != first for point in points):
@@ -463,7 +488,7 @@ def _check_campaign(points: list[Point]) -> None:
 
 
 def _list_all_values(document: Document) -> dict[str, list[str]]:
-    """Return the values that each axis has in the file or in a variant, as texts."""
+    """Return axis -> the values that it has in the file or in any variant, as texts, each once."""
     data = document.source.data
     matrices = [
         document.base["matrix"],

@@ -50,8 +50,8 @@ def list_problems(document: Document, data: Any, errors: list[ErrorDetails]) -> 
         if key is None:
             is_about_key = details["type"] == "extra_forbidden"
             explanation = _explain(_Refusal(document, data, key_path, details))
-            located_in = document_without_axes if is_about_key else document
-            problem = located_in.problem(*explanation)
+            locating_document = document_without_axes if is_about_key else document
+            problem = locating_document.problem(*explanation)
             others.append((key_path, details["type"], problem))
         else:
             mapping = key_path[:-1] if details["type"] == "extra_forbidden" else key_path
@@ -78,7 +78,11 @@ def explain_unknown_key(key: str, known_keys: Iterable[str]) -> tuple[str, str]:
 
 
 def _find_unknown_key(details: ErrorDetails, key_path: KeyPath, data: Any) -> str | None:
-    """Return the unknown key that an error is about, or None for other errors."""
+    """Return the unknown key that an error is about, or None.
+
+    None stands for an error without an unknown key: also for a known key that is refused, because
+    it cannot be combined with other keys.
+    """
     if details["type"] == "extra_forbidden":
         key = str(key_path[-1])
         return None if key in list_known_keys(key_path[:-1], data) else key
@@ -218,7 +222,7 @@ def _explain_pattern(refusal: _Refusal) -> _Explanation:
 
 
 def _explain_empty_text(refusal: _Refusal) -> _Explanation:
-    return refusal.explain("an empty text", "write one")
+    return refusal.explain("an empty text", "write a text")
 
 
 def _explain_too_few(refusal: _Refusal) -> _Explanation:
@@ -265,7 +269,11 @@ def _get_value(data: Any, key_path: KeyPath) -> Any:
 
 
 def _find_key_path(data: Any, location: tuple[str | int, ...]) -> KeyPath:
-    """Return the key path of pydantic's `location`, which also names union members and `[key]`."""
+    """Return the key path in `data` of pydantic's `location`.
+
+    Steps of `location` that are neither keys nor indices of `data` (members of unions, `[key]`) are
+    left out.
+    """
     key_path: list[str | int] = []
     node = data
     for step in location:

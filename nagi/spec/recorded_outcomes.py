@@ -31,7 +31,9 @@ def is_parquet(path: Path) -> bool:
 
 
 def read_outcomes(path: Path, link: str | None, direction: str | None) -> RecordedOutcomes:
-    """Read the outcomes of the transmissions of one direction.
+    """Read the outcomes of the transmissions of one direction of a link.
+
+    If the file has not changed since an earlier call, it is not read again.
 
     Args:
         path: A run's transmissions.parquet.
@@ -55,8 +57,11 @@ def _read_version(
     version: tuple[int, int, int],
     traffic_ns: int | None,
 ) -> RecordedOutcomes:
-    """Read a record, as `read_outcomes` does; a change of the file changes `version`."""
-    # These take long to import.
+    """Read a record for read_outcomes(), from the cache if an earlier call had equal arguments.
+
+    A change of the file changes `version`.
+    """
+    # NumPy and pandas take long to import.
     import numpy as np
     import pandas as pd
 
@@ -91,7 +96,7 @@ def _read_version(
     _require_all_numbers(path, numbers)
     starts = table["start_ns"].to_numpy(np.int64)
     ends = table["end_ns"].to_numpy(np.int64)
-    lost = (table["outcome"].astype(str) != _RECEIVED).to_numpy()
+    is_lost = (table["outcome"].astype(str) != _RECEIVED).to_numpy()
     if starts[0] < 0 or (np.diff(starts) <= 0).any() or (ends < starts).any():
         raise _make_error(
             path, "transmissions overlap or are not in order", "give the record of one run"
@@ -99,13 +104,13 @@ def _read_version(
     # A transmission takes the outcome of the recorded transmission whose start is nearest, because
     # start times differ slightly between runs.
     begins = np.concatenate([[0], starts[:-1] + np.diff(starts) // 2])
-    changes = np.concatenate([[True], lost[1:] != lost[:-1]])
+    is_change = np.concatenate([[True], is_lost[1:] != is_lost[:-1]])
     return RecordedOutcomes(
-        lost=np.flatnonzero(lost).tolist(),
-        length=len(lost),
+        lost=np.flatnonzero(is_lost).tolist(),
+        length=len(is_lost),
         steps=[
-            (int(begin_ns), float(is_lost))
-            for begin_ns, is_lost in zip(begins[changes], lost[changes], strict=True)
+            (int(begin_ns), float(loss_share))
+            for begin_ns, loss_share in zip(begins[is_change], is_lost[is_change], strict=True)
         ],
         end_ns=int(max(ends[-1], starts[-1] + 1)),
         traffic_ns=traffic_ns,
@@ -113,9 +118,12 @@ def _read_version(
 
 
 def _read_traffic_ns(record: Path) -> int | None:
-    """Return when the recorded run's traffic began, in ns since the run's start.
+    """Return the start of the recorded run's traffic, in ns since the start of the run.
 
-    None if there is no plan.json beside `record`.
+    Return None if there is no plan.json beside `record`.
+
+    Raises:
+        InputError: If plan.json is wrong.
     """
     path = record.with_name("plan.json")
     try:

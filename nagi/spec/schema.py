@@ -43,7 +43,14 @@ class _SchemaGenerator(GenerateJsonSchema):
 
 
 def _allow_axes(node: Any, under_key: str) -> None:
-    """Allow `$axis` in place of every scalar value below a node of the schema."""
+    """Allow `$axis` in place of scalar values below a node of the schema, in place.
+
+    Keys for which an axis makes no sense, such as `name` and `between`, are left out.
+
+    Args:
+        node: A part of the schema.
+        under_key: The key that has `node` in the schema; "" for an item of a list.
+    """
     if isinstance(node, list):
         for item in node:
             _allow_axes(item, "")
@@ -84,7 +91,7 @@ def _add_axis(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _allows_scalar(schema: dict[str, Any]) -> bool:
-    """Return whether a value may be a scalar, for which an axis can stand."""
+    """Return whether a schema permits a scalar, for which an axis can stand."""
     for key in ("anyOf", "oneOf"):
         if key in schema:
             return any(_allows_scalar(option) for option in schema[key])
@@ -119,9 +126,10 @@ def list_known_tags(key_path: KeyPath, data: Any) -> list[str]:
 
 
 def _find_schemas(key_path: KeyPath, data: Any) -> tuple[list[dict[str, Any]], Any]:
-    """Return the schema's nodes for a key path of `data`, and the value at this key path.
+    """Return the schemas of the value at a key path of `data`, and the value.
 
-    References (`$ref`) in the nodes are not resolved.
+    There are several schemas if the value may be of several models. References (`$ref`) in them are
+    not resolved.
     """
     nodes = [_load_schema()]
     for step in key_path:
@@ -135,9 +143,10 @@ def _find_schemas(key_path: KeyPath, data: Any) -> tuple[list[dict[str, Any]], A
 
 
 def _resolve_references(nodes: list[dict[str, Any]], data: Any) -> list[dict[str, Any]]:
-    """Return `nodes` with their references and unions replaced by the models they stand for.
+    """Return `nodes` with the models for which their references and unions stand.
 
-    If the models of a union have tags, only the model whose tag `data` has is returned.
+    If the models of a union have tags, return only the model whose tag is in `data`, or all models
+    if `data` has no valid tag.
     """
     resolved = []
     for node in nodes:
@@ -157,7 +166,7 @@ def _resolve_references(nodes: list[dict[str, Any]], data: Any) -> list[dict[str
 
 
 def _list_child_schemas(node: dict[str, Any], step: str | int) -> list[dict[str, Any]]:
-    """Return the schemas for the value at `step`, a key or an index, of a node."""
+    """Return the schemas that `node` has for the value at `step`, a key or an index."""
     if step in node.get("properties", {}):
         return [node["properties"][step]]
     children = [node.get("additionalProperties"), node.get("items")]

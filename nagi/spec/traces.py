@@ -99,7 +99,10 @@ def read_trace(path: Path, format_: Format, quantity: Quantity = "rate") -> Trac
 def _read_version(
     path: Path, format_: Format, quantity: Quantity, version: tuple[int, int, int]
 ) -> Trace:
-    """Read a trace. The cache keeps it until `version` (inode, size, time of change) changes."""
+    """Read a trace, from the cache if all arguments are those of an earlier call.
+
+    A change of the file changes `version` (inode, size, time of change).
+    """
     if format_ == "loss":
         return _read_loss(path)
     if format_ == "quantiles":
@@ -114,7 +117,7 @@ def _read_version(
 def find_mean_problem(trace: OpportunityTrace | StepTrace, quantity: Quantity) -> BadValue | None:
     """Return an error if links do not support the mean rate of a trace.
 
-    None if they support it, or if the trace is not of rates.
+    Return None if links support it, or if `quantity` is not "rate".
     """
     if quantity != "rate":
         return None
@@ -130,7 +133,7 @@ def find_mean_problem(trace: OpportunityTrace | StepTrace, quantity: Quantity) -
 
 
 def _read_mahimahi(path: Path) -> OpportunityTrace:
-    """Read instants in milliseconds, one per line."""
+    """Read a trace in mahimahi's format: instants in whole milliseconds, one per line."""
     instants: list[int] = []
     for number, line in _read_lines(path):
         if re.fullmatch(r"[0-9]+", line, re.ASCII) is None:
@@ -172,7 +175,7 @@ def _read_mahimahi(path: Path) -> OpportunityTrace:
 
 
 def _read_steps(path: Path, quantity: Quantity) -> StepTrace | SnrTracePlan:
-    """Read steps of an instant and a value, and the end of the period."""
+    """Read steps of an instant and a value, up to the line that ends the period."""
     kind = _VALUES[quantity]
     steps: list[tuple[int, float]] = []
     previous: Duration | None = None
@@ -216,7 +219,7 @@ def _read_steps(path: Path, quantity: Quantity) -> StepTrace | SnrTracePlan:
 
 
 def _read_loss(path: Path) -> TraceLossPlan:
-    """Read a 0 or 1 for each packet."""
+    """Read a loss trace: 1 for each packet that is lost, 0 for each other packet."""
     lost: list[int] = []
     length = 0
     for number, line in _read_lines(path, comments=True):
@@ -267,9 +270,15 @@ def _read_quantiles(path: Path) -> Quantiles:
 
 
 def _read_lines(path: Path, *, comments: bool = False) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a file with their numbers, without white space at their ends.
+    """Yield the numbers and texts of a file's lines, without white space at both ends.
 
-    With `comments`, comments are removed, and lines that are then empty are left out.
+    Args:
+        path: The file.
+        comments: Whether `#` begins a comment. Comments are removed then, and lines without other
+            text are left out.
+
+    Raises:
+        InputError: If the file is not a text in UTF-8, or has too many lines.
     """
     try:
         with path.open(encoding="utf-8") as file:
@@ -285,9 +294,9 @@ def _read_lines(path: Path, *, comments: bool = False) -> Iterator[tuple[int, st
         raise _make_read_error(path, error.strerror or str(error)) from None
 
 
-def _make_length_error(message: str, path: Path, line: int) -> InputError:
+def _make_length_error(noun: str, path: Path, line: int) -> InputError:
     return refuse(
-        f"more than {MAX_ENTRIES:,} {message}",
+        f"more than {MAX_ENTRIES:,} {noun}",
         "give a part of it, because a trace repeats after its end",
         file=str(path),
         line=line,

@@ -37,7 +37,7 @@ def _add_settings(value: object) -> object:
     """Return settings for a name in NAMES, and other values unchanged.
 
     Raises:
-        BadValue: If `value` is another name, because its application is unknown or needs settings.
+        BadValue: If `value` is another name: of an application that needs settings, or unknown.
     """
     if not isinstance(value, str):
         return value

@@ -45,13 +45,13 @@ class Source:
     text: list[str] = field(default_factory=list)  # the file's lines
 
     def find_line(self, key_path: KeyPath) -> int:
-        """Return the line of `key_path`, or of the closest value that contains it."""
+        """Return the line of `key_path`, or of the innermost value around it, or else 1."""
         while key_path and key_path not in self.lines:
             key_path = key_path[:-1]
         return self.lines.get(key_path, 1)
 
     def problem(self, key_path: KeyPath, message: str, cure: str) -> Problem:
-        """Return a problem with the value at `key_path`."""
+        """Return a problem with the value at `key_path`, with file, line and key."""
         key = ".".join(excerpt(str(step)) for step in key_path)
         return Problem(message, cure, self.file, self.find_line(key_path), key)
 
@@ -60,13 +60,17 @@ class Source:
         return InputError(self.problem(key_path, message, cure))
 
     def has_comment(self, key_path: KeyPath) -> bool:
-        """Return whether a comment ends the line of `key_path`."""
+        """Return whether the line of `key_path` has a `#` after white space, as comments have."""
         line = self.find_line(key_path)
         return line <= len(self.text) and re.search(r"\s#", self.text[line - 1]) is not None
 
 
 def read_yaml(path: Path, max_nodes: int = MAX_NODES) -> Source:
-    """Read a YAML 1.2 mapping of at most `max_nodes` values.
+    """Read a YAML 1.2 file that consists of a mapping.
+
+    Args:
+        path: The file.
+        max_nodes: The largest number of values, after aliases and merges are expanded.
 
     Raises:
         InputError: If the file is not readable, not valid YAML, not a mapping, or exceeds a limit;
@@ -104,7 +108,12 @@ def read_yaml(path: Path, max_nodes: int = MAX_NODES) -> Source:
 
 
 def _read_text(path: Path) -> str:
-    """Read the text of a file, with LF at the end of its lines."""
+    """Read the text of a file, with LF at the end of its lines.
+
+    Raises:
+        InputError: If the file cannot be read, is too large, is not a text in UTF-8, or has control
+            characters.
+    """
     name = str(path)
     try:
         with path.open("rb") as file:
@@ -178,6 +187,7 @@ class _Reader:
         return data
 
     def _convert_mapping(self, node: Node, key_path: KeyPath) -> dict[str, Any]:
+        """Convert a mapping, and record the lines of its keys."""
         data = {}
         for key, (key_node, value) in self._list_entries(node).items():
             # A key that `<<` merges has the line of the mapping.
@@ -186,8 +196,9 @@ class _Reader:
         return data
 
     def _convert_sequence(self, node: Node, key_path: KeyPath) -> list[Any]:
+        """Convert a list, and record the lines of its items."""
         for index, value in enumerate(node.value):
-            # The value of an alias is elsewhere, so that the alias gets the line of its list.
+            # The value of an alias is elsewhere in the file. The alias gets the line of the list.
             is_inside = node.start_mark.index <= value.start_mark.index <= node.end_mark.index
             self._lines[(*key_path, index)] = _find_line(value if is_inside else node)
         return [self.convert(value, (*key_path, index)) for index, value in enumerate(node.value)]
@@ -253,7 +264,11 @@ class _Reader:
         return entries
 
     def _convert_scalar(self, node: ScalarNode) -> Any:
-        """Convert a scalar to None, bool, int, float or str."""
+        """Convert a scalar to None, bool, int, float or str.
+
+        Raises:
+            InputError: If a number is too long or malformed, or a text has control characters.
+        """
         self._check_scalar_tag(node)
         kind = str(node.tag).removeprefix(_TAG)
         text = node.value

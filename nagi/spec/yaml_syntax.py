@@ -82,20 +82,23 @@ def _explain_colon(syntax_error: _SyntaxError, _problem: re.Match[str]) -> Expla
     lines = syntax_error.lines
     mark = syntax_error.error.context_mark or syntax_error.error.problem_mark
     line = mark.line + 1
-    previous = next((n for n in range(line - 1, 0, -1) if _strip_comment(lines[n - 1])), 0)
-    for number in (line, previous):
+    # The line before it that is not empty; 0 if there is none.
+    previous_line = next(
+        (number for number in range(line - 1, 0, -1) if _strip_comment(lines[number - 1])), 0
+    )
+    for number in (line, previous_line):
         if number and _NO_SPACE.match(lines[number - 1]):
             return Explanation(number, "no space after the colon", "write `key: value`")
     if "could not find" in str(syntax_error.error.problem):
         cure = "write `key: value`, or indent the text to continue the one before"
         return Explanation(line, "no colon", cure)
-    if ":" in lines[line - 1][: mark.column] or not previous:
+    if ":" in lines[line - 1][: mark.column] or not previous_line:
         return Explanation(line, "a second colon in a value", 'quote the value: "..."')
-    if re.search(r":(\s|$)", lines[previous - 1]):
+    if re.search(r":(\s|$)", lines[previous_line - 1]):
         message = "a line that is indented farther than the one before, which already has a value"
         cure = "indent both by the same spaces, or remove the value before"
         return Explanation(line, message, cure)
-    return Explanation(previous, "no colon", "write `key: value`")
+    return Explanation(previous_line, "no colon", "write `key: value`")
 
 
 def _explain_character(syntax_error: _SyntaxError, problem: re.Match[str]) -> Explanation:

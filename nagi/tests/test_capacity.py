@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nagi_contracts.capacity import count_offered_bits, iterate_departures
+from nagi_contracts.capacity import count_offered_bits, iterate_sending_intervals
 from nagi_contracts.plan import DirectionPlan
 from nagi_contracts.traces import OpportunityTrace, StepTrace
 
@@ -64,7 +64,7 @@ def test_departures_are_those_that_arrive_inside(trace, keep_order, start, more)
             expected.add(sent_ns)
     actual = {
         sent_ns
-        for begin, end in iterate_departures(channel, start, start + more)
+        for begin, end in iterate_sending_intervals(channel, start, start + more)
         for sent_ns in range(begin, end)
     }
     assert actual == expected
@@ -90,4 +90,6 @@ def test_a_delay_that_changes_lets_more_arrive_or_less(fall_ns, sent_ns):
     first, second = (60, 20) if fall_ns else (20, 60)
     trace = StepTrace(steps=[(0, first), (1000, second)], period_ns=10_000)
     channel = DirectionPlan(rate_bps=1, delay_trace=trace)
-    assert sum(end - begin for begin, end in iterate_departures(channel, 1000, 1100)) == sent_ns
+    assert (
+        sum(end - begin for begin, end in iterate_sending_intervals(channel, 1000, 1100)) == sent_ns
+    )

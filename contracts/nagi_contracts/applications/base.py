@@ -14,7 +14,7 @@ from nagi_contracts.impairments.planning import plan_values
 
 APPLICATION = "application that makes the data"
 UDP_HEADER = 8  # bytes
-TCP_IS_LARGER = 12  # bytes: TCP header minus UDP header
+TCP_MINUS_UDP_HEADER = 12  # bytes by which TCP's header is larger than UDP's
 Ended = Literal["complete", "stopped", "maximum duration", "given up", "connection broken"]
 ENDED = (
     "how the program ended. complete: all data was transferred; stopped: by SIGTERM at the end of "
@@ -86,7 +86,7 @@ class End(Contract):
 
 
 def format_exact_size(count: int) -> str:
-    """Format a number of bytes exactly, in MiB, MB or kB if it is a multiple of one of them."""
+    """Format a number of bytes without rounding: in MiB, MB or kB if possible, or else in bytes."""
     for unit, size in (("MiB", 2**20), ("MB", 10**6), ("kB", 10**3)):
         if count >= size and count % size == 0:
             return f"{count // size} {unit}"

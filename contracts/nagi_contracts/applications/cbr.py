@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from nagi_contracts.applications.base import (
     APPLICATION,
-    TCP_IS_LARGER,
+    TCP_MINUS_UDP_HEADER,
     UDP_HEADER,
     ApplicationPlan,
     ApplicationSettings,
@@ -54,8 +54,8 @@ class CbrPlan(ApplicationPlan):
         return True
 
     def offered_bytes(self, seconds: float, header_bytes: int) -> float:
-        share = self.payload_bytes / (self.payload_bytes + header_bytes)
-        return self.rate_bps / 8 * share * seconds
+        payload_share = self.payload_bytes / (self.payload_bytes + header_bytes)
+        return self.rate_bps / 8 * payload_share * seconds
 
     def describe(self) -> str:
         if self.codec is not None and self.playout_ns is not None:
@@ -121,7 +121,7 @@ class Cbr(ApplicationSettings):
         if self.codec is not None:
             payload = VOICE_PAYLOAD
         # Hosts send no IP packets larger than a full-size TCP segment, which has larger headers.
-        if payload > payload_bytes + TCP_IS_LARGER:
+        if payload > payload_bytes + TCP_MINUS_UDP_HEADER:
             message = f"datagrams of {payload} bytes are larger than the flow's segments"
             raise BadValue(message, f"give the flow `payload: {payload} bytes`", "payload")
         if self.codec is not None:

@@ -9,7 +9,7 @@ from pydantic import Field, model_validator
 
 from nagi_contracts.applications.base import (
     APPLICATION,
-    TCP_IS_LARGER,
+    TCP_MINUS_UDP_HEADER,
     ApplicationPlan,
     ApplicationSettings,
     Count,
@@ -46,9 +46,9 @@ class OnOffPlan(ApplicationPlan):
         return self.rate_bps / 8 * share * seconds
 
     def describe(self) -> str:
-        drawn = self.distribution if self.shape is None else f"Pareto, shape {self.shape:g}"
+        distribution = self.distribution if self.shape is None else f"Pareto, shape {self.shape:g}"
         return (
-            f"{self.transport.upper()} at {Bitrate(self.rate_bps)} while on: {drawn}, "
+            f"{self.transport.upper()} at {Bitrate(self.rate_bps)} while on: {distribution}, "
             f"{Duration(self.on_time_ns)} on and {Duration(self.off_time_ns)} off in the mean"
         )
 
@@ -93,7 +93,7 @@ class OnOff(ApplicationSettings):
 
     def to_plan(self, payload_bytes: int, ip_header_bytes: int) -> Any:
         payload = self.payload.value if self.payload is not None else payload_bytes
-        if self.is_udp and payload > payload_bytes + TCP_IS_LARGER:
+        if self.is_udp and payload > payload_bytes + TCP_MINUS_UDP_HEADER:
             message = f"datagrams of {payload} bytes are larger than the flow's segments"
             raise BadValue(message, f"give the flow `payload: {payload} bytes`", "payload")
         return OnOffPlan(

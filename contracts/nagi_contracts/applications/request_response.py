@@ -32,7 +32,10 @@ class RequestResponsePlan(SizesPlan, ApplicationPlan):
     count: int | None = Field(None, exclude_if=is_none)
 
     def offered_bytes(self, seconds: float, header_bytes: int) -> float:
-        """Return the mean payload of responses that arrive without delay, an upper limit."""
+        """Return the mean payload of all responses if each response arrives without delay.
+
+        This is an upper limit. It is infinite if there is neither a pause nor a number of requests.
+        """
         count = math.inf if self.count is None else self.count
         if self.pause_ns is not None and self.pause_ns > 0:
             count = min(count, seconds * 1e9 / self.pause_ns)

@@ -34,10 +34,11 @@ class SizesPlan(BaseModel):
         low, high, shape = self.min_bytes, self.max_bytes, self.shape
         if low is None or high is None or shape is None:
             return self.size_bytes or 0
-        ratio = math.pow(low / high, shape)  # probability above `high` without the upper bound
+        # The probability of sizes above `high`, if the Pareto distribution had no upper bound.
+        tail = math.pow(low / high, shape)
         if shape == 1:
-            return low * math.log(high / low) / (1 - ratio)
-        return low * shape / (shape - 1) * (1 - ratio * high / low) / (1 - ratio)
+            return low * math.log(high / low) / (1 - tail)
+        return low * shape / (shape - 1) * (1 - tail * high / low) / (1 - tail)
 
     def describe_sizes(self) -> str:
         """Describe the sizes in a phrase for reports."""
@@ -69,12 +70,13 @@ class SizesSettings(BaseModel):
     @model_validator(mode="after")
     def _check_sizes(self) -> SizesSettings:
         required = ("min", "max") if self.sizes == "pareto" else ("size",)
-        unused = {"size", "min", "max", "shape"} - {*required, *self._list_optional_keys()}
+        optional = ("shape",) if self.sizes == "pareto" else ()
+        unsupported = {"size", "min", "max", "shape"} - {*required, *optional}
         for key in required:
             if getattr(self, key) is None:
                 message = f"{self.sizes} sizes need `{key}`"
                 raise BadValue(message, f"add `{key}: ...`")
-        for key in sorted(unused):
+        for key in sorted(unsupported):
             if getattr(self, key) is not None:
                 message = f"{key} has no meaning with `sizes: {self.sizes}`"
                 raise BadValue(message, "remove it", key)
@@ -82,11 +84,8 @@ class SizesSettings(BaseModel):
             raise BadValue("the largest size is not above the smallest size", "raise it", "max")
         return self
 
-    def _list_optional_keys(self) -> tuple[str, ...]:
-        return ("shape",) if self.sizes == "pareto" else ()
-
     def plan_sizes(self) -> dict[str, Any]:
-        """Return name -> value of the fields of SizesPlan that are not null."""
+        """Return name -> value for the fields of SizesPlan that have a value."""
         if self.sizes != "pareto":
             assert self.size is not None
             return {"sizes": self.sizes, "size_bytes": self.size.value}

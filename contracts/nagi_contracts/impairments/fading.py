@@ -52,7 +52,7 @@ _FADINGS = Annotated[NoFading | RayleighFading | RicianFading, Field(discriminat
 
 
 def _complete_fading(value: object) -> object:
-    """Replace `none` by its mapping, and refuse names of fadings that need settings."""
+    """Replace `none` by its mapping, and refuse all other names, because they need settings."""
     if value == "none":
         return {"kind": "none"}
     examples = {"rayleigh": "", "rician": ", k_factor: 6 dB"}  # kind -> keys besides doppler

@@ -30,7 +30,7 @@ def accept_names(key: str, models: Collection[type[BaseModel]], kind: Any) -> Be
     """Return a validator that replaces the name of a model by the mapping `{key: name}`.
 
     Args:
-        key: The key by which models are distinguished; its only value is the name of the model.
+        key: The key that distinguishes the models. Each model permits only its own name as value.
         models: The classes of the models.
         kind: The type of all other accepted inputs, for the JSON Schema.
     """
@@ -46,7 +46,8 @@ def refuse_scalar(missing: str, cure: str) -> BeforeValidator:
     """Return a validator that refuses a single value and accepts mappings.
 
     Args:
-        missing: The information that a single value lacks, for the message.
+        missing: The information that a single value lacks, for the message, such as "how long
+            packets are held".
         cure: The cure in the message; {} stands for the value.
     """
 

@@ -33,14 +33,17 @@ class RecordedOutcomes:
         """Return these outcomes, shifted in time for a run whose traffic begins at `traffic_ns`.
 
         Runs differ in the time that their programs need before the traffic can begin. If the start
-        of the traffic in the earlier run is unknown, the outcomes are not shifted.
+        of the traffic in the earlier run is unknown, return the outcomes unchanged.
+
+        If the shift moves steps to instant 0 or earlier, only the last of these steps remains, at
+        instant 0. If the shift moves no step that far, the first step still begins at instant 0.
         """
         if self.traffic_ns is None:
             return self
         shift_ns = traffic_ns - self.traffic_ns
         steps = {
-            max(0, at_ns + shift_ns) if index else 0: lost
-            for index, (at_ns, lost) in enumerate(self.steps)
+            max(0, at_ns + shift_ns) if index else 0: loss_share
+            for index, (at_ns, loss_share) in enumerate(self.steps)
         }
         return replace(
             self,
@@ -61,8 +64,8 @@ class Planning(Protocol):
         """The rate of the direction in bit/s; None if it is unlimited or changes."""
 
     @property
-    def changes_rate(self) -> str | None:
-        """The setting that changes the rate, rate_trace or burst; None if it is constant."""
+    def rate_changing_key(self) -> str | None:
+        """The setting that makes the rate change: rate_trace or burst; None if it is constant."""
 
     @property
     def packet_bytes(self) -> int | None:
@@ -72,7 +75,7 @@ class Planning(Protocol):
         """Refuse the settings of the impairment."""
 
     def resolve_size(self, size: QueueSize) -> tuple[int | None, int | None]:
-        """Return a size of the queue as (packets, None) or (None, bytes)."""
+        """Return the size of a queue, or a threshold, as (packets, None) or (None, bytes)."""
 
     def read_losses(self, file: str) -> tuple[list[int], int]:
         """Read a loss trace: the indices of lost packets, and the number of all packets."""

@@ -31,15 +31,15 @@ def find_instant_problem(instant: Duration, previous: Duration | None) -> BadVal
     return None
 
 
-def make_steps_field(values: str) -> Any:
+def make_steps_field(value_description: str) -> Any:
     """Return the field `steps`, a mapping of instants to values, for subclasses of Steps.
 
     Args:
-        values: The description of the values, for the JSON Schema.
+        value_description: The description of one value, for the JSON Schema.
     """
     return Field(
         min_length=1,
-        description=f"instant -> {values}",
+        description=f"instant -> {value_description}",
         json_schema_extra={"additionalProperties": False},
     )
 

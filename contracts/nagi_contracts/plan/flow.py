@@ -173,7 +173,10 @@ class FlowPlan(Contract):
         return self.back or [direction.reversed() for direction in reversed(self.path)]
 
     def objects(self) -> dict[str, SchemeObjectPlan]:
-        """Return congestion control -> scheme object, for the ends of the flow that need one."""
+        """Return name of the congestion control -> its scheme object, at both ends of the flow.
+
+        Congestion controls of the kernel are left out.
+        """
         ends = {
             self.congestion_control: self.scheme_object,
             self.receiver_control or "": self.receiver_object,
@@ -186,7 +189,7 @@ class FlowPlan(Contract):
         return self.name.partition(NUMBER_MARK)[0]
 
     @property
-    def listens(self) -> Literal["sender", "receiver"]:
+    def listening_end(self) -> Literal["sender", "receiver"]:
         """The end of the flow that listens on `port`."""
         if self.traffic == "request_response":
             return "sender"
@@ -195,7 +198,7 @@ class FlowPlan(Contract):
     @property
     def listener(self) -> str:
         """The node that listens on `port`."""
-        return self.sender if self.listens == "sender" else self.receiver
+        return self.sender if self.listening_end == "sender" else self.receiver
 
 
 class CapturePlan(Contract):

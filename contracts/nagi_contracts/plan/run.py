@@ -92,14 +92,14 @@ class RunPlan(Contract):
             memo: A cache for the JSON of objects that several plans have in common, such as nodes
                 and links. None means no cache.
         """
-        texts = self._as_json(memo or Memo())
-        left_out = ("repeat", "seed", "switch_target")
-        point = join_object({key: text for key, text in texts.items() if key not in left_out})
-        whole = join_object({"plan": join_object(texts), "build": to_canonical_json(build)})
-        return self.model_copy(update={"run_id": hash_text(whole), "point_id": hash_text(point)})
+        texts = self._encode_fields(memo or Memo())
+        without = ("repeat", "seed", "switch_target")
+        point = join_object({key: text for key, text in texts.items() if key not in without})
+        run = join_object({"plan": join_object(texts), "build": to_canonical_json(build)})
+        return self.model_copy(update={"run_id": hash_text(run), "point_id": hash_text(point)})
 
-    def _as_json(self, memo: Memo) -> dict[str, str]:
-        """Return the canonical JSON of each field except the ids."""
+    def _encode_fields(self, memo: Memo) -> dict[str, str]:
+        """Return name of the field -> canonical JSON of its value, without the ids."""
         shared: dict[str, Sequence[Contract]] = {
             "nodes": self.nodes,
             "links": self.links,
@@ -172,7 +172,7 @@ class RunPlan(Contract):
     def switch_settings(self, direction: LinkDirection) -> DirectionPlan | None:
         """Return the settings that a switch applies to a direction in place of the emulator.
 
-        Return None if no switch shapes the direction.
+        Return None if no switch applies settings to the direction.
         """
         port = self.port(direction)
         return None if port is None else port.imposes
@@ -191,8 +191,9 @@ class RunPlan(Contract):
                 queue=medium.queue,
                 loss=medium.loss,
             )
-        emulated = self.link(direction.link).direction(direction.direction)
-        shaped = self.switch_settings(direction)
-        if shaped is None:
-            return emulated
-        return emulated.model_copy(update={name: getattr(shaped, name) for name in SHAPED_FIELDS})
+        emulator_plan = self.link(direction.link).direction(direction.direction)
+        switch_plan = self.switch_settings(direction)
+        if switch_plan is None:
+            return emulator_plan
+        shaped_values = {name: getattr(switch_plan, name) for name in SHAPED_FIELDS}
+        return emulator_plan.model_copy(update=shaped_values)

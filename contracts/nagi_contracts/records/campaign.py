@@ -112,7 +112,10 @@ class Campaign(Contract):
 
     @property
     def narrowed_by(self) -> str:
-        """The option that left runs out of the campaign, or the empty string."""
+        """The option that left runs out of the campaign: --only or --skip-unavailable.
+
+        It is empty if no option did, and --only if both did.
+        """
         if self.only:
             return "--only"
         return "--skip-unavailable" if self.left_out else ""

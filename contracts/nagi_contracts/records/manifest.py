@@ -142,11 +142,13 @@ class Manifest(Contract):
             path = run / name
             if allow_missing and not path.exists():
                 continue
-            has_size = path.is_file() and path.stat().st_size == recorded.bytes
-            if has_size and (only_sizes or compute_sha256(path) == recorded.sha256):
+            has_same_size = path.is_file() and path.stat().st_size == recorded.bytes
+            if has_same_size and (only_sizes or compute_sha256(path) == recorded.sha256):
                 continue
             raise refuse(
-                "it is not what manifest.json says" if path.is_file() else "it is missing",
+                "it has changed: its size or checksum differs from manifest.json"
+                if path.is_file()
+                else "it is missing",
                 f"restore it, or remove {run} and run the campaign again",
                 file=str(path),
             )
@@ -158,7 +160,7 @@ class Manifest(Contract):
         return "compressed" if file + COMPRESSED in self.files else "removed"
 
     def fates(self, plan: RunPlan) -> dict[str, FileFate]:
-        """Return file name -> fate, for the files about which the experiment's `keep` decides."""
+        """Return file name -> fate, for the files that the experiment's `keep` may remove."""
         names = [*(capture.file for capture in plan.captures), "packets.parquet"]
         if plan.records_transmissions():
             names.append("transmissions.parquet")

@@ -5,7 +5,10 @@ from __future__ import annotations
 
 
 def format_bytes(count: float) -> str:
-    """Format a number of bytes with a decimal unit (kB, MB, GB, TB) and at least two digits."""
+    """Format a number of bytes with a decimal unit: bytes, kB, MB, GB or TB.
+
+    Numbers below 10 kB, MB, GB or TB have one decimal.
+    """
     for unit in ("bytes", "kB", "MB", "GB"):
         if count < 1000:
             return (

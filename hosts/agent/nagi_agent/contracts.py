@@ -436,7 +436,7 @@ class FlowPlan:
     base_rtt_s: float
 
     @property
-    def listens(self) -> Literal["sender", "receiver"]:
+    def listening_end(self) -> Literal["sender", "receiver"]:
         """The end of the flow that listens on `port`."""
         if self.traffic == "request_response":
             return "sender"
@@ -445,7 +445,7 @@ class FlowPlan:
     @property
     def listener(self) -> str:
         """The node that listens on `port`."""
-        return self.sender if self.listens == "sender" else self.receiver
+        return self.sender if self.listening_end == "sender" else self.receiver
 
     @classmethod
     def from_json(cls, json: Json) -> FlowPlan:

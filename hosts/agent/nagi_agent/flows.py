@@ -43,7 +43,7 @@ def check_port(flow: FlowPlan) -> None:
     The TCP port must be free. The UDP port must be free as well, except for bulk traffic.
     """
     port = flow.port
-    address = flow.sender_address if flow.listens == "sender" else flow.receiver_address
+    address = flow.sender_address if flow.listening_end == "sender" else flow.receiver_address
     is_bulk = flow.traffic == "bulk"
     for socket_type in (socket.SOCK_STREAM, socket.SOCK_DGRAM)[: 1 if is_bulk else 2]:
         family = socket.AF_INET6 if ":" in address else socket.AF_INET

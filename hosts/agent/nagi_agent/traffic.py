@@ -97,7 +97,7 @@ def build_command(flow: FlowPlan, role: str, user: str, seed: int = 0) -> tuple[
     settings = dict(flow.application or {})
     settings.pop("application", None)
     server_address, client_address = flow.receiver_address, flow.sender_address
-    if flow.listens == "sender":
+    if flow.listening_end == "sender":
         server_address, client_address = client_address, server_address
     # CAP_NET_ADMIN permits restricted congestion controls as well.
     line = [
@@ -111,7 +111,7 @@ def build_command(flow: FlowPlan, role: str, user: str, seed: int = 0) -> tuple[
         line += ["--from", client_address]
     # A scheme of nagi is registered on the sender's host only. The receiver uses the congestion
     # control of its route.
-    sends = (role == "server") == (flow.listens == "sender")
+    sends = (role == "server") == (flow.listening_end == "sender")
     if sends and not is_udp(flow):
         line += ["--congestion-control", flow.congestion_control]
     if flow.traffic in _RANDOM:

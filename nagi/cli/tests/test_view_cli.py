@@ -87,5 +87,5 @@ def test_what_is_no_campaign_is_refused(view, results, tmp_path):
         assert len(result.err.splitlines()) == 1
     (results / "runs" / RUN / "packets.parquet").write_bytes(b"no table")
     result = view(results)
-    assert result.status == 2 and "packets.parquet: it is not what manifest.json says" in result.err
+    assert result.status == 2 and "packets.parquet: it has changed: its size or" in result.err
     assert not (results / "explorer" / "index.html").exists()

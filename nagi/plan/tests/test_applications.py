@@ -97,7 +97,7 @@ def test_an_application_is_in_the_plan_with_all_its_numbers(tmp_path, traffic):
     assert flow.traffic == flow.application.application
     assert flow.application.describe()
     # Who answers requests listens; all others are asked to receive.
-    assert flow.listens == ("sender" if flow.traffic == "request_response" else "receiver")
+    assert flow.listening_end == ("sender" if flow.traffic == "request_response" else "receiver")
     spec = YAML(typ="safe").load((tmp_path / "spec.yaml").read_text())
     jsonschema.validate(spec, make_experiment_schema())
 

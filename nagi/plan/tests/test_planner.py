@@ -362,7 +362,8 @@ def test_a_command_is_in_the_plan_with_its_fields_filled_in(tmp_path, plans):
     assert up.command.client == [
         "send", "198.18.0.1", "{flow: up}", "2.5", "3", "0.5", "1 Mb/s",
     ]  # fmt: skip
-    assert (up.command.listens, up.listens, down.listens) == ("receiver",) * 3
+    ends = (up.command.listens, up.listening_end, down.listening_end)
+    assert ends == ("receiver",) * 3
     # Programs that are not ours have longer to start; everything after is as much later.
     before, now = plans[0].timeline, plan.timeline
     assert (now.serve_s, now.traffic_s) == (before.serve_s, before.serve_s + 2)
@@ -381,7 +382,7 @@ def test_a_download_is_a_flow_from_the_end_that_listens(tmp_path):
     download = COMMAND.replace("from: client, to: server", "from: server, to: client, listen: from")
     (plan, *_) = edited(tmp_path, (BULK, download.replace("traffic:", "port: 6002, traffic:")))
     (flow, _) = plan.flows
-    assert (flow.sender, flow.listens) == ("server", "sender")
+    assert (flow.sender, flow.listening_end) == ("server", "sender")
     assert flow.path == plan.flows[1].path
     with pytest.raises(InputError, match="flow up already uses port 6001 of server; give the flo"):
         again = download.replace("traffic:", "port: 6001, traffic:")
@@ -408,7 +409,8 @@ def test_a_command_s_control_is_that_of_all_flows_over_its_routes(tmp_path):
     down = "down: {from: server, to: client, scheme: $scheme, "
     other = (down, down.replace("$scheme", "bbr"))
     complaint = (
-        r"flows\.down\.scheme: congestion control bbr from server to client, but flow up has "
+        r"flows\.down\.scheme: the flow needs congestion control bbr from server to client, "
+        r"but flow up needs "
         "cubic .* give the two flows the same scheme, or different hosts"
     )
     with pytest.raises(InputError, match=complaint):

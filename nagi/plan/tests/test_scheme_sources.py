@@ -89,7 +89,7 @@ def test_what_does_not_compile_is_refused_by_file_and_line(mine, old, new, said)
 @pytest.mark.parametrize("name", ["Mine", "2nd", "much_too_long", "a-b"])
 def test_a_file_whose_name_no_scheme_can_have_is_refused(mine, name):
     source = mine.rename(mine.with_name(f"{name}.c"))
-    with pytest.raises(InputError, match=f"{name} is no name of a scheme; begin with"):
+    with pytest.raises(InputError, match=f"{name} is no name of a scheme; use 1 to 10 of"):
         compile_scheme(source)
     assert nagi("new", "--scheme", name, cwd=mine.parent).returncode == 2
 

@@ -122,7 +122,7 @@ def test_link_and_direction_are_named_where_there_are_several(tmp_path):
         ("file: short.parquet", "not a complete record of transmissions"),
         ("file: none.parquet", "the record has no transmission"),
         ("file: other.parquet", "not a complete record of transmissions"),
-        ("file: long.parquet", "a record of 4000 s, longer than 3600 s"),
+        ("file: long.parquet", "the record lasts 4000 s, more than 3600 s"),
         ("file: x.loss, direction: forward", "`direction` has no meaning for a loss trace"),
         ("file: x.loss, by: number", "`by` has no meaning for a loss trace"),
     ],

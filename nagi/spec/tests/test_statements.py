@@ -117,7 +117,7 @@ def test_a_value_that_only_another_form_has_is_one(tmp_path):
             "metric: agi",
             'metric: agi\n      against: {loss: "> 0 %"}',
             "against:",
-            "'> 0 %' is a comparison and not a value; name values",
+            "'> 0 %' is a comparison and not a value; name one or more values",
         ),
         (
             "- text: All is well.",

@@ -69,7 +69,7 @@ def read_flow_losses(
         names = np.array(OUTCOMES, object)
         table = classification.losses.assign(taken_for=names[classification.codes])
         return Losses(table, _SOURCE_NOTES[classification.method] if len(table) else "")
-    is_sent_by_server = flow.listens == "sender"
+    is_sent_by_server = flow.listening_end == "sender"
     flow_drops = drops[
         (drops["source"] == flow.sender_address)
         & (drops["destination"] == flow.receiver_address)

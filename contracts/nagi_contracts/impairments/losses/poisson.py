@@ -56,9 +56,9 @@ class PoissonLoss(LossSettings):
         Raises:
             InputError: The link has no constant rate, or the packet size is unknown.
         """
-        if planning.changes_rate:
+        if planning.rate_changing_key:
             planning.refuse(
-                f"Poisson loss on a link with a {planning.changes_rate}",
+                f"Poisson loss on a link with a {planning.rate_changing_key}",
                 "give the link a constant rate, or use loss model markov or bernoulli",
             )
         if planning.constant_rate_bps is None:

@@ -46,19 +46,21 @@ class SdrCurvePlan(Contract):
     def exponent(self, snr_db: float) -> float:
         """Interpolate the exponent E at an SNR; the probability of losing a packet is 1 - exp(-E).
 
-        nagi-link (loss_table.hpp) stores E at 128 nodes per octave of SNR.
+        Outside the curve, return E at the nearest end of the curve. nagi-link (loss_table.hpp)
+        stores E at 128 nodes per octave of SNR.
         """
         if snr_db <= self.snr_db[0]:
             return _to_exponent(self.per[0])
         if snr_db >= self.snr_db[-1]:
             return _to_exponent(self.per[-1])
         after = next(i for i, node_db in enumerate(self.snr_db) if node_db > snr_db)
-        low, high = self.per[after - 1], self.per[after]
-        share = (snr_db - self.snr_db[after - 1]) / (self.snr_db[after] - self.snr_db[after - 1])
-        if low >= 1 or high <= 0:
-            return _to_exponent(low + share * (high - low))
-        log_low, log_high = math.log(_to_exponent(low)), math.log(_to_exponent(high))
-        return math.exp(log_low + share * (log_high - log_low))
+        below_db, above_db = self.snr_db[after - 1], self.snr_db[after]
+        per_below, per_above = self.per[after - 1], self.per[after]
+        fraction = (snr_db - below_db) / (above_db - below_db)
+        if per_below >= 1 or per_above <= 0:  # ln E is not finite
+            return _to_exponent(per_below + fraction * (per_above - per_below))
+        log_below, log_above = (math.log(_to_exponent(per)) for per in (per_below, per_above))
+        return math.exp(log_below + fraction * (log_above - log_below))
 
 
 def _to_exponent(per: float) -> float:
@@ -78,7 +80,11 @@ class SdrLossPlan(LossPlanBase):
     curves: list[SdrCurvePlan] = Field(description="one curve per packet length, increasing")
 
     def loss_probability(self, size: int, overhead: int) -> float | None:
-        """Interpolate the loss probability by packet size; return None if the SNR varies."""
+        """Interpolate the loss probability by packet size; return None if the SNR varies.
+
+        The probability does not decrease with size. For packets longer than those of all curves,
+        the exponent E is proportional to the size.
+        """
         if self.snr_db is None or self.fading is not None or self.shadowing is not None:
             return None
         exponents: list[float] = []
@@ -90,9 +96,10 @@ class SdrLossPlan(LossPlanBase):
         if size >= lengths[-1]:
             return -math.expm1(-exponents[-1] * size / lengths[-1])
         after = next(i for i, length in enumerate(lengths) if length >= size)
-        share = (size - lengths[after - 1]) / (lengths[after] - lengths[after - 1])
+        shorter, longer = lengths[after - 1], lengths[after]
+        fraction = (size - shorter) / (longer - shorter)
         low, high = exponents[after - 1], exponents[after]
-        return -math.expm1(-(low + share * (high - low)))
+        return -math.expm1(-(low + fraction * (high - low)))
 
     def describe(self) -> str:
         snr = f"{self.snr_db:g} dB" if self.snr_trace is None else "along a trace"
@@ -144,8 +151,8 @@ class SdrLoss(LossSettings):
         """Return the plan, with the curves of the table.
 
         Raises:
-            InputError: The table has no such mode, or no curve for packets as long as those of the
-                link.
+            InputError: The table has no mode with these settings, or its longest packets are
+                shorter than packets on the link.
         """
         mode = planning.read_calibrated_mode(
             self.table, self.modem, self.modulation, self.code_rate
@@ -153,8 +160,8 @@ class SdrLoss(LossSettings):
         longest = mode.curves[-1].packet_bytes
         if planning.packet_bytes is not None and planning.packet_bytes > longest:
             planning.refuse(
-                f"packets of {planning.packet_bytes} bytes, longer than the table's"
-                f" {longest} bytes",
+                f"packets of {planning.packet_bytes} bytes are longer than the table's longest"
+                f" packets, {longest} bytes",
                 f"calibrate with `--lengths ...,{planning.packet_bytes}`",
             )
         values: dict[str, Any] = {}

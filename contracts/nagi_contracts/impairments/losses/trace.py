@@ -48,7 +48,11 @@ class TraceLoss(LossSettings):
     )
 
     def to_plan(self, planning: Planning) -> TraceLossPlan | BernoulliTraceLossPlan:
-        """Return the plan of a loss trace, or of the recorded outcomes of transmissions."""
+        """Return the plan of a loss trace, or of the recorded outcomes of transmissions.
+
+        Raises:
+            InputError: The file is wrong, its record is too long, or a setting does not fit it.
+        """
         outcomes = planning.read_outcomes(self.file, self.link, self.direction)
         if outcomes is None:
             for key in ("link", "direction", "by"):
@@ -69,7 +73,7 @@ class TraceLoss(LossSettings):
         _, longest = get_integer_range("period_ns")
         if outcomes.end_ns > longest:
             planning.refuse(
-                f"a record of {outcomes.end_ns / 1e9:.0f} s, longer than {longest / 1e9:.0f} s",
+                f"the record lasts {outcomes.end_ns / 1e9:.0f} s, more than {longest / 1e9:.0f} s",
                 "give the record of a shorter run, or write `by: number`",
             )
         return BernoulliTraceLossPlan(steps=outcomes.steps, period_ns=outcomes.end_ns)

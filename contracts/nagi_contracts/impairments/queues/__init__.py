@@ -53,9 +53,9 @@ QueuePlan = Annotated[
 
 
 def name_disciplines(queues: Iterable[QueuePlan | None]) -> str:
-    """Return the names of queue disciplines, such as ", CoDel or PIE", to follow a size in reports.
+    """Return the words that follow a queue's size in reports, such as ", CoDel or PIE".
 
-    Return "" if all queues are drop-tail queues. Each name occurs once.
+    Each discipline is named once. Return "" if all queues are drop-tail queues.
     """
     names = dict.fromkeys(queue.describe() for queue in queues if queue is not None)
     return "" if set(names) <= {"drop-tail"} else ", " + " or ".join(names)

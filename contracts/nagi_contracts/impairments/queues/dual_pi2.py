@@ -90,23 +90,23 @@ class DualPi2(AqmSettings):
 
     @model_validator(mode="after")
     def _check_style(self) -> Self:
-        other: Style = "rfc" if self.style == "linux" else "linux"
-        for key in DEFAULTS_NS[other]:
+        other_style: Style = "rfc" if self.style == "linux" else "linux"
+        for key in DEFAULTS_NS[other_style]:
             if getattr(self, key) is not None:
                 raise BadValue(
                     f"`{key}` has no meaning with `style: {self.style}`",
-                    f"remove it, or write `style: {other}`",
+                    f"remove it, or write `style: {other_style}`",
                     key,
                 )
         return self
 
     def get_extra_values(self, planning: Planning) -> dict[str, int]:
-        missing = {
+        defaults = {
             f"{key}_ns": default_ns
             for key, default_ns in DEFAULTS_NS[self.style].items()
             if getattr(self, key) is None
         }
-        return super().get_extra_values(planning) | missing
+        return super().get_extra_values(planning) | defaults
 
     @property
     def marks(self) -> bool:

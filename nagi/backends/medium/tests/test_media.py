@@ -395,11 +395,11 @@ def test_stations_forward_and_send_no_redirects(tmp_path):
 def test_reach_by_powers_and_by_matrix(tmp_path):
     # 16 - 46.7 - 30 log10(200) = -99.7 dBm; with 30 dBm more it is -69.7 dBm, and -78.8 at 400 m.
     medium = plan_of(tmp_path, ("{by: ranges}", "{by: sinr, tx_power: 46 dBm}")).medium("air")
-    assert medium.in_reach() == {"a": ["b", "c"], "b": ["a", "c", "d"],
+    assert medium.list_neighbours() == {"a": ["b", "c"], "b": ["a", "c", "d"],
                                  "c": ["a", "b", "d"], "d": ["b", "c"]}  # fmt: skip
     deaf = "{by: sinr, tx_power: 46 dBm, capture: 20 dB}"  # 15.2 dB over the noise at 400 m
     medium = plan_of(tmp_path, ("{by: ranges}", deaf)).medium("air")
-    assert medium.in_reach()["a"] == ["b"]
+    assert medium.list_neighbours()["a"] == ["b"]
     assert medium.senses("a", "c") and not medium.decodes("a", "c")
     plan = plan_of(tmp_path, *change_to_matrix(", senses: {a: [c]}, interferes: {a: [d], d: [a]}"))
     medium = plan.medium("air")
@@ -424,8 +424,8 @@ def test_reach_by_powers_and_by_matrix(tmp_path):
 def test_a_station_that_comes_into_reach_later_is_in_reach(tmp_path):
     plan = plan_of(tmp_path, (POSITIONS[3], " {at: [5 km, 0 m], trace: {5 s: [600 m, 0 m]}}"))
     medium = plan.medium("air")
-    assert medium.in_reach()["d"] == []
-    assert medium.in_reach(5 * 10**9)["d"] == ["c"]
+    assert medium.list_neighbours()["d"] == []
+    assert medium.list_neighbours(5 * 10**9)["d"] == ["c"]
     with pytest.raises(InputError, match="there is no path from a to w"):
         plan_of(
             tmp_path,

@@ -155,14 +155,16 @@ def test_one_of_several_modems_is_named(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "loss", "complaint"),
     [
-        ({}, "snr: 9 dB, modulation: bpsk", "of another modem, with these modes: ofdm, qpsk"),
-        ({"digest": "0"}, "snr: 9 dB", "a table of another modem: ofdm, qpsk, code rate none of"),
-        ({"modulation": "1024qam"}, "snr: 9 dB", "a table of another modem: modulation is"),
+        ({}, "snr: 9 dB, modulation: bpsk",
+         "no mode with modulation bpsk, only these modes: ofdm, qpsk"),
+        ({"digest": "0"}, "snr: 9 dB",
+         "the table is for another modem: ofdm, qpsk, code rate none of"),
+        ({"modulation": "1024qam"}, "snr: 9 dB", "the table is for another modem: modulation is"),
         ({"curves": []}, "snr: 9 dB", "written by another version of nagi"),
         ({"curves": [{"packet_bytes": 1500, "cells": cells(100, 90)}]}, "snr: 9 dB",
          "error rates from 1 to 0.9 only"),
         ({"curves": [{"packet_bytes": 500, "cells": cells(100, 0)}]}, "snr: 9 dB",
-         "packets of 1052 bytes, longer than the table's 500 bytes"),
+         "packets of 1052 bytes are longer than the table's longest packets, 500 bytes"),
         ({"curves": [{"packet_bytes": 1500, "cells": cells(100, 0)[::-1]}]}, "snr: 9 dB",
          "the SNRs do not increase"),
         ({}, "at: egress", "no `snr` and no `snr_trace`"),
@@ -209,5 +211,5 @@ report: {x: scheme}
 """
     )
     (point,) = read_experiment(spec, None)
-    with pytest.raises(InputError, match="a radio's table on a medium"):
+    with pytest.raises(InputError, match="loss model sdr on a medium: a radio's table"):
         plan_runs(point, None)
