@@ -129,5 +129,5 @@ def test_packets_of_a_burst_are_not_late(tmp_path):
         verdict = Verdict.read(run / "verdict.json")
         subjects = {check.name: check.subject for check in verdict.checks}
         assert (
-            "no packet of both captures can be told from others" in subjects["capture_transit_max"]
+            "no packet of both captures has an identity of its own" in subjects["capture_transit_max"]
         )

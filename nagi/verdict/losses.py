@@ -22,7 +22,7 @@ def describe_losses(
 ) -> Iterator[Information]:
     """Yield the loss rate of a direction's channel, and the p-value of this rate.
 
-    Nothing is yielded if losses depend on each other, or if the plan has no losses.
+    Nothing is yielded if losses depend on each other, or if the plan has no losses or packets.
     """
     fate = get_fates(recorded)
     is_offered = (fate == DELIVERED) | (fate == CHANNEL_LOSS)
@@ -74,14 +74,15 @@ def describe_loss_rate(
     count = len(probabilities)
     yield Information(
         name="loss_rate",
-        description=f"{unit} lost on the channel; {expected / count:.4%} was asked for",
+        description=f"{unit} lost on the channel; {expected / count:.4%} was planned",
         value=lost / count * 100,
         unit="%",
         subject=subject,
     )
     yield Information(
         name="loss_p_value",
-        description="chance of a loss rate as far off as this, not corrected for other runs",
+        description="probability of a deviation from the planned loss rate that is at least as "
+        "large, not corrected for other runs",
         value=p_value,
         unit="",
         subject=subject,
@@ -93,7 +94,7 @@ def _list_loss_probabilities(
 ) -> npt.NDArray[np.float64] | None:
     """Return each packet's probability of loss, given the packets' sizes in bytes.
 
-    None if there are no packets, or if the loss model has no probability per packet.
+    Return None if there are no packets, or if the loss model has no probability per packet.
     """
     distinct_sizes, index = np.unique(sizes, return_inverse=True)
     probabilities = [

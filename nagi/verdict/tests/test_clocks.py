@@ -291,7 +291,9 @@ def test_without_packets_of_both_ways_the_clock_is_not_known_and_that_is_said(ca
     for name in ("capture_transit_median", "capture_transit_p99", "capture_transit_max"):
         assert result[name].value is None
         assert (
-            result[name].subject == "n/a: no clock of server: no second with packets of both ways"
+            result[name].subject
+            == "n/a: the clock of server is not known, because no second of the run has packets "
+            "in both directions"
         )
     assert result["capture_unmatched"].value is not None
     assert ("clock_offset", "client") in information(verdict)

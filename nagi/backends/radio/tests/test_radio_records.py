@@ -278,7 +278,7 @@ def test_with_arq_each_transmission_may_be_lost(tmp_path):
     }
     assert information["loss_rate"].value == pytest.approx(100 * draws[: len(sent)].mean())
     assert information["loss_rate"].description == (
-        "transmissions lost on the channel; 20.0000% was asked for"
+        "transmissions lost on the channel; 20.0000% was planned"
     )
     assert information["loss_p_value"].value > 0.001
     # Packets are lost far more rarely, as ARQ is for.
