@@ -21,8 +21,8 @@ Disk. The estimate has these assumptions:
   snap length, 128 bytes. An ACK has 78 bytes, with timestamps and one SACK block.
 - zstd compresses captures of headers to 15 % (12 % to 17 % were measured).
 - nagi-link records 32 bytes per packet and link, which take 17 bytes in packets.parquet. Links that
-  are radios or have ARQ record as much again for transmissions; repetitions are neglected. Media
-  record one transmission per frame: RTS, CTS, DATA and ACK.
+  are radios or have ARQ record the same number of bytes for transmissions, in addition; repetitions
+  are neglected. Media record one transmission per frame: RTS, CTS, DATA and ACK.
 - A monitor captures 160 bytes of a DATA frame, and 52 bytes of any other frame.
 - TCP_INFO takes 25 bytes per sample, and all other files 70 kB per run.
 - During a campaign, raw records exist in addition to the kept files. In real time, these are the
@@ -75,8 +75,8 @@ MONITORED_DATA_BYTES, MONITORED_BYTES = 160, 52
 VIRTUAL_RUN_S, VIRTUAL_NODE_S, VIRTUAL_SECOND_S, VIRTUAL_CROSSING_S = 1.15, 0.25, 0.005, 5.5e-6
 VIRTUAL_CAMPAIGN_S, VIRTUAL_NODE_SETUP_S = 3.0, 0.13
 MORE_DISK = (
-    "give another place with --out, run a part with --only, or keep less with `keep: {captures: "
-    "none, packets: drop}` in the experiment"
+    "give a directory on another disk with --out, execute fewer runs with --only, or keep fewer "
+    "files with `keep: {captures: none, packets: drop}` in the experiment"
 )
 
 
@@ -88,7 +88,7 @@ class RunSize:
     """The disk space of a run, in bytes."""
 
     raw: int  # as recorded
-    kept: int  # once `keep` has been applied
+    kept: int  # after `keep` has removed and compressed files
 
 
 def estimate_size(plan: RunPlan, keep: Keep) -> RunSize:
@@ -158,7 +158,7 @@ class Disk:
 
     def describe(self) -> str:
         """Return a phrase that follows "disk: about" in messages."""
-        return f"{format_bytes(self.kept)}, at most {format_bytes(self.peak)} meanwhile"
+        return f"{format_bytes(self.kept)}, at most {format_bytes(self.peak)} during the campaign"
 
 
 def estimate_disk(
@@ -167,7 +167,7 @@ def estimate_disk(
     """Return the estimated disk space of a campaign.
 
     Args:
-        plans: The plans of the campaign.
+        plans: The plans of the campaign; without plans, the result is 0.
         keep: The files that are kept.
         jobs: The number of parallel runs.
         lab: The name of the lab.
@@ -186,7 +186,7 @@ def estimate_disk(
 
 
 def estimate_seconds(plan: RunPlan) -> float:
-    """Return the time for which a run occupies a cell in real time, in seconds."""
+    """Return how long a run in real time occupies a cell, in seconds."""
     return plan.timeline.end_s + BETWEEN_RUNS_S
 
 
@@ -301,10 +301,10 @@ def _count_packets_by_flow(plan: RunPlan) -> dict[str, float]:
 
 
 def _count_frames(medium: MediumPlan, plan: RunPlan) -> int:
-    """Return the number of frames in the exchange of a full-size packet."""
-    packet = max(flow.packet_bytes for flow in plan.flows)
+    """Return the number of frames by which stations exchange a full-size packet, ACK included."""
+    packet_bytes = max(flow.packet_bytes for flow in plan.flows)
     threshold = medium.rts_threshold_bytes
-    return 4 if threshold is not None and packet + FRAMING_BYTES > threshold else 2
+    return 4 if threshold is not None and packet_bytes + FRAMING_BYTES > threshold else 2
 
 
 def _estimate_monitor_bytes(medium: MediumPlan, plan: RunPlan, packets: dict[str, float]) -> int:
@@ -316,7 +316,7 @@ def _estimate_monitor_bytes(medium: MediumPlan, plan: RunPlan, packets: dict[str
 
 
 def _list_recorded_links(plan: RunPlan) -> set[str]:
-    """Return the links whose transmissions are recorded."""
+    """Return the names of the links whose transmissions are recorded."""
     return {link.name for link in plan.links if link.records_transmissions}
 
 

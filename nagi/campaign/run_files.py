@@ -29,7 +29,10 @@ _SAMPLES = "tcp_info.jsonl"
 def collect_samples(
     plan: RunPlan, nodes: dict[str, NodeRecord], sources: dict[str, Path]
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Return the TCP_INFO samples of all senders, ordered by flow and time, and the damage."""
+    """Return the TCP_INFO samples of all senders, ordered by flow and time, and the damage.
+
+    Damaged files are left out. A bulk flow without samples is damage, too.
+    """
     samples, damage = [], []
     for node, source in sources.items():
         # A user's command may have no samples, because it may use UDP or send nothing.
@@ -54,7 +57,10 @@ def collect_samples(
 def collect_events(
     plan: RunPlan, nodes: dict[str, NodeRecord], sources: dict[str, Path], target: Path
 ) -> list[str]:
-    """Write scheme_events.parquet if a scheme of `plan` reports events. Return the damage."""
+    """Write scheme_events.parquet if a scheme of `plan` reports events. Return the damage.
+
+    Events of nodes that failed are left out.
+    """
     objects = [scheme_object for flow in plan.flows for scheme_object in flow.objects().values()]
     if not any(scheme_object.events for scheme_object in objects):
         return []
@@ -77,7 +83,8 @@ def collect_applications(
 ) -> list[str]:
     """Write applications.json, with the results of clients and servers. Return the damage.
 
-    No file is written if no flow has an application.
+    Flows are left out if they have no application or if a node failed. Without flows, no file is
+    written.
     """
     ends, damage = [], []
     for flow in plan.flows:
