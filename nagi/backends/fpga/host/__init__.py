@@ -37,7 +37,7 @@ class FpgaHost(HostPart):
         return read_program_facts(job, job.backends.get("fpga", {}).get("nagi_fpga"))
 
     def drives(self, plan: RunPlan, job: Job) -> bool:
-        return job.is_emulator and bool(board_links.list_on_boards(plan))
+        return job.is_emulator and bool(board_links.list_board_links(plan))
 
     def start(
         self, job: Job, plan: RunPlan, epoch_s: float, directory: str, *, live: bool = False
