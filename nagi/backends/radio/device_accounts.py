@@ -17,7 +17,7 @@ from nagi.verdict.values import Value
 RADIOS = "radios.json"  # in the directory of a run
 
 
-def list_devices(plan: RunPlan) -> list[LinkPlan]:
+def list_uhd_links(plan: RunPlan) -> list[LinkPlan]:
     """Return the radio links that use UHD devices."""
     return [
         link
@@ -34,7 +34,7 @@ def count_by_outcome(plan: RunPlan, transmissions: Transmissions, outcome: int) 
         transmissions: The record of transmissions.
         outcome: The outcome, a number of nagi.records.transmissions such as NOT_SENT.
     """
-    for link in list_devices(plan):
+    for link in list_uhd_links(plan):
         for direction in DIRECTIONS:
             sent = select_direction(transmissions, get_direction_number(plan, link.name, direction))
             yield float((sent["outcome"] == outcome).sum()), f"{link.name} {direction}"
@@ -50,7 +50,7 @@ def describe_devices(plan: RunPlan, radios: Radios) -> Iterator[Information]:
     Raises:
         InputError: `radios` has no entry for a link with UHD devices.
     """
-    for link in list_devices(plan):
+    for link in list_uhd_links(plan):
         link_account = radios.link(link.name)
         if link_account is None:
             raise refuse(f"{RADIOS} has no entry for link {link.name}", "repeat the run")

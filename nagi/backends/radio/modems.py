@@ -15,7 +15,7 @@ _MODE_FIELDS = ("modulation", "code_rate")
 def plan_modes(
     request: PlanRequest, name: str, radio_settings: Radio
 ) -> list[RadioModePlan] | None:
-    """Return the modes of rate adaptation, slowest first, or None without rate adaptation.
+    """Return the modes of a radio's rate adaptation, slowest first; None without rate adaptation.
 
     Raises:
         InputError: A mode is listed twice.
@@ -40,11 +40,12 @@ def plan_modes(
 def plan_sample_rate(request: PlanRequest, name: str, radio_settings: Radio) -> int:
     """Return the sample rate of a radio in Hz.
 
-    Return the setting `sample_rate` if it is given. If not, return the smallest sample rate at
-    which the slowest mode has the bit rate `rate` of the settings.
+    If the setting `sample_rate` is given, return this setting. If not, return the smallest sample
+    rate at which the slowest mode has the bit rate of the setting `rate`.
 
     Raises:
-        InputError: The modem does not support the rate or the modulation.
+        InputError: The modem does not support the rate or the modulation, or a mode is listed
+            twice.
     """
     key = "rate" if radio_settings.sample_rate is None else "sample_rate"
     modes = plan_modes(request, name, radio_settings)
