@@ -53,9 +53,9 @@ def measure_passage_rate_error(passage: Passage, rate: int) -> float | None:
     """
     if not len(passage.bits):
         return None
-    usable = passage.entered_ns > 0
+    is_usable = passage.entered_ns > 0
     return compare_rate(
-        passage.started_ns, passage.ended_ns, passage.bits, usable, passage.seen_ns, rate
+        passage.started_ns, passage.ended_ns, passage.bits, is_usable, passage.seen_ns, rate
     )
 
 
@@ -109,7 +109,7 @@ def count_unaccounted(plan: RunPlan, recorded: Records, switches: Switches) -> l
 
 
 def _count_missing(switch: SwitchAccount) -> int | None:
-    """Return how many packets a switch received, but neither sent nor dropped nor has in a queue.
+    """Return how many packets a switch received, but did not send, drop, or keep in a queue.
 
     Return a negative number if the switch counted more packets as sent or dropped than it received,
     and None if the switch does not report all drops. Packets that the controller sent are taken

@@ -27,8 +27,8 @@ from nagi.spec.yaml_source import KeyPath
 
 COMPILER, COMPILER_VARIABLE = "p4c-bm2-ss", "P4C"
 NAGI_SWITCH = "nagi-switch"
-MAX_PROBLEMS = 5  # most errors of p4c that are shown
-MAX_BYTES = 16 << 20  # largest size of a file, because each plan of the experiment contains it
+MAX_PROBLEMS = 5  # maximum number of errors of p4c that are shown
+MAX_BYTES = 16 << 20  # maximum size of a file, because each plan of the experiment contains it
 # nagi's own programs are compiled with the same flags (p4/tests/record.py).
 _FLAGS = ("--std", "p4-16", "--arch", "v1model")
 _COMPILER_ERROR = re.compile(
@@ -169,7 +169,7 @@ def _check_entries(text: str, path: Path) -> None:
         path: The path of the file, for messages.
 
     Raises:
-        InputError: A line is no operation. Empty lines are permitted.
+        InputError: A line is neither empty nor an operation.
     """
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
@@ -195,8 +195,8 @@ def _check_with_nagi_switch(
 ) -> None:
     """Check program, entries and CPU port by running nagi-switch.
 
-    If nagi-switch has not been built, nothing is checked: other code of a campaign reports that
-    nagi-switch is missing.
+    If nagi-switch has not been built, nothing is checked, because other code of a campaign reports
+    that nagi-switch is missing.
 
     Raises:
         InputError: nagi-switch refuses the program, the entries or the CPU port.
@@ -274,8 +274,8 @@ def _compile_p4(request: PlanRequest, key_path: KeyPath, path: Path) -> Compiled
     """Compile a P4 program with p4c.
 
     Raises:
-        InputError: p4c is missing (an error at `key_path`), or p4c reports errors (each at its line
-            of the program).
+        InputError: p4c is missing (the error names `key_path`), or p4c reports errors (each error
+            names its line of the program).
     """
     compiler = find_compiler()
     if compiler is None:
@@ -338,7 +338,7 @@ def _compile_version(compiler: str, path: Path, _changed_ns: int) -> Compiled:
 
 
 def _parse_problems(messages: str, path: Path) -> list[Problem]:
-    """Return the errors in p4c's output, with file and line: at most MAX_PROBLEMS.
+    """Return the first MAX_PROBLEMS errors in p4c's output, with file and line.
 
     If no error is recognised, return one problem that contains the first lines of the output.
     """

@@ -78,9 +78,11 @@ class SwitchPlanner(Planner):
         self,
         node: str,
         directions: Mapping[tuple[str, DirectionName], DirectionPlan],
-        packets: Mapping[str, int | None],
+        max_packet_bytes: Mapping[str, int | None],
     ) -> SwitchPlan:
-        """Return the plan of a switch: one port per link, each with the settings that it applies.
+        """Return the plan of a switch: its pipeline, and one port per link.
+
+        A port has the settings that the switch applies to the direction that leaves by the port.
 
         Raises:
             InputError: The switch does not support a setting, or a file of the user's program is
@@ -98,7 +100,7 @@ class SwitchPlanner(Planner):
                 shaped_settings = self._plan_shaped_settings(
                     node, link, direction, directions[link, direction]
                 )
-            packet_bytes = packets[link]
+            packet_bytes = max_packet_bytes[link]
             rate_bps = shaped_settings.rate_bps if shaped_settings else None
             if rate_bps is not None and packet_bytes is None and self._target.counts_packets:
                 raise self._request.error(
@@ -128,7 +130,7 @@ class SwitchPlanner(Planner):
         )
 
     def list_shares_for_seed(self, nodes: Sequence[NodePlan]) -> list[Any]:
-        """Return [node, {link, settings that the node applies}] per shaped direction, for seeds."""
+        """Return [node, {"link": ..., "imposes": settings}] for each direction that nodes shape."""
         shares = []
         for node in nodes:
             for port in node.switch.ports if node.switch else ():

@@ -104,7 +104,7 @@ class Controller:
         self._process: Optional[subprocess.Popen[bytes]] = None
 
     def start(self, interfaces: dict[str, str], macs: dict[str, edge.Macs]) -> None:
-        """Write the files for the controller, and start the controller. The switch must run.
+        """Write the files for the controller, and start it. The switch must already run.
 
         An earlier directory of files for the controller is deleted first.
 
@@ -135,7 +135,7 @@ class Controller:
             # Only root and the socket's owner can use the socket, so the controller's user becomes
             # the owner.
             os.chown(sockets[0], pwd.getpwnam(self._user).pw_uid, -1)
-        line = [*self._command, os.path.join(WORK, FACTS)]
+        command = [*self._command, os.path.join(WORK, FACTS)]
         environment = {
             **commands.build_environment(self._user, WORK),
             "PYTHONPATH": WORK,
@@ -145,7 +145,7 @@ class Controller:
             environment[CLIENT_VARIABLE] = self._bmv2_client
         with open(self._resolve_path(LOG), "wb") as log:
             self._process = start_process(
-                commands.build_contained_command(line, self._user, [files, *sockets], WORK),
+                commands.build_contained_command(command, self._user, [files, *sockets], WORK),
                 stdout=log,
                 stderr=log,
                 env=environment,
