@@ -183,7 +183,7 @@ class Planner:
     def require_settings(
         self, link: str, direction: DirectionName, settings: DirectionSettings
     ) -> None:
-        """Raise InputError if settings of a direction exclude each other.
+        """Raise InputError if settings of a direction contradict each other.
 
         Called for all links, including those that the backend does not carry.
         """
@@ -312,7 +312,7 @@ class Needs:
         return Availability(True)
 
     def require_lab(self, plans: Iterable[RunPlan], lab: str) -> None:
-        """Raise InputError if the lab named `lab` does not support a user in `plans`."""
+        """Raise InputError if a user in `plans` cannot be in the lab with the name `lab`."""
 
     def hash_programs(self, is_local: bool, switch: SwitchTarget) -> dict[str, str | None]:
         """Return the SHA-256 of each program of the backend that can change results of runs.

@@ -51,6 +51,11 @@ def remove_collected(records: Path, runs: Path, plan: RunPlan) -> None:
     Such records exist if an earlier process ended between collecting the run and removing them.
     Node records are compared completely, not only by start time, because all runs in guests have
     the same start time.
+
+    Args:
+        records: The directory of the records of all hosts.
+        runs: The directory of all run directories.
+        plan: The plan of the run.
     """
     try:
         collected = Manifest.read(runs / plan.run_id / MANIFEST)
@@ -73,6 +78,11 @@ def find_records(records: Path, plan: RunPlan, cell: str) -> dict[str, Path]:
     """Return node -> the directory of its records of a run, for all nodes and the emulator.
 
     The directories need not exist.
+
+    Args:
+        records: The directory of the records of all hosts.
+        plan: The plan of the run.
+        cell: The cell that executed the run.
     """
     nodes = (*(node.name for node in plan.nodes), EMULATOR)
     return {node: records / f"{cell}_{node}" / plan.run_id for node in nodes}

@@ -21,7 +21,7 @@ PACKETS, TRANSMISSIONS = "packets.parquet", "transmissions.parquet"
 
 
 def count_invalid_attempts(runs: Path, run_id: str) -> int:
-    """Return how many earlier attempts of a run were invalid."""
+    """Return how many earlier attempts of a run in the directory `runs` were invalid."""
     return len(list(runs.glob(f"{run_id}.invalid-*")))
 
 

@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the files of a run directory from the records that agents left.
 
-Functions return "damage": messages about records that are incomplete or damaged.
+Functions return "damage": messages about records that are incomplete or damaged. Arguments of
+several functions are
+
+- `nodes`: node -> its record (node.json),
+- `sources`: node -> the directory of its agent's records,
+- `target`: the run directory.
 """
 
 from __future__ import annotations
@@ -137,9 +142,14 @@ def merge_flow_records(nodes: Iterable[NodeRecord]) -> list[FlowRecord]:
 
 
 def collect_transmissions(plan: RunPlan, source: Path, target: Path) -> Transmissions | None:
-    """Write transmissions.parquet, and return the transmissions.
+    """Write transmissions.parquet to `target`, and return the transmissions.
 
     Return None, without writing, if the plan has no link whose transmissions are recorded.
+
+    Args:
+        plan: The plan of the run.
+        source: The directory of the emulator's records.
+        target: The run directory.
 
     Raises:
         InputError: The record is missing or damaged.

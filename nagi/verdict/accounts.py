@@ -70,7 +70,7 @@ def add_transit_error(values: Values, lateness: Lateness, subject: str) -> None:
 
 
 def add_arrival_lateness(values: Values, lateness: Lateness, subject: str) -> None:
-    """Add quantiles of the time from a packet's arrival until the emulator read it, in ms."""
+    """Add quantiles, in ms, of the time from a packet's arrival until the emulator read it."""
     values["arrival_lateness_p99"].append((lateness.p99 / 1e6, subject))
     values["arrival_lateness_max"].append((lateness.max / 1e6, subject))
 

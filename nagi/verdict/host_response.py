@@ -200,7 +200,7 @@ def measure_receiver(conversation: Conversation, *, every_segment: bool) -> Resp
 
     Args:
         conversation: The conversation in the receiver's capture.
-        every_segment: Whether TCP must acknowledge every segment at once.
+        every_segment: Whether TCP must acknowledge every segment at once, not every second one.
     """
     has_ack = conversation.acks["acknowledgement"] >= 0
     ack_ns = conversation.acks["time_ns"][has_ack].to_numpy()
@@ -267,6 +267,10 @@ def measure_sender(conversation: Conversation, *, is_paced: bool) -> ResponseTim
 
     Two kinds of ACKs are measured: ACKs that the host had not yet processed when it sent a segment;
     and, unless `is_paced`, ACKs that left no data outstanding.
+
+    Args:
+        conversation: The conversation in the sender's capture.
+        is_paced: Whether the sender's scheme may pace.
     """
     has_data = (conversation.data["payload"] > 0).to_numpy()
     is_ack = (conversation.acks["flags"].to_numpy() & (_ACK | _SYN)) == _ACK

@@ -23,6 +23,11 @@ def describe_losses(
     """Yield the loss rate of a direction's channel, and the p-value of this rate.
 
     Nothing is yielded if losses depend on each other, or if the plan has no losses or packets.
+
+    Args:
+        recorded: The records of the direction's packets.
+        direction: The plan of the direction.
+        subject: The name of the direction, for the verdict.
     """
     fate = get_fates(recorded)
     is_offered = (fate == DELIVERED) | (fate == CHANNEL_LOSS)
@@ -37,6 +42,14 @@ def describe_arq_losses(
     recorded: Records, direction: DirectionPlan, transmissions: Transmissions, subject: str
 ) -> Iterator[Information]:
     """Yield the loss rate of the transmissions of a direction with ARQ, and its p-value.
+
+    Nothing is yielded in the cases of describe_losses().
+
+    Args:
+        recorded: The records of the direction's packets.
+        direction: The plan of the direction.
+        transmissions: The transmissions of the direction.
+        subject: The name of the direction, for the verdict.
 
     Raises:
         InputError: The packet of a transmission was not recorded.

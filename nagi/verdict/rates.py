@@ -61,6 +61,12 @@ def measure_arq_rate_error(
     The bits of all transmissions count. Times are taken only from packets that ARQ did not hold
     back to keep the order, because only these packets leave when their transmission ends.
 
+    Args:
+        replayed: The records of the direction's packets as the model replays them.
+        seen_ns: When each packet was captured or sent after the link; 0 if it was not.
+        direction: The plan of the direction.
+        transmissions: The transmissions of the direction.
+
     Raises:
         InputError: The packet of a transmission was not recorded.
     """

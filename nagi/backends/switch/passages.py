@@ -65,7 +65,7 @@ class Passage:
 
 
 def find_passages(plan: RunPlan, recorded: Records) -> list[Passage]:
-    """Find the packets that left the switches of a run. Return one Passage per port of a switch."""
+    """Return the packets that left the switches of a run: one Passage per port of a switch."""
     directions = [
         LinkDirection(link=link.name, direction=name) for link in plan.links for name in DIRECTIONS
     ]
