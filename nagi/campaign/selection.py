@@ -33,9 +33,7 @@ class Selection:
     unavailable: dict[str, Availability]  # scheme -> why it is unavailable
     build: Build
     switch: SwitchTarget = "nagi"
-    lacking: dict[str, Availability] = field(
-        default_factory=dict
-    )  # backend -> why it is unavailable
+    lacking: dict[str, Availability] = field(default_factory=dict)  # backend -> why it is lacking
     only: dict[str, list[str]] = field(default_factory=dict)  # axis or REPEAT -> selected values
 
     @property
