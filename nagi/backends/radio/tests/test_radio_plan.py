@@ -145,9 +145,9 @@ REFUSED = [
     ("delay: 20 ms", "delay: 9 ms", "links.wireless.delay",
      "a delay of 9 ms in direction forward is too short for a radio; "
      "give `delay: 10 ms` or more"),
-    ("    delay: 20 ms\n", "", "links.wireless", "a delay of 0 ms forward"),
+    ("    delay: 20 ms\n", "", "links.wireless", "a delay of 0 ms in direction forward"),
     ("    backward:\n", "    backward:\n      delay: 1 ms\n", "links.wireless.backward.delay",
-     "a delay of 1 ms backward"),
+     "a delay of 1 ms in direction backward"),
     ("emulator: sdr", "emulator: sdr\n    rate: 2 Mb/s", "links.wireless.rate",
      "the modem decides the rate of a radio; write `radio: {rate: ...}` instead"),
     ("emulator: sdr", "emulator: sdr\n    overhead: 4 bytes", "links.wireless.overhead",

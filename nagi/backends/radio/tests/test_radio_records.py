@@ -249,7 +249,7 @@ def test_transmissions_that_are_repeated_count_for_the_rate(tmp_path):
     assert measure_arq_rate_error(due, seen_ns, direction, sent) == pytest.approx(0.002, rel=0.01)
     # Without the repeated ones the rate would seem a tenth too small.
     assert measure_arq_rate_error(due, seen_ns, direction, sent[:0]) is None
-    with pytest.raises(InputError, match="transmissions of packets that were not recorded"):
+    with pytest.raises(InputError, match="the packets of some transmissions were not recorded"):
         measure_arq_rate_error(due[:500], seen_ns[:500], direction, sent)
 
 
