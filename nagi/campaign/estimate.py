@@ -261,18 +261,18 @@ def read_free_disk(out: Path) -> int:
     return shutil.disk_usage(existing).free
 
 
-def require_disk(runs: int, needed: Disk, out: Path, free: int) -> None:
+def require_disk(run_count: int, needed: Disk, out: Path, free: int) -> None:
     """Raise InputError if a campaign needs more disk space than is free.
 
     Args:
-        runs: The number of runs, for the message.
+        run_count: The number of runs, for the message.
         needed: The disk space of the campaign.
         out: The directory of the campaign, for the message.
         free: The free bytes of its file system.
     """
     if needed.peak > free:
         raise refuse(
-            f"{format_count(runs, 'run')} need about {format_bytes(needed.peak)} of disk, and "
+            f"{format_count(run_count, 'run')} need about {format_bytes(needed.peak)} of disk, and "
             f"{format_bytes(free)} are free there",
             MORE_DISK,
             file=str(out),

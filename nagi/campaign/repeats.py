@@ -41,7 +41,7 @@ class PointWidth:
 
 
 def add_repeats(selection: Selection, runs: Path) -> Selection:
-    """Return the selection with the repeats that `until` requires.
+    """Return the selection with the repeats that `until` requires; unchanged without `until`.
 
     Args:
         selection: The runs of the campaign.
@@ -96,22 +96,22 @@ def describe_wide_points(selection: Selection, runs: Path) -> list[str]:
     ]
 
 
-def choose_run_count(values: list[float], runs: int, until: Until) -> int:
-    """Return the number of runs that a point should have: at least `runs`.
+def choose_run_count(values: list[float], run_count: int, until: Until) -> int:
+    """Return the number of runs that a point should have: at least `run_count`.
 
     Args:
         values: The metric of the valid runs.
-        runs: The number of runs that the point has.
+        run_count: The number of runs that the point has.
         until: The required half-width, and the maximum number of runs.
     """
     from nagi_reports.statistics import count_runs_needed, halfwidth
 
-    if runs >= until.at_most or halfwidth(values) <= until.halfwidth:
-        return runs
+    if run_count >= until.at_most or halfwidth(values) <= until.halfwidth:
+        return run_count
     missing = 1
     if len(values) > 1:
         missing = count_runs_needed(values, until.halfwidth, until.at_most) - len(values)
-    return min(runs + max(1, min(missing, runs)), until.at_most)
+    return min(run_count + max(1, min(missing, run_count)), until.at_most)
 
 
 def _choose_target(plans: list[RunPlan], runs: Path, until: Until) -> int:

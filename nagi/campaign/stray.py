@@ -29,11 +29,11 @@ def list_stray_runs(directory: CampaignDirectory, campaign: Campaign) -> list[Pa
     """
     if campaign.narrowed_by or not directory.runs.is_dir():
         return []
-    listed = {run.run_id for run in campaign.runs}
+    listed_ids = {run.run_id for run in campaign.runs}
     return sorted(
         path
         for path in directory.runs.iterdir()
-        if path.is_dir() and not path.is_symlink() and path.name.partition(".")[0] not in listed
+        if path.is_dir() and not path.is_symlink() and path.name.partition(".")[0] not in listed_ids
     )
 
 

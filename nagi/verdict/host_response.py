@@ -301,7 +301,8 @@ def _measure_processing(
 ) -> ResponseTimes:
     """Return the time that the host took to process ACKs; empty without TCP timestamps.
 
-    For each echoed timestamp, only the first segment that echoes it is measured.
+    For each echoed timestamp, only the first segment that echoes it is measured. The time is 0 if
+    the segment echoes the newest ACK.
 
     Args:
         sent_ns: When each segment was sent.

@@ -71,7 +71,9 @@ LIMITS: dict[str, Limit] = {
         timing=True,
         virtual=0.1,
     ),
-    "capture_unmatched": Limit(1.0, "%", "received packets that the emulator did not record"),
+    "capture_unmatched": Limit(
+        1.0, "%", "received packets that the sender's capture or the emulator's record lacks"
+    ),
     "rate_error": Limit(
         0.1,
         "%",

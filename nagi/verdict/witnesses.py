@@ -87,7 +87,7 @@ def list_transit_errors(
 def list_unrecorded_packets(
     crossings: Iterable[tuple[str, Nanoseconds, Nanoseconds]],
 ) -> pd.DataFrame:
-    """Return received packets that the emulator did not record, by time of reception.
+    """Return received packets that the sender's capture or the emulator's record lacks, by time.
 
     Args:
         crossings: For each flow and direction: a text that names it; and arrays with each packet's

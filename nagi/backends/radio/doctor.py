@@ -27,9 +27,9 @@ def examine_radio(devices: Sequence[str] = ()) -> Doctor:
         devices: Options of `nagi-sdr doctor` for radio hardware. If there are none, the simulated
             radio is examined.
     """
-    checked = check_steps(devices)
+    results = check_steps(devices)
     return make_step_findings(
-        [(step.stage, step.ok, step.detail, step.cure or INSTALL) for step in checked],
+        [(step.stage, step.ok, step.detail, step.cure or INSTALL) for step in results],
         STEPS_OF_DEVICES if devices else STEPS,
         _TITLES,
     )

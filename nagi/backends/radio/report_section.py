@@ -132,7 +132,7 @@ def _read_accounts(
 
 
 def _collect_measured_snrs_db(material: Material, run_id: str, subject: str) -> list[float]:
-    """Return the mean measured SNR from the verdict of a run; empty if it was not measured.
+    """Return a list with the mean measured SNR from a run's verdict; empty if not measured.
 
     Args:
         material: The campaign.

@@ -30,7 +30,7 @@ class SwitchStage(Stage):
         return tuple(dict.fromkeys(pairs))
 
     def check(self, observations: Observations) -> Iterator[StageFinding]:
-        """Yield findings about each host of a node: missing and broken targets, or versions."""
+        """Yield findings about each host of a node: missing targets, problems, and versions."""
         for host, inspection in observations.list_nodes():
             targets = {
                 target

@@ -161,7 +161,10 @@ def describe_switches(plan: RunPlan, switches: Switches) -> Iterator[Information
 def _describe_port(
     plan: RunPlan, switch: SwitchAccount, port: SwitchPortAccount
 ) -> Iterator[Information]:
-    """Yield the information on one port. See describe_switches()."""
+    """Yield the information on one port; nothing if the switch does not shape its direction.
+
+    See describe_switches().
+    """
     settings = plan.switch_settings(LinkDirection(link=port.link, direction=port.direction))
     if settings is None:
         return

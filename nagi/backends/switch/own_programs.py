@@ -51,7 +51,7 @@ class Compiled(NamedTuple):
 
 
 def plan_own_pipeline(
-    request: PlanRequest, key_path: KeyPath, settings: OwnProgram, target: Target, ports: int
+    request: PlanRequest, key_path: KeyPath, settings: OwnProgram, target: Target, port_count: int
 ) -> OwnPipelinePlan:
     """Return the plan of a user's P4 program for a switch.
 
@@ -60,7 +60,7 @@ def plan_own_pipeline(
         key_path: Key path of the program's settings in the experiment file.
         settings: The program's settings.
         target: The target that executes the program, such as nagi-switch.
-        ports: Number of ports of the switch, one per link.
+        port_count: The number of ports of the switch, one per link.
 
     Raises:
         InputError: A file is missing or damaged, the target does not support a setting, or
@@ -92,7 +92,7 @@ def plan_own_pipeline(
             "remove `cpu_port`, or use --switch nagi",
         )
     if target.checks_programs:
-        _check_with_nagi_switch(request, key_path, settings, program, entries, ports)
+        _check_with_nagi_switch(request, key_path, settings, program, entries, port_count)
     files = {}
     for number, name in enumerate(settings.files):
         file = _find_named_file(request, (*key_path, "files", number), name)
@@ -191,7 +191,7 @@ def _check_with_nagi_switch(
     settings: OwnProgram,
     program: str,
     entries: str | None,
-    ports: int,
+    port_count: int,
 ) -> None:
     """Check program, entries and CPU port by running nagi-switch.
 
@@ -205,7 +205,7 @@ def _check_with_nagi_switch(
     if not executable.exists():
         return
     changed_ns = executable.stat().st_mtime_ns
-    refusal = _find_refusal(executable, changed_ns, program, entries, settings.cpu_port, ports)
+    refusal = _find_refusal(executable, changed_ns, program, entries, settings.cpu_port, port_count)
     if refusal is None:
         return
     message, _, cure = refusal.message.partition("; ")
@@ -232,7 +232,7 @@ def _find_refusal(
     program: str,
     entries: str | None,
     cpu_port: int | None,
-    ports: int,
+    port_count: int,
 ) -> _Refusal | None:
     """Run `nagi-switch simulate` on a program, and return its error, or None if it succeeds.
 
@@ -242,7 +242,7 @@ def _find_refusal(
         "schema_version": 1,
         "seed": 1,
         "pipeline": _PROGRAM,
-        "ports": [{"number": number} for number in range(1, ports + 1)],
+        "ports": [{"number": number} for number in range(1, port_count + 1)],
     }
     texts = {_PROGRAM: program}
     if entries is not None:

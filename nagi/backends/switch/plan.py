@@ -69,6 +69,8 @@ class SwitchPlanner(Planner):
     ) -> DirectionPlan:
         """Return a direction without the settings that a switch applies.
 
+        If no switch shapes the direction, `plan` is returned unchanged.
+
         Raises:
             InputError: `shaped_by: switch` is set, but the sending node is not a switch.
         """
@@ -182,20 +184,20 @@ class SwitchPlanner(Planner):
         settings = self._request.experiment.nodes[node]
         return settings.switch if isinstance(settings, SwitchSettings) else None
 
-    def _plan_own_pipeline(self, node: str, ports: int) -> OwnPipelinePlan | None:
+    def _plan_own_pipeline(self, node: str, port_count: int) -> OwnPipelinePlan | None:
         """Return the plan of the user's P4 program of a switch, or None for edge.p4.
 
         Args:
             node: The switch.
-            ports: Number of its ports.
+            port_count: The number of ports of the switch.
         """
         settings = self._get_own_program(node)
         if settings is None:
             return None
         key_path = ("nodes", node, "switch")
         return self._request.memo.get_or_make(
-            partial(plan_own_pipeline, self._request, key_path, settings, self._target, ports),
-            ("own", node, ports),
+            partial(plan_own_pipeline, self._request, key_path, settings, self._target, port_count),
+            ("own", node, port_count),
             settings,
         )
 
