@@ -93,7 +93,7 @@ class RunSize:
 
 def estimate_size(plan: RunPlan, keep: Keep) -> RunSize:
     """Return the estimated disk space of a run of `plan`."""
-    packets = _count_packets_by_flow(plan)
+    packets_by_flow = _count_packets_by_flow(plan)
     raw_captures = kept_captures = 0
     for capture in plan.captures:
         capture_bytes, is_kept = 0, False
@@ -109,7 +109,7 @@ def estimate_size(plan: RunPlan, keep: Keep) -> RunSize:
                     count * (PCAP_RECORD_BYTES + min(capture.snap_bytes, size))
                     for count, size in frames
                 )
-                capture_bytes += round(packets[flow.name] * bytes_per_packet)
+                capture_bytes += round(packets_by_flow[flow.name] * bytes_per_packet)
                 is_kept |= keep.captures == "both"
                 is_kept |= keep.captures == "sender" and sends
                 is_kept |= keep.captures == "receiver" and receives
@@ -118,14 +118,16 @@ def estimate_size(plan: RunPlan, keep: Keep) -> RunSize:
             kept_captures += round(
                 capture_bytes * (COMPRESSED_SHARE if keep.compress == "zstd" else 1)
             )
-    crossings = _count_crossings(plan, packets) + _count_crossings(
-        plan, packets, _list_recorded_links(plan)
+    crossings = _count_crossings(plan, packets_by_flow) + _count_crossings(
+        plan, packets_by_flow, _list_recorded_links(plan)
     )
     crossings += sum(
-        _count_frames(medium, plan) * _count_crossings(plan, packets, {medium.name})
+        _count_frames(medium, plan) * _count_crossings(plan, packets_by_flow, {medium.name})
         for medium in plan.media
     )
-    raw_monitors = sum(_estimate_monitor_bytes(medium, plan, packets) for medium in plan.media)
+    raw_monitors = sum(
+        _estimate_monitor_bytes(medium, plan, packets_by_flow) for medium in plan.media
+    )
     kept_monitors = round(raw_monitors * (COMPRESSED_SHARE if keep.compress == "zstd" else 1))
     other_bytes = OTHER_BYTES + sum(
         round((flow.end_s - flow.start_s) / plan.tcp_info_interval_s) * SAMPLE_BYTES
@@ -307,12 +309,14 @@ def _count_frames(medium: MediumPlan, plan: RunPlan) -> int:
     return 4 if threshold is not None and packet_bytes + FRAMING_BYTES > threshold else 2
 
 
-def _estimate_monitor_bytes(medium: MediumPlan, plan: RunPlan, packets: dict[str, float]) -> int:
+def _estimate_monitor_bytes(
+    medium: MediumPlan, plan: RunPlan, packets_by_flow: dict[str, float]
+) -> int:
     """Return the size of a medium's monitor capture in bytes; 0 without a monitor."""
     if medium.monitor is None:
         return 0
     bytes_per_packet = MONITORED_DATA_BYTES + (_count_frames(medium, plan) - 1) * MONITORED_BYTES
-    return bytes_per_packet * _count_crossings(plan, packets, {medium.name})
+    return bytes_per_packet * _count_crossings(plan, packets_by_flow, {medium.name})
 
 
 def _list_recorded_links(plan: RunPlan) -> set[str]:
@@ -321,17 +325,17 @@ def _list_recorded_links(plan: RunPlan) -> set[str]:
 
 
 def _count_crossings(
-    plan: RunPlan, packets: dict[str, float], links: set[str] | None = None
+    plan: RunPlan, packets_by_flow: dict[str, float], links: set[str] | None = None
 ) -> int:
     """Return how many packets and ACKs cross links. A packet counts once per link on its path.
 
     Args:
         plan: The plan of the run.
-        packets: The number of packets that each flow sends.
+        packets_by_flow: Flow -> the number of packets that the flow sends.
         links: The names of the links and media that count; None for all.
     """
     return sum(
-        round(packets[flow.name] * (1 + _count_acks_per_packet(plan, flow)))
+        round(packets_by_flow[flow.name] * (1 + _count_acks_per_packet(plan, flow)))
         for flow in plan.flows
         for direction in flow.path
         if links is None or direction.link in links

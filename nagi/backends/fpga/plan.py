@@ -126,8 +126,8 @@ class FpgaPlanner(Planner):
     def _require_all_on_boards(self) -> None:
         """Refuse runs in which only some links have a board, or two links have the same board.
 
-        Boards and nagi-link cannot be used in the same run, because both write packets.bin and
-        links.json.
+        A run with boards and shared media is refused as well. Boards and nagi-link cannot be used
+        in the same run, because both write packets.bin and links.json.
         """
         on_boards = [name for name, plan in self.links.items() if plan.by == "board"]
         experiment = self._request.experiment

@@ -41,7 +41,7 @@ def count_by_outcome(plan: RunPlan, transmissions: Transmissions, outcome: int) 
 
 
 def describe_devices(plan: RunPlan, radios: Radios) -> Iterator[Information]:
-    """Yield what UHD devices measured at the start of a run, and how many samples were clipped.
+    """Yield the measurements of UHD devices at the start of a run, and counts of clipped samples.
 
     Args:
         plan: The plan of the run.
@@ -64,7 +64,7 @@ def describe_devices(plan: RunPlan, radios: Radios) -> Iterator[Information]:
         )
         for direction in DIRECTIONS:
             direction_account = link_account.direction(direction)
-            measured: list[tuple[str, str, float, str]] = [
+            measurements: list[tuple[str, str, float, str]] = [
                 (
                     "radio_delay",
                     "delay from the planned start of a burst to its reception",
@@ -86,8 +86,10 @@ def describe_devices(plan: RunPlan, radios: Radios) -> Iterator[Information]:
             ]
             if direction_account.counts is not None:
                 clipped = float(direction_account.counts.clipped_samples)
-                measured.append(("radio_clipped", "samples above full scale", clipped, "samples"))
-            for name, description, value, unit in measured:
+                measurements.append(
+                    ("radio_clipped", "samples above full scale", clipped, "samples")
+                )
+            for name, description, value, unit in measurements:
                 yield Information(
                     name=name,
                     description=description,

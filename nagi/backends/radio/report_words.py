@@ -41,7 +41,10 @@ def describe_radio(radio: RadioPlan) -> str:
 
 
 def describe_channel(channel: RadioChannelPlan) -> str:
-    """Describe fading, paths and frequency offset of a channel; empty if there are none."""
+    """Describe fading, paths and frequency offset of a channel; empty if there are none.
+
+    Other effects, such as shadowing, are left out.
+    """
     effects = []
     if channel.fading != "none":
         k_factor = "" if channel.k_factor_db is None else f", K {channel.k_factor_db:g} dB"

@@ -281,7 +281,8 @@ _ALTERNATIVES = {"snr": "snr_trace", "snr_trace": "snr"}
 def resolve_channel(link: Link, direction: DirectionName) -> RadioChannel:
     """Return the radio channel of one direction of a link.
 
-    A setting of the direction has priority over the setting for both directions.
+    A setting of the direction has priority over the setting for both directions. A direction with
+    an SNR does not inherit an SNR trace, and vice versa.
     """
     radio = link.find_settings(Radio)
     direction_channel = link.get_own_settings(direction).find_settings(RadioChannel)

@@ -130,13 +130,13 @@ def explain_unmeasurable_checks(switches: Switches) -> dict[str, str]:
     reasons: dict[str, list[str]] = {}
     for switch in switches.switches:
         subject = f"switch {switch.node}"
-        is_own_program = any(port.counters is None for port in switch.ports)
+        has_user_program = any(port.counters is None for port in switch.ports)
         if switch.target in TARGET_NAMES:
             for check, reason in UNREPORTED_CHECKS.items():
                 reasons.setdefault(check, []).append(
                     f"{subject}: {TARGET_NAMES[switch.target]} {reason}"
                 )
-        if is_own_program:
+        if has_user_program:
             reasons.setdefault("unaccounted", []).append(
                 f"{subject}: its program is your own, and may drop and copy packets"
                 if all(port.sent is not None for port in switch.ports)

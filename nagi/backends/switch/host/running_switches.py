@@ -363,7 +363,11 @@ class RunningP4RuntimeSwitch(RunningSwitch):
         self._client = p4runtime.Client(address, device_id, modules)
 
     def begin(self) -> None:
-        """Install pipeline and entries, and read the counters, which need not start at 0."""
+        """Install pipeline and entries, read the counters, and start the controller.
+
+        The inventory decides whether the pipeline of a switch is replaced. The counters need not
+        start at 0.
+        """
         program = p4info = None
         if self._local is not None:
             self._local.wait_until_ready()
