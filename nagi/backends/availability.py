@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""State whether a host has a program that runs need and, if not, the reason and the cure."""
+"""The availability of programs and devices that runs need, with reason and cure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Availability:
-    """The answer to whether a program or device can be used.
+    """Whether a program or device can be used and, if not, the reason and the cure.
 
     Attributes:
         available: Whether the program or device can be used.
@@ -26,7 +26,7 @@ class Availability:
 
 
 def judge_program(program: str, facts: ProgramFacts, cure: str) -> Availability:
-    """Return whether a host has a program: the program must have reported its version.
+    """Return the availability of a program on a host: it must have reported its version.
 
     Args:
         program: The name of the program.

@@ -150,7 +150,7 @@ class Planner:
 
     @staticmethod
     def find_reach(medium: SharedMedium) -> Reach | None:
-        """Return which stations of a medium receive each other.
+        """Return the reception between the stations of a medium, at any time of a run.
 
         Return None if the backend does not carry the medium.
         """
@@ -183,7 +183,7 @@ class Planner:
     def require_settings(
         self, link: str, direction: DirectionName, settings: DirectionSettings
     ) -> None:
-        """Raise InputError if settings of a direction exclude each other.
+        """Raise InputError if settings of a direction contradict each other.
 
         Called for all links, including those that the backend does not carry.
         """
@@ -200,7 +200,8 @@ class Planner:
     ) -> DirectionPlan:
         """Return a direction without the settings that nodes of the backend apply themselves.
 
-        The emulator applies the settings that remain after this method of all backends.
+        nagi calls this method of one backend after the other. The emulator applies the settings
+        that remain.
 
         Args:
             link: Name of any link, including links that the backend does not carry.
@@ -213,24 +214,28 @@ class Planner:
         self,
         node: str,
         directions: Mapping[tuple[str, DirectionName], DirectionPlan],
-        packets: Mapping[str, int | None],
+        max_packet_bytes: Mapping[str, int | None],
     ) -> SwitchPlan:
-        """Return the plan by which one of `nodes` forwards packets.
+        """Return the plan of one of `nodes`: how it forwards packets.
 
         Args:
             node: Name of the node.
             directions: The directions of all links, with all settings of the experiment file: those
                 that the node applies, and those that the emulator applies.
-            packets: Link -> IP bytes of the largest packet on it, or None if no flow crosses it.
+            max_packet_bytes: Link -> IP bytes of the largest packet on it, or None if no flow
+                crosses it.
         """
         raise NotImplementedError
 
-    def plan_media(self, traffic_s: float, packets: Mapping[str, int | None]) -> list[MediumPlan]:
+    def plan_media(
+        self, traffic_s: float, max_packet_bytes: Mapping[str, int | None]
+    ) -> list[MediumPlan]:
         """Return the plans of the backend's media.
 
         Args:
             traffic_s: Start of the traffic, in seconds since the start of the run.
-            packets: Medium -> IP bytes of the largest packet on it, or None if no flow crosses it.
+            max_packet_bytes: Medium -> IP bytes of the largest packet on it, or None if no flow
+                crosses it.
         """
         return []
 
@@ -263,7 +268,7 @@ class Reach(Protocol):
         """
 
     def is_ever_in_reach(self, node: str) -> bool:
-        """Return whether at any time `node` decodes another station, or is decoded by one."""
+        """Return whether at any time `node` decodes another station's frames, or vice versa."""
 
 
 # The `part` of plan.py: a class that is instantiated with a PlanRequest, once for each point.
@@ -299,15 +304,15 @@ class Needs:
         return f"links {', '.join(users)} {self.predicates[1]}"
 
     def check_availability(self) -> Availability:
-        """Return whether this machine has the programs and devices. Called only with users."""
+        """Return the availability of programs and devices here. Called only if there are users."""
         return Availability(True)
 
     def check_availability_on(self, inspection: Inspection) -> Availability:
-        """Return whether an inspected host has the programs and devices. Called only with users."""
+        """Return the availability on an inspected host. Called only if there are users."""
         return Availability(True)
 
     def require_lab(self, plans: Iterable[RunPlan], lab: str) -> None:
-        """Raise InputError if the lab named `lab` does not support a user in `plans`."""
+        """Raise InputError if a user in `plans` cannot be in the lab with the name `lab`."""
 
     def hash_programs(self, is_local: bool, switch: SwitchTarget) -> dict[str, str | None]:
         """Return the SHA-256 of each program of the backend that can change results of runs.
@@ -344,7 +349,8 @@ class Programs:
     """The paths of programs, and the settings, that agents get for the backend (programs.py).
 
     Agents get the result of list_local(), list_in_guest() or list_remote() as
-    `Batch.backends[NAME]`. The methods return {} for a node that does not use the backend.
+    `Batch.backends[NAME]`, in which NAME is the name of the backend. The methods return {} for a
+    node that does not use the backend.
     """
 
     def read_variables(self, variables: Mapping[str, Any]) -> Json:
@@ -401,7 +407,7 @@ class Verifier(ABC):
     with a limit. The certificate of a run contains all its checks.
     """
 
-    limits: Mapping[str, Mapping[str, Limit]] = {}  # heading of the manual -> check -> limit
+    limits: Mapping[str, Mapping[str, Limit]] = {}  # heading in the manual -> check -> limit
 
     def get_limits(self, plan: RunPlan) -> Mapping[str, Limit]:
         """Return the limits of the checks that a run has, by the names of the checks.
@@ -434,7 +440,8 @@ class Verifier(ABC):
             target: The run directory.
 
         Returns:
-            Any value, which the other methods get as `RunRecords.parts[NAME]`.
+            A value of any type. The other methods get it as `RunRecords.parts[NAME]`, in which NAME
+            is the name of the backend.
 
         Raises:
             InputError: A record is missing or damaged.
@@ -506,9 +513,12 @@ class Stage(ABC):
     titles: Mapping[str, str] = {}
 
     def collect_needs(self, plans: Sequence[RunPlan]) -> tuple[Any, ...]:
-        """Return what runs need of hosts. check() gets it from `observations.list_needs(name)`."""
+        """Return the needs of runs, in a form that the stage chooses.
+
+        check() gets them from `observations.list_needs(name)`.
+        """
         return ()
 
     @abstractmethod
     def check(self, observations: Observations) -> Iterator[StageFinding]:
-        """Yield the findings about each host."""
+        """Yield the findings of the stage about each host."""

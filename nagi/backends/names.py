@@ -49,7 +49,7 @@ def load_parts(file: str) -> dict[str, Any]:
 
 @cache
 def _find_parts(file: str, directories: tuple[str, ...]) -> dict[str, Any]:
-    """Return the result of load_parts(), cached for each list of folders that contain backends."""
+    """Return the result of load_parts(). The cache has one entry per file and list of folders."""
     modules = {name: f"{backends.__name__}.{name}.{file}" for name in list_backends()}
     return {
         name: _get_part(import_module(module))

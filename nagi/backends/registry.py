@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Load one file of all backends, for a package of nagi that iterates over them.
+"""Load the file with a given name, such as plan.py, of all backends.
 
 Each function imports only the files of one name. Thus `nagi plan` does not import numpy, which
 only evidence.py needs. Results are in the order of names.list_backends(). Keys are the names of

@@ -27,7 +27,7 @@ def identify_build(
 ) -> Build:
     """Return the version and the checksums of the programs that a lab would use now.
 
-    In the virtual lab, they include the guest. They include the programs of a backend if the
+    In the virtual lab, the guest has a checksum. The programs of a backend have checksums if the
     experiment needs the backend, unless real hosts provide these programs.
 
     Args:
@@ -59,7 +59,7 @@ def identify_build(
 def hash_programs(lab: str, backends: Collection[str], switch: SwitchTarget) -> dict[str, str]:
     """Return program -> SHA-256, for all programs of a build that are on this machine.
 
-    The guest is left out. Raises InputError as identify_build() does.
+    The guest is left out. Arguments and errors are those of identify_build().
     """
     common, optional = _hash_programs(lab, backends, switch)
     return common | {name: sha256 for name, sha256 in optional.items() if sha256 is not None}
@@ -68,9 +68,10 @@ def hash_programs(lab: str, backends: Collection[str], switch: SwitchTarget) -> 
 def _hash_programs(
     lab: str, backends: Collection[str], switch: SwitchTarget
 ) -> tuple[dict[str, str], dict[str, str | None]]:
-    """Return the checksums that every build has, and those that depend on lab and experiment.
+    """Return the checksums that every build has, and the checksums that only some builds have.
 
-    In the second mapping, None stands for a program that real hosts provide.
+    The second mapping depends on lab and experiment. There, None stands for a program that real
+    hosts provide.
     """
     is_local = lab != PHYSICAL
     common: dict[str, str | None] = {}
@@ -94,7 +95,7 @@ def _hash_programs(
 
 
 def _to_fields(checksums: Mapping[str, str | None]) -> dict[str, Any]:
-    """Return checksums as arguments of Build: as its fields if it has them, else in `parts`."""
+    """Return checksums as arguments of Build. Programs without a field of Build are in `parts`."""
     parts = {
         name: sha256
         for name, sha256 in checksums.items()

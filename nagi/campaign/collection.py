@@ -68,7 +68,8 @@ def collect(
 ) -> Verdict:
     """Make the run directory of a run that has ended, remove its records, and return its verdict.
 
-    If an agent failed or records are damaged, the verdict is `failed`.
+    If an agent failed or records are damaged, the verdict is `failed`. If another machine has made
+    the run directory, this directory is moved to `runs`.
 
     Args:
         records: The directory of the records of all hosts.
@@ -118,10 +119,10 @@ def collect(
     return verdict
 
 
-def _move_whole(whole: Path, target: Path) -> Verdict:
-    """Move a run directory that another machine made to `target`, and return its verdict."""
-    verdict = Verdict.read(whole / VERDICT)
-    replace_run(whole, target)
+def _move_whole(source: Path, target: Path) -> Verdict:
+    """Move the run directory `source` of another machine to `target`, and return its verdict."""
+    verdict = Verdict.read(source / VERDICT)
+    replace_run(source, target)
     return verdict
 
 
@@ -133,9 +134,10 @@ def _collect_and_certify(
     target: Path,
     certifier: Certifier,
 ) -> Verdict:
-    """Copy captures, links.json and drop logs to `target`, the run directory; return the verdict.
+    """Copy captures and other files of agents to the run directory, and return the verdict.
 
-    The verdict is `failed` if a node failed, or if `damage` (messages) is not empty.
+    The run directory is `target`. Tables are written there unless a node failed. The verdict is
+    `failed` if a node failed, if `damage` (messages) is not empty, or if a record is damaged.
     """
     for capture in plan.captures:
         copy_file(sources[capture.node], target, capture.file)
@@ -185,11 +187,11 @@ def _convert_records(
         packets=sort_records(records),
         transmissions=collect_transmissions(plan, sources[EMULATOR], target),
         parts=parts,
-        own_clocks=list_separate_clocks(nodes),
+        own_clocks=list_nodes_with_own_clock(nodes),
     )
 
 
-def list_separate_clocks(nodes: dict[str, NodeRecord]) -> list[str]:
+def list_nodes_with_own_clock(nodes: dict[str, NodeRecord]) -> list[str]:
     """Return the nodes whose clock is not the emulator's, because they run another kernel."""
     emulator_boot_id = nodes[EMULATOR].facts.boot_id
     return [name for name, node in nodes.items() if node.facts.boot_id != emulator_boot_id]

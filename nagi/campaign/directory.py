@@ -45,7 +45,8 @@ class CampaignDirectory:
     def lock(self) -> Iterator[None]:
         """Create the directory, and lock it until the end of the `with` statement.
 
-        If there is no campaign.json at the end, the directories that were created are removed.
+        If the directory is new and there is no campaign.json at the end, the new directories are
+        removed again.
 
         Raises:
             InputError: Another process has locked the directory, or it cannot be written.
@@ -65,7 +66,7 @@ class CampaignDirectory:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise refuse(
-                    "another nagi is at work in this directory",
+                    "another nagi process uses this directory",
                     "wait until it ends, or give another directory with --out",
                     file=str(self.out),
                 ) from None
@@ -88,7 +89,7 @@ class CampaignDirectory:
         Args:
             selection: The runs of the campaign.
             lab: The name of the lab.
-            left_out: Scheme or backend that this machine lacks -> why; runs with it are left out.
+            left_out: Scheme or backend that this machine lacks -> why. Its runs are left out.
         """
         experiment = selection.experiment
         campaign = Campaign(

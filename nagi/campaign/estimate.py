@@ -21,8 +21,8 @@ Disk. The estimate has these assumptions:
   snap length, 128 bytes. An ACK has 78 bytes, with timestamps and one SACK block.
 - zstd compresses captures of headers to 15 % (12 % to 17 % were measured).
 - nagi-link records 32 bytes per packet and link, which take 17 bytes in packets.parquet. Links that
-  are radios or have ARQ record as much again for transmissions; repetitions are neglected. Media
-  record one transmission per frame: RTS, CTS, DATA and ACK.
+  are radios or have ARQ record the same number of bytes for transmissions, in addition; repetitions
+  are neglected. Media record one transmission per frame: RTS, CTS, DATA and ACK.
 - A monitor captures 160 bytes of a DATA frame, and 52 bytes of any other frame.
 - TCP_INFO takes 25 bytes per sample, and all other files 70 kB per run.
 - During a campaign, raw records exist in addition to the kept files. In real time, these are the
@@ -75,8 +75,8 @@ MONITORED_DATA_BYTES, MONITORED_BYTES = 160, 52
 VIRTUAL_RUN_S, VIRTUAL_NODE_S, VIRTUAL_SECOND_S, VIRTUAL_CROSSING_S = 1.15, 0.25, 0.005, 5.5e-6
 VIRTUAL_CAMPAIGN_S, VIRTUAL_NODE_SETUP_S = 3.0, 0.13
 MORE_DISK = (
-    "give another place with --out, run a part with --only, or keep less with `keep: {captures: "
-    "none, packets: drop}` in the experiment"
+    "give a directory on another disk with --out, execute fewer runs with --only, or keep fewer "
+    "files with `keep: {captures: none, packets: drop}` in the experiment"
 )
 
 
@@ -88,12 +88,12 @@ class RunSize:
     """The disk space of a run, in bytes."""
 
     raw: int  # as recorded
-    kept: int  # once `keep` has been applied
+    kept: int  # after `keep` has removed and compressed files
 
 
 def estimate_size(plan: RunPlan, keep: Keep) -> RunSize:
     """Return the estimated disk space of a run of `plan`."""
-    packets = _count_packets_by_flow(plan)
+    packets_by_flow = _count_packets_by_flow(plan)
     raw_captures = kept_captures = 0
     for capture in plan.captures:
         capture_bytes, is_kept = 0, False
@@ -109,7 +109,7 @@ def estimate_size(plan: RunPlan, keep: Keep) -> RunSize:
                     count * (PCAP_RECORD_BYTES + min(capture.snap_bytes, size))
                     for count, size in frames
                 )
-                capture_bytes += round(packets[flow.name] * bytes_per_packet)
+                capture_bytes += round(packets_by_flow[flow.name] * bytes_per_packet)
                 is_kept |= keep.captures == "both"
                 is_kept |= keep.captures == "sender" and sends
                 is_kept |= keep.captures == "receiver" and receives
@@ -118,14 +118,16 @@ def estimate_size(plan: RunPlan, keep: Keep) -> RunSize:
             kept_captures += round(
                 capture_bytes * (COMPRESSED_SHARE if keep.compress == "zstd" else 1)
             )
-    crossings = _count_crossings(plan, packets) + _count_crossings(
-        plan, packets, _list_recorded_links(plan)
+    crossings = _count_crossings(plan, packets_by_flow) + _count_crossings(
+        plan, packets_by_flow, _list_recorded_links(plan)
     )
     crossings += sum(
-        _count_frames(medium, plan) * _count_crossings(plan, packets, {medium.name})
+        _count_frames(medium, plan) * _count_crossings(plan, packets_by_flow, {medium.name})
         for medium in plan.media
     )
-    raw_monitors = sum(_estimate_monitor_bytes(medium, plan, packets) for medium in plan.media)
+    raw_monitors = sum(
+        _estimate_monitor_bytes(medium, plan, packets_by_flow) for medium in plan.media
+    )
     kept_monitors = round(raw_monitors * (COMPRESSED_SHARE if keep.compress == "zstd" else 1))
     other_bytes = OTHER_BYTES + sum(
         round((flow.end_s - flow.start_s) / plan.tcp_info_interval_s) * SAMPLE_BYTES
@@ -158,7 +160,7 @@ class Disk:
 
     def describe(self) -> str:
         """Return a phrase that follows "disk: about" in messages."""
-        return f"{format_bytes(self.kept)}, at most {format_bytes(self.peak)} meanwhile"
+        return f"{format_bytes(self.kept)}, at most {format_bytes(self.peak)} during the campaign"
 
 
 def estimate_disk(
@@ -167,7 +169,7 @@ def estimate_disk(
     """Return the estimated disk space of a campaign.
 
     Args:
-        plans: The plans of the campaign.
+        plans: The plans of the campaign; without plans, the result is 0.
         keep: The files that are kept.
         jobs: The number of parallel runs.
         lab: The name of the lab.
@@ -186,7 +188,7 @@ def estimate_disk(
 
 
 def estimate_seconds(plan: RunPlan) -> float:
-    """Return the time for which a run occupies a cell in real time, in seconds."""
+    """Return how long a run in real time occupies a cell, in seconds."""
     return plan.timeline.end_s + BETWEEN_RUNS_S
 
 
@@ -261,18 +263,18 @@ def read_free_disk(out: Path) -> int:
     return shutil.disk_usage(existing).free
 
 
-def require_disk(runs: int, needed: Disk, out: Path, free: int) -> None:
+def require_disk(run_count: int, needed: Disk, out: Path, free: int) -> None:
     """Raise InputError if a campaign needs more disk space than is free.
 
     Args:
-        runs: The number of runs, for the message.
+        run_count: The number of runs, for the message.
         needed: The disk space of the campaign.
         out: The directory of the campaign, for the message.
         free: The free bytes of its file system.
     """
     if needed.peak > free:
         raise refuse(
-            f"{format_count(runs, 'run')} need about {format_bytes(needed.peak)} of disk, and "
+            f"{format_count(run_count, 'run')} need about {format_bytes(needed.peak)} of disk, and "
             f"{format_bytes(free)} are free there",
             MORE_DISK,
             file=str(out),
@@ -301,37 +303,39 @@ def _count_packets_by_flow(plan: RunPlan) -> dict[str, float]:
 
 
 def _count_frames(medium: MediumPlan, plan: RunPlan) -> int:
-    """Return the number of frames in the exchange of a full-size packet."""
-    packet = max(flow.packet_bytes for flow in plan.flows)
+    """Return the number of frames by which stations exchange a full-size packet, ACK included."""
+    packet_bytes = max(flow.packet_bytes for flow in plan.flows)
     threshold = medium.rts_threshold_bytes
-    return 4 if threshold is not None and packet + FRAMING_BYTES > threshold else 2
+    return 4 if threshold is not None and packet_bytes + FRAMING_BYTES > threshold else 2
 
 
-def _estimate_monitor_bytes(medium: MediumPlan, plan: RunPlan, packets: dict[str, float]) -> int:
+def _estimate_monitor_bytes(
+    medium: MediumPlan, plan: RunPlan, packets_by_flow: dict[str, float]
+) -> int:
     """Return the size of a medium's monitor capture in bytes; 0 without a monitor."""
     if medium.monitor is None:
         return 0
     bytes_per_packet = MONITORED_DATA_BYTES + (_count_frames(medium, plan) - 1) * MONITORED_BYTES
-    return bytes_per_packet * _count_crossings(plan, packets, {medium.name})
+    return bytes_per_packet * _count_crossings(plan, packets_by_flow, {medium.name})
 
 
 def _list_recorded_links(plan: RunPlan) -> set[str]:
-    """Return the links whose transmissions are recorded."""
+    """Return the names of the links whose transmissions are recorded."""
     return {link.name for link in plan.links if link.records_transmissions}
 
 
 def _count_crossings(
-    plan: RunPlan, packets: dict[str, float], links: set[str] | None = None
+    plan: RunPlan, packets_by_flow: dict[str, float], links: set[str] | None = None
 ) -> int:
     """Return how many packets and ACKs cross links. A packet counts once per link on its path.
 
     Args:
         plan: The plan of the run.
-        packets: The number of packets that each flow sends.
+        packets_by_flow: Flow -> the number of packets that the flow sends.
         links: The names of the links and media that count; None for all.
     """
     return sum(
-        round(packets[flow.name] * (1 + _count_acks_per_packet(plan, flow)))
+        round(packets_by_flow[flow.name] * (1 + _count_acks_per_packet(plan, flow)))
         for flow in plan.flows
         for direction in flow.path
         if links is None or direction.link in links

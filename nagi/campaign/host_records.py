@@ -49,7 +49,13 @@ def remove_collected(records: Path, runs: Path, plan: RunPlan) -> None:
     """Remove records of a run that are already in its run directory.
 
     Such records exist if an earlier process ended between collecting the run and removing them.
-    The node records are compared completely, because all runs in guests have the same start time.
+    Node records are compared completely, not only by start time, because all runs in guests have
+    the same start time.
+
+    Args:
+        records: The directory of the records of all hosts.
+        runs: The directory of all run directories.
+        plan: The plan of the run.
     """
     try:
         collected = Manifest.read(runs / plan.run_id / MANIFEST)
@@ -69,7 +75,15 @@ def remove_collected(records: Path, runs: Path, plan: RunPlan) -> None:
 
 
 def find_records(records: Path, plan: RunPlan, cell: str) -> dict[str, Path]:
-    """Return the directory of each node's records of a run, by node."""
+    """Return node -> the directory of its records of a run, for all nodes and the emulator.
+
+    The directories need not exist.
+
+    Args:
+        records: The directory of the records of all hosts.
+        plan: The plan of the run.
+        cell: The cell that executed the run.
+    """
     nodes = (*(node.name for node in plan.nodes), EMULATOR)
     return {node: records / f"{cell}_{node}" / plan.run_id for node in nodes}
 
@@ -83,6 +97,6 @@ def _read_begin_s(file: Path) -> float | None:
 
 
 def remove_records(sources: dict[str, Path]) -> None:
-    """Remove the records of a run: the directories that find_records() returned."""
+    """Remove the records of a run: the directories in `sources`, from find_records()."""
     for source in sources.values():
         shutil.rmtree(source)

@@ -24,7 +24,7 @@ from nagi.labs.virtual import GuestParts, VirtualLab
 
 
 def analyse_and_retain(run: Path, keep: Keep) -> None:
-    """Compute the metrics of a run that has none, then remove or compress files by `keep`."""
+    """Compute the metrics of a run, unless it has them, then remove or compress files by `keep`."""
     analysis.ensure_metrics(run)
     retain(run, keep)
 
@@ -37,7 +37,9 @@ def run_one(
     directory: Path,
     interrupted: Callable[[], bool],
 ) -> Path | str:
-    """Execute a run in a guest, with certificate and metrics.
+    """Execute a run in a guest, and make its run directory with certificate and metrics.
+
+    A failed run has no metrics.
 
     Args:
         plan: The plan of the run.
@@ -60,7 +62,7 @@ def run_one(
     reasons = lab.run_batch({lab.cells[0]: [plan]})
     cell = find_finished_cell(records, plan)
     if cell is None:
-        return reasons.get(plan.run_id, "an agent left no record")
+        return reasons.get(plan.run_id, "an agent wrote no record")
     verdict = collect(records, runs, plan, cell, VIRTUAL, build)
     run = runs / plan.run_id
     if verdict.status != "failed":

@@ -38,21 +38,21 @@ class Pace(Contract):
     estimated_bytes: float = 0.0
     kept_bytes: float = 0.0
 
-    def merge(self, campaign: Pace) -> Pace:
+    def merge(self, campaign_pace: Pace) -> Pace:
         """Return the sum of the paces of earlier runs (`self`) and of a new campaign.
 
         Earlier runs get a weight of at most 1, so that the sum covers about _REMEMBERED_S.
         """
         weight = min(
-            1.0, max(0.0, _REMEMBERED_S - campaign.estimated_s) / max(self.estimated_s, 1.0)
+            1.0, max(0.0, _REMEMBERED_S - campaign_pace.estimated_s) / max(self.estimated_s, 1.0)
         )
-        if not campaign.estimated_s:  # runs in real time, whose duration needs no estimate
+        if not campaign_pace.estimated_s:  # runs in real time, whose duration needs no estimate
             weight = 0.5
         return Pace(
-            estimated_s=self.estimated_s * weight + campaign.estimated_s,
-            took_s=self.took_s * weight + campaign.took_s,
-            estimated_bytes=self.estimated_bytes * weight + campaign.estimated_bytes,
-            kept_bytes=self.kept_bytes * weight + campaign.kept_bytes,
+            estimated_s=self.estimated_s * weight + campaign_pace.estimated_s,
+            took_s=self.took_s * weight + campaign_pace.took_s,
+            estimated_bytes=self.estimated_bytes * weight + campaign_pace.estimated_bytes,
+            kept_bytes=self.kept_bytes * weight + campaign_pace.kept_bytes,
         )
 
 
@@ -74,7 +74,10 @@ class Paces(Contract):
         )
 
     def _list_nearest(self, plan: RunPlan) -> Iterator[Pace]:
-        """Yield the paces of the run's experiment, of its class, and of all classes together."""
+        """Yield the paces of the run's experiment, of its class, and of all classes together.
+
+        A pace without earlier runs is Pace().
+        """
         yield self.experiments.get(_name_experiment(plan), Pace())
         yield self.kinds.get(classify_run(plan), Pace())
         yield Pace(
@@ -86,7 +89,7 @@ class Paces(Contract):
 
 
 def _find_ratio(pairs: Iterable[tuple[float, float]]) -> float:
-    """Return the ratio of the first (actual, estimated) pair without a 0, or 1."""
+    """Return the ratio of the first (actual, estimated) pair without a 0; 1 if there is none."""
     return next((actual / estimated for actual, estimated in pairs if actual > 0 < estimated), 1.0)
 
 
@@ -117,7 +120,10 @@ class ProcessorShare:
         self._begin = _read_processor_seconds()
 
     def measure(self) -> float:
-        """Return the share in (0, 1]; 1 means that other programs used no processor time."""
+        """Return the share since the object was made, in (0, 1].
+
+        1 means that other programs used no processor time.
+        """
         busy_s, idle_s, own_s = (
             end - begin for end, begin in zip(_read_processor_seconds(), self._begin, strict=True)
         )
@@ -146,24 +152,24 @@ def read_paces() -> Paces:
         return Paces()
 
 
-def record_pace(plan: RunPlan, campaign: Pace) -> None:
+def record_pace(plan: RunPlan, campaign_pace: Pace) -> None:
     """Add the pace of a campaign to the stored paces of its experiment and of its class of runs.
 
     If pace.json cannot be written, it is left unchanged.
 
     Args:
         plan: One of the plans of the campaign.
-        campaign: Uncorrected estimates, and actual values; Pace() if nothing was measured.
+        campaign_pace: Uncorrected estimates, and actual values. Nothing is added if it is Pace().
     """
     paces, name, kind = read_paces(), _name_experiment(plan), classify_run(plan)
-    if campaign == Pace():
+    if campaign_pace == Pace():
         return
     # The experiment of this campaign becomes the last entry. The first entries, which were used
     # least recently, are removed.
     others = [(key, pace) for key, pace in paces.experiments.items() if key != name]
     experiments = dict(others[1 - _MAX_EXPERIMENTS :])
-    experiments[name] = paces.experiments.get(name, Pace()).merge(campaign)
-    kinds = paces.kinds | {kind: paces.kinds.get(kind, Pace()).merge(campaign)}
+    experiments[name] = paces.experiments.get(name, Pace()).merge(campaign_pace)
+    kinds = paces.kinds | {kind: paces.kinds.get(kind, Pace()).merge(campaign_pace)}
     with suppress(OSError):
         _find_pace_file().parent.mkdir(parents=True, exist_ok=True)
         Paces(experiments=experiments, kinds=kinds).write(_find_pace_file())

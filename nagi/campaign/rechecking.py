@@ -16,7 +16,7 @@ from nagi_contracts.records import COMPRESSED, Check, Manifest, Verdict
 from nagi_reports.parquet import read_parquet
 
 from nagi.backends.registry import load_verifiers
-from nagi.campaign.collection import list_separate_clocks
+from nagi.campaign.collection import list_nodes_with_own_clock
 from nagi.campaign.run_directory import LINKS, MANIFEST, PACKETS, PLAN, TRANSMISSIONS, VERDICT
 from nagi.labs.shape import EMULATOR
 from nagi.records import packets, transmissions
@@ -25,8 +25,8 @@ from nagi.records.run import RunRecords
 from nagi.verdict.measure import measure_run
 from nagi.verdict.values import Value
 
-# Checks that need the records of packets, although they also have values from other records.
-_NEEDS_PACKETS = {"unaccounted"}
+# Checks with values from several records, one of which is the record of packets.
+_CHECKS_OF_PACKETS = {"unaccounted"}
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Recheck:
 
 
 def recheck(run: Path, name: str) -> Recheck:
-    """Repeat the check `name` of the run directory `run`.
+    """Repeat the check `name` of a run, from the files of the run directory `run`.
 
     Raises:
         InputError: The run has no such check, or the records that the check needs were removed.
@@ -50,7 +50,9 @@ def recheck(run: Path, name: str) -> Recheck:
         names = ", ".join(candidate.name for candidate in verdict.checks)
         raise refuse(
             f"the run has no check {name!r}",
-            f"it has {names}" if names else "the run did not end, so it has no checks",
+            f"the checks of the run are {names}"
+            if names
+            else "the run did not end, so it has no checks",
             file=str(run / VERDICT),
         )
     plan, manifest = RunPlan.read(run / PLAN), Manifest.read(run / MANIFEST)
@@ -77,11 +79,11 @@ def recheck(run: Path, name: str) -> Recheck:
             packets=packet_records,
             transmissions=transmission_records,
             parts=parts,
-            own_clocks=list_separate_clocks(manifest.nodes),
+            own_clocks=list_nodes_with_own_clock(manifest.nodes),
         )
     )
     values = evidence.values.get(name)
-    if removed and (not values or name in _NEEDS_PACKETS):
+    if removed and (not values or name in _CHECKS_OF_PACKETS):
         raise refuse(
             f"the run has not kept {', '.join(removed)}, which {name} may need",
             "run it again with `keep: {captures: both, packets: keep}`; `nagi show` has the value",
@@ -102,7 +104,7 @@ def recheck(run: Path, name: str) -> Recheck:
 def _read_record(
     from_table: Callable[[pd.DataFrame, RunPlan], Records], file: Path, plan: RunPlan
 ) -> Records:
-    """Read a record of packets or transmissions from its table.
+    """Read a record of packets or transmissions from its table, with the function `from_table`.
 
     Raises:
         InputError: The table has another format, or belongs to another plan.

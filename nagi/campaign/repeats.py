@@ -2,9 +2,9 @@
 """Repeats points until the confidence interval of a metric is narrow enough: `until`.
 
 A point is evaluated whenever all its runs have ended. If the 95 % interval over its valid runs is
-wider than `until` requires, runs are added. Their number would be sufficient with the current
-standard deviation, but it at most doubles the runs of the point, up to `at_most` runs in total.
-Decisions depend only on the results, so a resumed campaign makes the same decisions.
+wider than `until` requires, runs are added: as many as the interval would need if the standard
+deviation stayed the same. The runs of the point are at most doubled at once, and never exceed
+`at_most`. Decisions depend only on the results, so a resumed campaign makes the same decisions.
 
 This rule stops when an interval happens to be narrow, so intervals contain the true value less
 often than in 95 % of cases. For normal values the coverage is 91 to 94 % with at least 3 repeats,
@@ -36,12 +36,12 @@ class PointWidth:
 
     point: dict[str, str]
     runs: int
-    valid: int
+    valid: int  # the number of valid runs
     halfwidth: float  # NaN for fewer than two valid runs
 
 
 def add_repeats(selection: Selection, runs: Path) -> Selection:
-    """Return the selection with the repeats that `until` requires.
+    """Return the selection with the repeats that `until` requires; unchanged without `until`.
 
     Args:
         selection: The runs of the campaign.
@@ -63,7 +63,7 @@ def add_repeats(selection: Selection, runs: Path) -> Selection:
 
 
 def list_wide_points(selection: Selection, runs: Path) -> list[PointWidth]:
-    """Return the points whose interval is wider than `until` requires, or not known.
+    """Return the points whose interval is wider than `until` requires, or cannot be computed.
 
     Points that this machine cannot execute are left out.
     """
@@ -85,7 +85,7 @@ def list_wide_points(selection: Selection, runs: Path) -> list[PointWidth]:
 
 
 def describe_wide_points(selection: Selection, runs: Path) -> list[str]:
-    """Return one line per point whose interval is wider than `until` requires."""
+    """Return one line for each point of list_wide_points()."""
     until = selection.experiment.until
     return [
         f"{', '.join(width.point.values())}: the interval of {until.metric} is "
@@ -96,35 +96,38 @@ def describe_wide_points(selection: Selection, runs: Path) -> list[str]:
     ]
 
 
-def choose_run_count(values: list[float], runs: int, until: Until) -> int:
-    """Return the number of runs that a point should have.
+def choose_run_count(values: list[float], run_count: int, until: Until) -> int:
+    """Return the number of runs that a point should have: at least `run_count`.
 
     Args:
         values: The metric of the valid runs.
-        runs: The number of runs that the point has.
+        run_count: The number of runs that the point has.
         until: The required half-width, and the maximum number of runs.
     """
     from nagi_reports.statistics import count_runs_needed, halfwidth
 
-    if runs >= until.at_most or halfwidth(values) <= until.halfwidth:
-        return runs
+    if run_count >= until.at_most or halfwidth(values) <= until.halfwidth:
+        return run_count
     missing = 1
     if len(values) > 1:
         missing = count_runs_needed(values, until.halfwidth, until.at_most) - len(values)
-    return min(runs + max(1, min(missing, runs)), until.at_most)
+    return min(run_count + max(1, min(missing, run_count)), until.at_most)
 
 
 def _choose_target(plans: list[RunPlan], runs: Path, until: Until) -> int:
-    """Return the number of runs that a point should have; unchanged while some have not ended."""
+    """Return the number of runs that a point should have.
+
+    Return the current number if one of its runs has no verdict yet.
+    """
     if any(read_verdict(runs, plan.run_id) is None for plan in plans):
         return len(plans)
     return choose_run_count(_read_metric(plans, runs, until.metric), len(plans), until)
 
 
 def _read_metric(plans: list[RunPlan], runs: Path, metric: str) -> list[float]:
-    """Return the metric of each valid run that has it: its mean over flows.
+    """Return the metric of each valid run: its mean over flows without cross traffic.
 
-    Cross traffic does not count.
+    Runs without the metric are left out.
     """
     values = []
     for plan in plans:

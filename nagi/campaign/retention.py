@@ -22,9 +22,10 @@ from nagi_contracts.results import Metrics
 
 
 def retain(run: Path, keep: Keep) -> None:
-    """Remove and compress files of a run directory by `keep`. Do nothing if it has no metrics.
+    """Remove and compress files of a run directory by `keep`.
 
-    Files that an earlier call removed do not come back.
+    Write what happened to each file to metrics.json. Do nothing if the run has no metrics. Files
+    that an earlier call removed stay removed.
     """
     if not (run / "metrics.json").exists():
         return
@@ -50,7 +51,8 @@ def retain(run: Path, keep: Keep) -> None:
 def _select_captures(plan: RunPlan, keep: Keep) -> set[str]:
     """Return the names of the captures to keep.
 
-    A capture at the sender of one flow and the receiver of another flow is kept with either.
+    A capture that shows the sender of one flow and the receiver of another flow is kept if `keep`
+    selects one of the two.
     """
     files = set()
     for flow in plan.flows:
@@ -68,7 +70,7 @@ def _select_captures(plan: RunPlan, keep: Keep) -> set[str]:
 
 
 def _remove(run: Path, manifest: Manifest, name: str) -> Manifest:
-    """Remove a file, if it exists, and return the new manifest, which is also written."""
+    """Remove a file, if it exists; write and return the manifest without the file."""
     if name in manifest.files:
         manifest = _replace_in_manifest(manifest, name, {})
         manifest.write(run / "manifest.json")
@@ -78,7 +80,7 @@ def _remove(run: Path, manifest: Manifest, name: str) -> Manifest:
 
 
 def _compress(run: Path, manifest: Manifest, name: str) -> Manifest:
-    """Compress a file, remove the original, and return the new manifest, which is also written."""
+    """Compress a file and remove the original; write and return the new manifest."""
     target = run / (name + COMPRESSED)
     if name in manifest.files:
         partial = target.with_name(target.name + ".partial")
@@ -95,9 +97,11 @@ def _compress(run: Path, manifest: Manifest, name: str) -> Manifest:
     return manifest
 
 
-def _replace_in_manifest(manifest: Manifest, name: str, instead: dict[str, FileSum]) -> Manifest:
-    """Return the manifest with the file `name` replaced by the files `instead`."""
-    files = {key: value for key, value in manifest.files.items() if key != name} | instead
+def _replace_in_manifest(
+    manifest: Manifest, name: str, replacements: dict[str, FileSum]
+) -> Manifest:
+    """Return the manifest with the file `name` replaced by the files `replacements`."""
+    files = {key: value for key, value in manifest.files.items() if key != name} | replacements
     removed = manifest.removed
     # The manifest has the original checksum of a capture that was compressed before.
     if not name.endswith(COMPRESSED):

@@ -21,22 +21,22 @@ PACKETS, TRANSMISSIONS = "packets.parquet", "transmissions.parquet"
 
 
 def count_invalid_attempts(runs: Path, run_id: str) -> int:
-    """Return how many earlier attempts of a run were invalid."""
+    """Return how many earlier attempts of a run in the directory `runs` were invalid."""
     return len(list(runs.glob(f"{run_id}.invalid-*")))
 
 
-def replace_run(new: Path, old: Path) -> None:
-    """Move the run directory `new` to the path `old`, where an earlier attempt may be.
+def replace_run(new: Path, target: Path) -> None:
+    """Move the run directory `new` to the path `target`, where an earlier attempt may be.
 
-    An invalid earlier attempt is renamed to RUN_ID.invalid-NUMBER. Any other one is removed.
+    An earlier attempt is renamed to RUN_ID.invalid-NUMBER if it was invalid; otherwise it is
+    removed.
     """
-    verdict = read_verdict(old.parent, old.name)
+    verdict = read_verdict(target.parent, target.name)
     if verdict is not None and verdict.status == "invalid":
-        old.rename(
-            old.with_name(f"{old.name}.invalid-{count_invalid_attempts(old.parent, old.name) + 1}")
-        )
-    shutil.rmtree(old, ignore_errors=True)
-    new.rename(old)
+        number = count_invalid_attempts(target.parent, target.name) + 1
+        target.rename(target.with_name(f"{target.name}.invalid-{number}"))
+    shutil.rmtree(target, ignore_errors=True)
+    new.rename(target)
 
 
 def needs_run(verdict: Verdict | None) -> bool:
@@ -53,9 +53,10 @@ def read_verdict(runs: Path, run_id: str) -> Verdict | None:
 
 
 def make_partial(runs: Path, plan: RunPlan) -> Path:
-    """Make the directory RUN_ID.partial with the plan. `replace_run()` gives it its final name.
+    """Make the directory RUN_ID.partial, which contains the plan, and return its path.
 
-    The directory of an earlier call is removed first.
+    `replace_run()` gives the directory its final name. The directory of an earlier call is removed
+    first.
     """
     partial = runs / f"{plan.run_id}.partial"
     shutil.rmtree(partial, ignore_errors=True)
@@ -67,14 +68,20 @@ def make_partial(runs: Path, plan: RunPlan) -> Path:
 def record_failure(runs: Path, plan: RunPlan, reason: str, console: Path | None = None) -> Verdict:
     """Make the directory of a run that began but did not end, and return its verdict.
 
-    The directory has the plan and the verdict with `reason`. If `console` exists, which is the
-    output of the guest, the directory also has a copy of it.
+    The directory contains the plan and the verdict `failed` with `reason`. If the file `console`
+    exists, the directory also contains a copy, which the verdict names.
+
+    Args:
+        runs: The directory of all run directories.
+        plan: The plan of the run.
+        reason: The reason of the failure.
+        console: The file with the output of the guest, or None without a guest.
     """
     partial = make_partial(runs, plan)
     if console is not None and console.is_file():
         (partial / "logs").mkdir()
         shutil.copyfile(console, partial / "logs" / CONSOLE)
-        reason += f" (more of it: logs/{CONSOLE} of the run)"
+        reason += f" (output of the guest: logs/{CONSOLE} of the run)"
     verdict = make_failed_verdict(plan.run_id, [reason])
     verdict.write(partial / VERDICT)
     replace_run(partial, runs / plan.run_id)

@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the files of a run directory from the records that agents left.
 
-Functions return "damage": messages about records that are incomplete or damaged.
+Functions return "damage": messages about records that are incomplete or damaged. Arguments of
+several functions are
+
+- `nodes`: node -> its record (node.json),
+- `sources`: node -> the directory of its agent's records,
+- `target`: the run directory.
 """
 
 from __future__ import annotations
@@ -29,7 +34,10 @@ _SAMPLES = "tcp_info.jsonl"
 def collect_samples(
     plan: RunPlan, nodes: dict[str, NodeRecord], sources: dict[str, Path]
 ) -> tuple[pd.DataFrame, list[str]]:
-    """Return the TCP_INFO samples of all senders, ordered by flow and time, and the damage."""
+    """Return the TCP_INFO samples of all senders, ordered by flow and time, and the damage.
+
+    Damaged files are left out. A bulk flow without samples is damage, too.
+    """
     samples, damage = [], []
     for node, source in sources.items():
         # A user's command may have no samples, because it may use UDP or send nothing.
@@ -54,7 +62,10 @@ def collect_samples(
 def collect_events(
     plan: RunPlan, nodes: dict[str, NodeRecord], sources: dict[str, Path], target: Path
 ) -> list[str]:
-    """Write scheme_events.parquet if a scheme of `plan` reports events. Return the damage."""
+    """Write scheme_events.parquet if a scheme of `plan` reports events. Return the damage.
+
+    Events of nodes that failed are left out.
+    """
     objects = [scheme_object for flow in plan.flows for scheme_object in flow.objects().values()]
     if not any(scheme_object.events for scheme_object in objects):
         return []
@@ -77,7 +88,8 @@ def collect_applications(
 ) -> list[str]:
     """Write applications.json, with the results of clients and servers. Return the damage.
 
-    No file is written if no flow has an application.
+    Flows are left out if they have no application or if a node failed. Without flows, no file is
+    written.
     """
     ends, damage = [], []
     for flow in plan.flows:
@@ -130,9 +142,14 @@ def merge_flow_records(nodes: Iterable[NodeRecord]) -> list[FlowRecord]:
 
 
 def collect_transmissions(plan: RunPlan, source: Path, target: Path) -> Transmissions | None:
-    """Write transmissions.parquet, and return the transmissions.
+    """Write transmissions.parquet to `target`, and return the transmissions.
 
     Return None, without writing, if the plan has no link whose transmissions are recorded.
+
+    Args:
+        plan: The plan of the run.
+        source: The directory of the emulator's records.
+        target: The run directory.
 
     Raises:
         InputError: The record is missing or damaged.

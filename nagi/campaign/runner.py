@@ -174,7 +174,7 @@ class Runner:
                 self._analyse(self._directory.runs / plan.run_id)
 
     def _note_failure(self, plan: RunPlan) -> None:
-        """Decide whether a run that failed is repeated by this process or by the next one."""
+        """If a run failed, decide whether this process or only the next process repeats it."""
         verdict = read_verdict(self._directory.runs, plan.run_id)
         if verdict is None or verdict.status != "failed":
             return
@@ -183,7 +183,7 @@ class Runner:
             self._failed_now.add(plan.run_id)
 
     def _add_runs(self) -> bool:
-        """Add the runs that `until` requires after the results so far; return whether any."""
+        """Add the runs that `until` requires, given all results. Return whether runs were added."""
         planned = {plan.run_id for plan in self._plans}
         self.selection = self._grow(self.selection)
         new_plans = [plan for plan in self.selection.list_available() if plan.run_id not in planned]
@@ -205,7 +205,7 @@ class Runner:
         return status is None or (status == "failed" and plan.run_id not in self._failed_now)
 
     def _collect(self, plans: list[RunPlan]) -> list[RunPlan]:
-        """Make the run directories of plans that have ended, and return the other plans."""
+        """Make the run directories and metrics of runs that have ended. Return the other plans."""
         directory = self._directory
         unfinished = []
         for plan in plans:
@@ -234,7 +234,7 @@ class Runner:
             try:
                 with self._labs.open(shape, plans, jobs) as lab:
                     self._observer.lab_starting(self._labs.name, len(lab.cells))
-                    with self.cost.measure("labs"):
+                    with self.cost.measure("overhead"):
                         lab.prepare(plans)
                     while plans and lab_error is None:
                         plans, lab_error = self._run_batch(lab, plans)
@@ -279,7 +279,7 @@ class Runner:
             lab_error = error
         finally:
             pending_ids = {plan.run_id for plan in self._collect(unfinished)}
-        reason = str(lab_error) if lab_error else "an agent left no record"
+        reason = str(lab_error) if lab_error else "an agent wrote no record"
         for cell, cell_plans in batch.items():
             failed_plans = [plan for plan in cell_plans if plan.run_id in pending_ids]
             if lab_error is not None:
@@ -301,7 +301,7 @@ class Runner:
     def _collect_while(
         self, run: Callable[[], dict[str, str]], plans: list[RunPlan]
     ) -> dict[str, str]:
-        """Execute `run`, and collect each of `plans` when it has ended.
+        """Call `run` and return its result; meanwhile, collect each of `plans` when it has ended.
 
         Collected plans are removed from the list.
         """
@@ -333,5 +333,5 @@ class Runner:
             raise TooNoisy(len(batch), late)
 
     def _has_begun(self, plan: RunPlan) -> bool:
-        """Return whether an agent has begun a run, so that there are records of it."""
+        """Return whether an agent has begun a run: whether records of the run exist."""
         return any(self._directory.records.glob(f"*/{plan.run_id}"))

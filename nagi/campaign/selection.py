@@ -33,7 +33,7 @@ class Selection:
     unavailable: dict[str, Availability]  # scheme -> why it is unavailable
     build: Build
     switch: SwitchTarget = "nagi"
-    lacking: dict[str, Availability] = field(default_factory=dict)  # backend -> missing program
+    lacking: dict[str, Availability] = field(default_factory=dict)  # backend -> why it is lacking
     only: dict[str, list[str]] = field(default_factory=dict)  # axis or REPEAT -> selected values
 
     @property
@@ -55,7 +55,7 @@ class Selection:
         return list(plans_by_values.values())
 
     def list_missing(self, plan: RunPlan) -> list[str]:
-        """Return the schemes, and the links (as `link NAME`), that this machine lacks for a run."""
+        """Return the schemes (NAME) and links (`link NAME`) of a run that this machine lacks."""
         missing = [flow.scheme for flow in plan.flows if flow.scheme in self.unavailable]
         for needs in self.lacking_needs.values():
             missing += [f"link {user}" for user in needs.list_users([plan])]
@@ -68,7 +68,7 @@ class Selection:
 
 
 def check_here(needs: Needs) -> Availability:
-    """Return whether this machine has the programs that a backend needs."""
+    """Return the availability of the programs that a backend needs, on this machine."""
     return needs.check_availability()
 
 
@@ -88,10 +88,10 @@ def select_runs(
         variant: The variant of the experiment, or None.
         only: Axis -> selected values; REPEAT -> selected repeats, counted from 1.
         build: The build that executes the runs.
-        check_scheme: A function that returns whether a scheme can be used.
+        check_scheme: A function that returns the availability of a scheme.
         switch: The program that runs the P4 pipelines of switches.
-        check_backend: A function that returns whether the programs of a backend are available; it
-            is called only for backends that a run needs.
+        check_backend: A function that returns the availability of the programs of a backend. It is
+            called only for backends that a run needs.
 
     Raises:
         InputError: `only` has an unknown axis or value, or selects no run.
@@ -120,7 +120,7 @@ def select_runs(
     ]
     if repeats:
         if selected_points[0].experiment.until is not None:
-            problem = f"--only {REPEAT}=...: the experiment's `until` decides how many there are"
+            problem = f"--only {REPEAT}=...: the experiment's `until` decides the number of repeats"
             raise refuse(problem, "choose points, or remove `until`")
         _require_known(REPEAT, repeats, sorted({_format_repeat(plan) for plan in plans}, key=int))
         plans = [plan for plan in plans if _format_repeat(plan) in repeats]
@@ -132,13 +132,15 @@ def select_runs(
         for name, availability in availabilities.items()
         if not availability.available
     }
-    backends = {
+    backend_availabilities = {
         name: check_backend(needs)
         for name, needs in load_needs().items()
         if needs.list_users(plans)
     }
     lacking = {
-        name: availability for name, availability in backends.items() if not availability.available
+        name: availability
+        for name, availability in backend_availabilities.items()
+        if not availability.available
     }
     return Selection(variant, selected_points, plans, unavailable, build, switch, lacking, only)
 

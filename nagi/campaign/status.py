@@ -56,12 +56,15 @@ class RunStatus:
 
 @dataclass(frozen=True)
 class CampaignStatus:
-    """The status of a campaign. `worker` is the id of the process that executes it, or None."""
+    """The status of a campaign.
+
+    `process_id` is the id of the process that executes the campaign, or None.
+    """
 
     directory: CampaignDirectory
     campaign: Campaign
     runs: list[RunStatus]
-    worker: int | None
+    process_id: int | None
 
     @classmethod
     def read(cls, directory: CampaignDirectory, campaign: Campaign) -> CampaignStatus:
@@ -82,7 +85,10 @@ class CampaignStatus:
         return {state: run_counts[state] for state in STATES}
 
     def find_end_times(self) -> tuple[datetime, datetime] | None:
-        """Return when the first and the last run ended, by the times of their verdicts, or None."""
+        """Return when the first and the last run ended; None if no run has ended.
+
+        The times are those of the files verdict.json.
+        """
         stamps = list(self._read_end_times())
         if not stamps:
             return None
@@ -90,7 +96,7 @@ class CampaignStatus:
         return datetime.fromtimestamp(first).astimezone(), datetime.fromtimestamp(last).astimezone()
 
     def _read_end_times(self) -> Iterator[float]:
-        """Yield when each run ended, in seconds since the epoch."""
+        """Yield when each run with a verdict ended, in seconds since the epoch."""
         for status in self.runs:
             try:
                 yield (self.directory.runs / status.run.run_id / VERDICT).stat().st_mtime
@@ -110,7 +116,7 @@ class CampaignStatus:
             "title": self.campaign.title,
             "lab": self.campaign.lab,
             "build": self.campaign.build.model_dump(mode="json"),
-            "running": self.worker is not None and self.worker != os.getpid(),
+            "running": self.process_id is not None and self.process_id != os.getpid(),
             "first_run_ended": first,
             "last_run_ended": last,
             "counts": {"runs": len(self.runs), **self.counts},
@@ -122,7 +128,7 @@ class CampaignStatus:
 def find_lock_holder(lock: Path) -> int | None:
     """Return the id of the process that has locked a file by flock(2).
 
-    None if no process has locked it, or if /proc/locks does not show the process.
+    Return None if no process has locked it, or if /proc/locks does not show the process.
     """
     try:
         status = lock.stat()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds and removes stray runs: run directories that the campaign does not list any more.
+"""Finds and removes stray runs: run directories that the campaign no longer lists.
 
 Runs become stray when the experiment is edited or nagi is rebuilt.
 """
@@ -29,11 +29,11 @@ def list_stray_runs(directory: CampaignDirectory, campaign: Campaign) -> list[Pa
     """
     if campaign.narrowed_by or not directory.runs.is_dir():
         return []
-    listed = {run.run_id for run in campaign.runs}
+    listed_ids = {run.run_id for run in campaign.runs}
     return sorted(
         path
         for path in directory.runs.iterdir()
-        if path.is_dir() and not path.is_symlink() and path.name.partition(".")[0] not in listed
+        if path.is_dir() and not path.is_symlink() and path.name.partition(".")[0] not in listed_ids
     )
 
 
@@ -56,7 +56,10 @@ def describe_stray(directory: CampaignDirectory, campaign: Campaign) -> str:
 
 
 def describe_point(run: Path) -> str:
-    """Return the point of a run, as AXIS=VALUE; or a message if plan.json cannot be read."""
+    """Return the point of a run as AXIS=VALUE, separated by commas.
+
+    Return "one point" without axes, and a message if plan.json cannot be read.
+    """
     try:
         point = RunPlan.read(run / PLAN).point
     except InputError:
@@ -65,7 +68,7 @@ def describe_point(run: Path) -> str:
 
 
 def remove_runs(runs: Iterable[Path]) -> None:
-    """Remove run directories. Directories that do not exist are ignored.
+    """Remove the run directories `runs`. Directories that do not exist are ignored.
 
     Raises:
         InputError: A file cannot be removed, such as one of another user.

@@ -91,8 +91,8 @@ def _print_state(status: CampaignStatus) -> None:
     if (ended := status.find_end_times()) is not None:
         first, last = (f"{time:%Y-%m-%d %H:%M:%S}" for time in ended)
         facts["runs ended"] = first if first == last else f"{first} to {last}"
-    if status.worker is not None:
-        facts["now"] = f"nagi is executing it, process {status.worker}"
+    if status.process_id is not None:
+        facts["now"] = f"nagi is executing it, process {status.process_id}"
     elif counts["missing"]:
         facts["now"] = "stopped; the same `nagi run` continues"
     for name, reason in campaign.left_out.items():

@@ -70,6 +70,6 @@ def _check_program(
     if not version:
         return StageFinding([host], "ok", f"no {program} is installed")
     if version != [__version__]:
-        message = f"its {program} is of version {version[0]}, nagi of {__version__}"
+        message = f"the host has {program} {version[0]}, but this is nagi {__version__}"
         return StageFinding([host], status_if_lacking, message, cure)
     return StageFinding([host], "ok", f"{program} {version[0]}")

@@ -24,7 +24,7 @@ from nagi_contracts.records import PacketRow
 from nagi.records.direction_numbers import (
     NOBODY,
     are_stations,
-    count_directions,
+    count_numbers,
     get_direction_names,
     get_hop_number,
     get_link_names,
@@ -98,7 +98,7 @@ def to_table(records: Records, plan: RunPlan) -> pd.DataFrame:
     columns |= {
         "link": get_link_names(records["direction"], plan),
         "direction": get_direction_names(records["direction"], plan),
-        # Without media, packets.parquet is byte by byte that of versions of nagi without media.
+        # Without media, packets.parquet has the same bytes as in versions of nagi without media.
         "fate": pd.Categorical.from_codes(
             get_fates(records), pd.Index(FATES if plan.media else FATES[:GIVEN_UP])
         ),
@@ -106,13 +106,13 @@ def to_table(records: Records, plan: RunPlan) -> pd.DataFrame:
         "corrupted": flags & _CORRUPTED != 0,
         "is_copy": flags & _COPY != 0,
     }
-    names = list(PacketRow.model_fields)
+    column_names = list(PacketRow.model_fields)
     if plan.media:
         columns["sender"] = get_senders(records["direction"], plan)
         columns["receiver"] = get_receivers(records["direction"], _get_next_hops(records), plan)
     else:
-        names = [name for name in names if name not in ("sender", "receiver")]
-    return pd.DataFrame({name: columns[name] for name in names})
+        column_names = [name for name in column_names if name not in ("sender", "receiver")]
+    return pd.DataFrame({name: columns[name] for name in column_names})
 
 
 def _get_next_hops(records: Records) -> npt.NDArray[np.int64]:
@@ -123,15 +123,21 @@ def _get_next_hops(records: Records) -> npt.NDArray[np.int64]:
 
 def _require_known(records: Records, plan: RunPlan) -> None:
     """Raise InputError if a direction, fate or station of a record is not possible in the plan."""
-    is_known = (records["direction"] < count_directions(plan)).all() and (
+    is_known = (records["direction"] < count_numbers(plan)).all() and (
         records["fate"] < (len(FATES) if plan.media else GIVEN_UP)
     ).all()
     if not is_known or not are_stations(records["direction"], _get_next_hops(records), plan).all():
-        raise refuse("packets.bin has a packet of an unknown kind", "run it again")
+        raise refuse(
+            "packets.bin has a packet whose direction, fate or station is not in the plan",
+            "run it again",
+        )
 
 
 def from_table(table: pd.DataFrame, plan: RunPlan) -> Records:
-    """Convert a table of packets.parquet back to records. See to_table()."""
+    """Convert a table of packets.parquet back to records. See to_table().
+
+    The next hop of packets without a receiver becomes NOBODY, also if it was EVERYBODY.
+    """
     records = np.zeros(len(table), RECORD)
     for name in RECORD.names or ():
         if name in table and name not in ("direction", "fate"):
@@ -162,18 +168,18 @@ def make_configuration(plan: RunPlan, changes: Settings | None = None) -> dict[s
     """Return the configuration with which nagi-link replays a run of `plan`, without interfaces.
 
     The agent's configuration() does the same, but is not used here, so that the replay also reveals
-    an error in it.
+    errors in the agent's function.
 
     Args:
         plan: The plan of the run.
-        changes: Settings that replace those of the plan. They describe what other programs did in
-            the run, such as the losses of radios.
+        changes: Settings that replace settings of the plan. They describe what other programs did
+            in the run, such as the losses of radios.
     """
-    changed = changes or {}
+    replacements = changes or {}
 
     def make_settings(link: LinkPlan, direction: DirectionName) -> dict[str, Any]:
         settings = link.direction(direction).model_dump(mode="json", exclude_none=True)
-        return settings | changed.get((link.name, direction), {})
+        return settings | replacements.get((link.name, direction), {})
 
     return {
         "schema_version": 1,
@@ -209,7 +215,7 @@ def replay(plan: RunPlan, records: Records, changes: Settings | None = None) -> 
     Args:
         plan: The plan of the run.
         records: The emulator's record of packets.
-        changes: Settings that replace those of the plan.
+        changes: Settings that replace settings of the plan.
 
     Returns:
         The same packets in the order of sort_records(), with `left_ns` and `fate` from the model.
@@ -236,21 +242,21 @@ def replay(plan: RunPlan, records: Records, changes: Settings | None = None) -> 
         return read_records(output)
 
 
-def find_differences(recorded: Records, due: Records) -> npt.NDArray[np.bool_]:
+def find_differences(recorded: Records, replayed: Records) -> npt.NDArray[np.bool_]:
     """Return a mask of the packets whose fate or departure time differs in the replay.
 
-    Packets that were in the emulator when it ended do not count.
+    Packets that were still in the emulator when it ended are never in the mask.
 
     Args:
         recorded: The emulator's record of packets, in the order of sort_records().
-        due: The records of the same packets from replay().
+        replayed: The records of the same packets, from replay().
     """
-    is_same = (recorded["fate"] == due["fate"]) & (recorded["left_ns"] == due["left_ns"])
+    is_same = (recorded["fate"] == replayed["fate"]) & (recorded["left_ns"] == replayed["left_ns"])
     differs: npt.NDArray[np.bool_] = (get_fates(recorded) != HELD) & ~is_same
     return differs
 
 
 def sort_records(records: Records) -> Records:
-    """Sort records by direction and arrival, as replay() does. Copies follow their packets."""
+    """Return records in the order of replay(): by direction and arrival; copies after originals."""
     keys = (are_copies(records), records["index"], records["arrived_ns"], records["direction"])
     return records[np.lexsort(keys)]

@@ -19,7 +19,7 @@ from nagi.records.transmissions import Transmissions
 
 @dataclass(frozen=True)
 class RunRecords:
-    """The records of one run, read once.
+    """The records of one run.
 
     Attributes:
         plan: The plan of the run.
@@ -30,7 +30,7 @@ class RunRecords:
         packets: The emulator's record of packets in the order of sort_records(), or None if the run
             has not kept all its records.
         transmissions: The emulator's record of transmissions, if links are radios or have ARQ.
-        parts: Backend -> the value that its Verifier.collect() returned.
+        parts: Backend -> the value that its Verifier.collect() or Verifier.load() returned.
         own_clocks: Nodes whose clock is not the emulator's.
     """
 

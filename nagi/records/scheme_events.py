@@ -45,7 +45,7 @@ def read_events(plan: RunPlan, node: str, directory: Path, began_realtime_s: flo
 def _read_rows(
     plan: RunPlan, node: str, file: Path, began_realtime_s: float
 ) -> Iterator[dict[str, Any]]:
-    """Yield the rows of one file, and number the connections of each flow."""
+    """Yield the rows of one file. Leave out events of connections that belong to no flow."""
     try:
         lines = [json.loads(line) for line in file.read_bytes().splitlines()]
         opened, *events, closed = lines
@@ -55,17 +55,17 @@ def _read_rows(
         raise refuse(f"{node}: {file.name}: it is damaged", "run it again") from None
     # Events have times of the host's monotonic clock. The first line has times of both clocks.
     realtime_offset_ns = opened["realtime_ns"] - opened["t_ns"]
-    connections: dict[tuple[str, int, int], int] = {}
+    connections: dict[tuple[str, int, int], int] = {}  # (flow, ports) -> number within the flow
     for event in events:
-        ends = event.get("local_port"), event.get("remote_port")
-        flow = _find_flow(plan, node, *ends)
-        if flow is None:  # an event `lost`, which the agent has reported, or another connection
+        ports = event.get("local_port"), event.get("remote_port")
+        flow = _find_flow(plan, node, *ports)
+        if flow is None:  # `lost` events, which the agent reports, and others
             continue
         flow_connections = [key for key in connections if key[0] == flow.name]
-        number = connections.setdefault((flow.name, *ends), len(flow_connections))
+        connection = connections.setdefault((flow.name, *ports), len(flow_connections))
         row = {name: event[name] for name in _COPIED}
         row["t_s"] = round((event["t_ns"] + realtime_offset_ns) / 1e9 - began_realtime_s, 6)
-        yield {**row, "flow": flow.name, "connection": number}
+        yield {**row, "flow": flow.name, "connection": connection}
 
 
 _COPIED = [name for name in SchemeEvent.model_fields if name not in ("t_s", "flow", "connection")]

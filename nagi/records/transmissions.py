@@ -22,7 +22,7 @@ from nagi_contracts.records import Outcome, TransmissionRow
 
 from nagi.records.direction_numbers import (
     are_stations,
-    count_directions,
+    count_numbers,
     get_direction_names,
     get_direction_number,
     get_link_names,
@@ -64,7 +64,7 @@ FRAME_OUTCOMES = {
     10: "not answered",
 }
 KINDS = {1: "RTS", 2: "CTS", 3: "DATA", 4: "ACK"}  # 0: a transmission on a link
-NO_STATION = 254  # 255 stands for all stations in reach
+NO_STATION = 254  # no receiver; 255 stands for all stations in reach
 SNR_UNKNOWN, SNR_STEPS = -32768, 100  # steps per dB
 
 
@@ -85,16 +85,20 @@ def read_transmissions(path: Path, plan: RunPlan) -> Transmissions:
         np.isin(transmissions["outcome"], list(FRAME_OUTCOMES))
         & np.isin(transmissions["kind"], list(KINDS))
         & (transmissions["direction"] >= 2 * len(plan.links))
-        & (transmissions["direction"] < count_directions(plan)),
+        & (transmissions["direction"] < count_numbers(plan)),
         np.isin(transmissions["outcome"], list(OUTCOMES))
         & (transmissions["direction"] < 2 * len(plan.links)),
     )
     if is_known.all():
         stations = transmissions["receiver"].astype(np.int64)
-        positions = np.where(on_media & (stations < NO_STATION), stations, -1)
-        is_known = are_stations(transmissions["direction"], positions, plan)
+        station_indices = np.where(on_media & (stations < NO_STATION), stations, -1)
+        is_known = are_stations(transmissions["direction"], station_indices, plan)
     if not is_known.all():
-        raise refuse("a transmission of an unknown kind", "run it again", file=str(path))
+        raise refuse(
+            "a transmission has an unknown kind, outcome, direction or station",
+            "run it again",
+            file=str(path),
+        )
     return transmissions
 
 
@@ -109,7 +113,7 @@ def get_snr_db(transmissions: Transmissions) -> npt.NDArray[np.float64]:
 
 
 def to_names(numbers: npt.NDArray[np.uint8], names: dict[int, str]) -> pd.Categorical[str]:
-    """Return the name of each number; a missing value for numbers without a name."""
+    """Return the name of each number. Numbers without a name get a missing value."""
     codes = np.full(256, -1, np.int64)
     codes[list(names)] = range(len(names))
     return pd.Categorical.from_codes(codes[numbers], pd.Index(list(names.values())))
@@ -146,15 +150,15 @@ def from_table(table: pd.DataFrame, plan: RunPlan) -> Transmissions:
     transmissions["direction"] = [numbers[direction] for direction in directions]
     names = {name: number for number, name in OUTCOMES.items()}
     transmissions["outcome"] = table["outcome"].astype(str).map(names)
-    measured = table["snr_db"].to_numpy(np.float64)
+    snr_db = table["snr_db"].to_numpy(np.float64)
     transmissions["snr"] = np.where(
-        np.isnan(measured), SNR_UNKNOWN, np.rint(np.nan_to_num(measured) * SNR_STEPS)
+        np.isnan(snr_db), SNR_UNKNOWN, np.rint(np.nan_to_num(snr_db) * SNR_STEPS)
     )
     return transmissions
 
 
-def select_direction(transmissions: Transmissions, number: int) -> Transmissions:
-    """Return the transmissions of the direction `number`, ordered by their own numbers."""
-    selected = transmissions[transmissions["direction"] == number]
+def select_direction(transmissions: Transmissions, direction_number: int) -> Transmissions:
+    """Return the transmissions of a direction, in the order of their field `number`."""
+    selected = transmissions[transmissions["direction"] == direction_number]
     ordered: Transmissions = selected[np.argsort(selected["number"], kind="stable")]
     return ordered

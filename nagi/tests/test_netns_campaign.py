@@ -239,7 +239,7 @@ def test_a_second_nagi_in_the_same_directory_is_refused(spec, tmp_path):
     process = start(spec, out)
     wait_for((out / ".records").exists, process)
     said = run(spec, out, status=2)
-    assert "another nagi is at work in this directory" in said
+    assert "another nagi process uses this directory" in said
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=30)
 

@@ -69,7 +69,7 @@ class TestInGuests:
             done = nagi("run", "edited.yaml", cwd=tmp_path)
             assert done.returncode == 1
             assert "the client of flow bulk ended with status 3" in done.stdout
-            assert "left no record" not in done.stdout
+            assert "an agent wrote no record" not in done.stdout
         spec_in(tmp_path)
         assert nagi("run", "edited.yaml", cwd=tmp_path).returncode == 0
         done = nagi("plan", "edited.yaml", cwd=tmp_path)

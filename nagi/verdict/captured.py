@@ -24,9 +24,9 @@ class CapturedPackets:
     time_ns: Nanoseconds  # since the run began
     row: npt.NDArray[np.int64]  # position in `flows` of the packet's connection and direction
     identity: npt.NDArray[np.int64]  # IP identification and checksum
-    new_bytes: npt.NDArray[np.int64]  # payload that no earlier packet had
+    new_bytes: npt.NDArray[np.int64]  # payload bytes that no earlier packet contained
     flows: pd.DataFrame  # one row per direction of a connection: capture.FLOW_COLUMNS
-    fragments: int
+    fragments: int  # number of IP fragments, which are not in the arrays
 
     def select_flow(self, flow: FlowPlan, *, data: bool) -> npt.NDArray[np.bool_]:
         """Return a mask of the TCP packets of `flow`.
@@ -35,13 +35,13 @@ class CapturedPackets:
             flow: The flow of the plan.
             data: Select the packets of the flow's sender if true, those of its receiver otherwise.
         """
-        rows = matches_flow(self.flows, flow, data=data) & (self.flows["protocol"] == "tcp")
-        return np.isin(self.row, np.flatnonzero(rows))
+        is_of_flow = matches_flow(self.flows, flow, data=data) & (self.flows["protocol"] == "tcp")
+        return np.isin(self.row, np.flatnonzero(is_of_flow))
 
     def has_flow(self, flow: FlowPlan) -> bool:
         """Return whether the capture has a packet of `flow`, TCP or UDP, in either direction."""
-        rows = matches_flow(self.flows, flow) | matches_flow(self.flows, flow, data=False)
-        return bool(rows.any())
+        is_of_flow = matches_flow(self.flows, flow) | matches_flow(self.flows, flow, data=False)
+        return bool(is_of_flow.any())
 
     def convert_times(self, clock: HostClock | None) -> CapturedPackets:
         """Return the same packets, with times converted from `clock` to the emulator's clock."""
@@ -59,20 +59,20 @@ def convert_times(time_ns: Nanoseconds, clock: HostClock | None) -> Nanoseconds:
     return time_ns - np.rint(clock_offset_ns(clock, time_ns)).astype(np.int64)
 
 
-def read_captured_packets(capture: Path, epoch_ns: int) -> CapturedPackets:
+def read_captured_packets(capture: Path, began_ns: int) -> CapturedPackets:
     """Read all packets of a capture.
 
     Args:
         capture: The file, pcap or pcapng.
-        epoch_ns: When the run began, by the clock of the capture, in ns since the epoch.
+        began_ns: When the run began, by the clock of the capture, in ns since the epoch.
 
     Raises:
         InputError: The file is not a capture.
     """
-    none = np.zeros(0, np.int64)
-    times, rows, identities, new_bytes = [none], [none], [none], [none]
+    no_packets = np.zeros(0, np.int64)
+    times, rows, identities, new_bytes = ([no_packets] for _ in range(4))
     for table in read_packets(capture):
-        times.append(table["time_ns"].to_numpy() - epoch_ns)
+        times.append(table["time_ns"].to_numpy() - began_ns)
         rows.append(table["connection"].to_numpy(np.int64) * 2 + table["direction"].to_numpy())
         identities.append(table["identity"].to_numpy(np.int64))
         new_bytes.append(table["new_bytes"].to_numpy(np.int64))

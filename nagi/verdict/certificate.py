@@ -33,7 +33,7 @@ def certify(run: RunRecords, evidence: Evidence) -> Verdict:
     limits = get_limits(run.plan)
     without_limit = sorted({*evidence.values, *evidence.unknown} - limits.keys())
     if without_limit:
-        raise ValueError(f"no limit of {', '.join(without_limit)}: get_limits() must name it")
+        raise ValueError(f"get_limits() has no limit for {', '.join(without_limit)}")
     checks = [
         _make_check(
             name,

@@ -38,11 +38,11 @@ def estimate_host_clock(
     sent: list[Passages] = []
     received: list[Passages] = []
     for flow in plan.flows:
-        for end, data_direction, sends_data in (
+        for host, data_direction, sends_data in (
             (flow.sender, flow.path[0], True),
             (flow.receiver, flow.path[-1], False),
         ):
-            if end != node:
+            if host != node:
                 continue
             capture = captures[node, data_direction.link]
             for is_sent, passages in ((True, sent), (False, received)):
@@ -74,17 +74,19 @@ def _match_packets(
     *,
     is_sent: bool,
 ) -> Passages:
-    """Return host's and emulator's times of the packets `is_selected` of a capture.
+    """Return the times of selected packets of a capture, by the clocks of host and emulator.
 
     Packets that the emulator has not recorded are left out. The emulator's time of a packet that
     the host sent (`is_sent`) is its arrival at the emulator. Otherwise, it is its delivery.
     """
     key, host_ns = select_unique_keys(capture.identity[is_selected], capture.time_ns[is_selected])
-    instant = recorded["arrived_ns"]
+    instants_ns = recorded["arrived_ns"]
     if not is_sent:
         recorded = recorded[get_fates(recorded) == DELIVERED]
-        instant = recorded["left_ns"] + recorded["late_ns"]
-    recorded_key, recorded_ns = select_unique_keys(recorded["identity"].astype(np.int64), instant)
+        instants_ns = recorded["left_ns"] + recorded["late_ns"]
+    recorded_key, recorded_ns = select_unique_keys(
+        recorded["identity"].astype(np.int64), instants_ns
+    )
     emulator_ns = look_up(recorded_key, recorded_ns, key)
     is_known = emulator_ns > 0
     return Passages(host_ns[is_known], emulator_ns[is_known])
@@ -98,20 +100,26 @@ def _join(passages: list[Passages]) -> Passages:
 
 
 def describe_clock(node: str, clock: HostClock) -> Iterator[Information]:
-    """Yield offset, drift and error bound of the clock of `node`, for the verdict."""
+    """Yield offset, drift and maximum error of the estimated clock of `node`, for the verdict."""
     middle = np.array([clock.knots[-1][0] // 2])
     for name, description, value, unit in (
         (
             "clock_offset",
-            "clock ahead of the emulator's in the middle of the run, corrected",
+            "time by which the host's clock is ahead of the emulator's clock in the middle of the "
+            "run; nagi corrects it",
             float(clock_offset_ns(clock, middle)[0]) / 1e6,
             "ms",
         ),
-        ("clock_drift", "clock faster than the emulator's, corrected", drift_ppm(clock), "ppm"),
+        (
+            "clock_drift",
+            "rate by which the host's clock is faster than the emulator's clock; nagi corrects it",
+            drift_ppm(clock),
+            "ppm",
+        ),
         (
             "clock_bound",
-            "half of the smallest delays of both ways together: the most by which the correction "
-            "may be off",
+            "maximum error of the correction: half of the sum of the smallest delays in both "
+            "directions",
             clock.bound_ns / 1e6,
             "ms",
         ),

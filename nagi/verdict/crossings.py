@@ -28,21 +28,32 @@ Identities = npt.NDArray[np.int64]
 class Crossing:
     """The packets of one flow in one direction, from the sender's capture to the receiver's.
 
-    `error_ns` is the time between the two captures minus the time that the links should take. It
-    has one element for each packet of `timed_packets`.
+    Packets whose identity occurs twice in a capture are left out.
+
+    Attributes:
+        subject: The name of the flow, and `data` or `ACKs`.
+        directions: The hops from the sending to the receiving host.
+        error_ns: The time between the two captures minus the time that the links should take, for
+            each packet of `timed_packets`.
+        timed_packets: Identities of packets, and when the packets were sent.
+        unrecorded_packets: Identities of the received packets that are missing in the sender's
+            capture or in the emulator's record, and when the packets were received.
+        unmatched: The fraction of received packets that are in `unrecorded_packets`.
+        received_identity: The identities of received packets, sorted.
+        received_ns: When each packet of `received_identity` was received.
     """
 
     subject: str
     directions: list[LinkDirection]
     error_ns: Nanoseconds
-    timed_packets: tuple[Identities, Nanoseconds]  # identities, and when they were sent
-    unrecorded_packets: tuple[Identities, Nanoseconds]  # identities, and when they were received
-    unmatched: float  # fraction of received packets of which the emulator has no record
-    received_identity: Identities  # sorted; identities that occur twice are left out
+    timed_packets: tuple[Identities, Nanoseconds]
+    unrecorded_packets: tuple[Identities, Nanoseconds]
+    unmatched: float
+    received_identity: Identities
     received_ns: Nanoseconds
 
     def get_arrivals_ns(self, identity: npt.NDArray[np.uint32]) -> Nanoseconds:
-        """Return when packets were received; 0 for packets received never or more than once."""
+        """Return when each packet was received; 0 if it was not received, or more than once."""
         return look_up(self.received_identity, self.received_ns, identity.astype(np.int64))
 
 
@@ -50,7 +61,7 @@ def measure_crossings(
     plan: RunPlan,
     flow: FlowPlan,
     captures: dict[tuple[str, str], CapturedPackets],
-    due: Records,
+    replayed: Records,
     delays: dict[tuple[str, DirectionName], tuple[Nanoseconds, Nanoseconds]],
     nodes_without_clock: Sequence[str],
 ) -> Iterator[Crossing]:
@@ -60,7 +71,7 @@ def measure_crossings(
         plan: The plan of the run.
         flow: The flow of the plan.
         captures: (node, link) -> the capture at this interface, with times of the emulator's clock.
-        due: The records of packets as the model replays them.
+        replayed: The records of packets as the model replays them.
         delays: (link, direction) -> identities of packets, and the time that each packet spent in
             a backend, such as a switch, before it entered the direction.
         nodes_without_clock: Hosts whose clock could not be estimated. Their crossings have no
@@ -81,14 +92,14 @@ def measure_crossings(
         received_identity, received_ns = select_unique_keys(
             end_capture.identity[received], end_capture.time_ns[received]
         )
-        due_time_ns = np.zeros(len(identity), np.int64)  # time that the path should take
+        path_ns = np.zeros(len(identity), np.int64)  # time that the path should take
         is_known = np.ones(len(identity), bool)
         arrivals = pd.Series(received_identity)
         is_recorded = arrivals.isin(start_capture.identity[sent]).to_numpy()
         for direction in directions:
-            on_link = due[
-                (due["direction"] == get_hop_number(plan, direction))
-                & (get_fates(due) == DELIVERED)
+            on_link = replayed[
+                (replayed["direction"] == get_hop_number(plan, direction))
+                & (get_fates(replayed) == DELIVERED)
             ]
             on_link_identity = on_link["identity"].astype(np.int64)
             times = [
@@ -99,14 +110,14 @@ def measure_crossings(
                 times.append(delays[direction.link, direction.direction])
             for key, time_ns in times:
                 known_ns = look_up(key, time_ns + 1, identity)  # 0 stands for unknown packets
-                due_time_ns += known_ns - 1
+                path_ns += known_ns - 1
                 is_known &= known_ns > 0
         arrived_ns = look_up(received_identity, received_ns, identity)
         is_measured = is_known & (arrived_ns > 0) & is_timed
         yield Crossing(
             subject=f"{flow.name}, {kind}",
             directions=directions,
-            error_ns=(arrived_ns - sent_ns - due_time_ns)[is_measured],
+            error_ns=(arrived_ns - sent_ns - path_ns)[is_measured],
             timed_packets=(identity[is_measured], sent_ns[is_measured]),
             unrecorded_packets=(received_identity[~is_recorded], received_ns[~is_recorded]),
             unmatched=float((~is_recorded).mean()) if len(received_identity) else 0.0,
@@ -118,10 +129,10 @@ def measure_crossings(
 def require_command_packets(
     plan: RunPlan, captures: dict[tuple[str, str], CapturedPackets]
 ) -> None:
-    """Check that captures show the packets of users' programs.
+    """Check that captures contain the packets of the commands that users wrote for flows.
 
     Raises:
-        InputError: A flow has no packet, or programs sent datagrams that the hosts fragmented.
+        InputError: A flow with a command has no packet, or its hosts fragmented datagrams.
     """
     for flow in plan.flows:
         if flow.traffic != "command":

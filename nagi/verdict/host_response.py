@@ -64,7 +64,7 @@ class ResponseTimes:
     waited_ns: Nanoseconds  # time from then to the response
 
     def with_start(self, since_ns: Nanoseconds) -> ResponseTimes:
-        """Return the same response times, with arrivals at `since_ns`, by another clock."""
+        """Return the same response times with the arrivals `since_ns`, by another clock."""
         return replace(self, since_ns=since_ns)
 
     @classmethod
@@ -75,10 +75,11 @@ class ResponseTimes:
 def measure_host_response(
     plan: RunPlan, captures: Mapping[tuple[str, str], tuple[Path, pd.DataFrame]]
 ) -> Iterator[tuple[str, str, ResponseTimes]]:
-    """Yield the response times of sender and receiver of each bulk flow.
+    """Yield the response times of each host of each bulk flow.
 
-    Other flows are left out, because their programs decide when they read and write. Hosts without
-    responses are left out, too. Memory grows with the largest capture.
+    These are left out: flows that are not bulk, because their programs decide when they read and
+    write; flows whose packets links corrupt; receivers with another scheme than the sender, which
+    may hold ACKs back; and hosts without responses. Memory grows with the largest capture.
 
     Args:
         plan: The plan of the run.
@@ -95,7 +96,7 @@ def measure_host_response(
             flow
             for flow in plan.flows
             if flow.traffic == "bulk"
-            and not is_corrupted(plan, flow)
+            and not has_corrupting_link(plan, flow)
             and (node, link)
             in ((flow.sender, flow.path[0].link), (flow.receiver, flow.path[-1].link))
         ]
@@ -106,20 +107,20 @@ def measure_host_response(
             if conversation is None:
                 continue
             if node == flow.sender:
-                waits = measure_sender(conversation, is_paced=_is_paced(flow))
+                response_times = measure_sender(conversation, is_paced=_is_paced(flow))
             elif flow.receiver_control not in (None, flow.congestion_control):
-                continue  # the receiver's scheme may hold ACKs back
+                continue
             else:
                 every_segment = _acknowledges_every_segment(plan, flow)
-                waits = measure_receiver(conversation, every_segment=every_segment)
-            if len(waits.waited_ns):
-                yield node, flow.name, waits
+                response_times = measure_receiver(conversation, every_segment=every_segment)
+            if len(response_times.waited_ns):
+                yield node, flow.name, response_times
 
 
-def is_corrupted(plan: RunPlan, flow: FlowPlan) -> bool:
-    """Return whether links corrupt packets of a flow, which arrive with wrong checksums.
+def has_corrupting_link(plan: RunPlan, flow: FlowPlan) -> bool:
+    """Return whether a link on a flow's path corrupts packets, in either direction.
 
-    Hosts ignore corrupted packets, but captures do not show which packets are corrupted.
+    Hosts discard packets with wrong checksums, but captures do not show which packets these are.
     """
     links = [plan.link(hop.link) for hop in flow.path if not hop.is_hop]
     return any(link.direction(name).corruption is not None for link in links for name in DIRECTIONS)
@@ -194,31 +195,31 @@ class Conversation:
 def measure_receiver(conversation: Conversation, *, every_segment: bool) -> ResponseTimes:
     """Return the time from each segment that TCP must acknowledge at once to its acknowledgement.
 
-    For a segment that is never acknowledged, return the time to the last packet.
+    Segments after the first missing byte are left out. The time of a segment that is never
+    acknowledged lasts until the last packet.
 
     Args:
         conversation: The conversation in the receiver's capture.
-        every_segment: Whether TCP must acknowledge every segment at once.
+        every_segment: Whether TCP must acknowledge every segment at once, not every second one.
     """
     has_ack = conversation.acks["acknowledgement"] >= 0
-    answer_ns = conversation.acks["time_ns"][has_ack].to_numpy()
+    ack_ns = conversation.acks["time_ns"][has_ack].to_numpy()
     acknowledged_bytes = np.maximum.accumulate(
         conversation.acks["acknowledgement"][has_ack].to_numpy()
     )
     arrived = conversation.data[conversation.data["payload"] > 0]
-    start, payload, arrived_ns, new_bytes, stamped = (
+    start, payload, arrived_ns, new_bytes, timestamps = (
         arrived[name].to_numpy()
         for name in ("sequence", "payload", "time_ns", "new_bytes", "tsval")
     )
     end = start + payload
     acknowledged = np.append(1, acknowledged_bytes)[
-        np.searchsorted(answer_ns, arrived_ns, side="left")
+        np.searchsorted(ack_ns, arrived_ns, side="left")
     ]
-    is_discarded = _find_discarded(start, end, stamped, acknowledged)
+    is_discarded = _find_discarded(start, end, timestamps, acknowledged)
     is_new = ~is_discarded & ((new_bytes > 0) | np.isin(end, end[is_discarded]))
     end, first = np.unique(end[is_new], return_index=True)
     start, arrived_ns = start[is_new][first], arrived_ns[is_new][first]
-    # Segments after the first missing byte are left out.
     holes = np.flatnonzero(start > np.append(1, end)[:-1])
     count = holes[0] if len(holes) else len(end)
     end, in_order_ns = end[:count], np.maximum.accumulate(arrived_ns[:count])
@@ -226,34 +227,35 @@ def measure_receiver(conversation: Conversation, *, every_segment: bool) -> Resp
         return ResponseTimes.empty()
     first_ack = np.searchsorted(acknowledged_bytes, end, side="left")  # that acknowledges `end`
     earlier_bytes = np.where(first_ack > 0, acknowledged_bytes[first_ack - 1], 1)
-    at_once = end - earlier_bytes > (0 if every_segment else int(payload.max()))
-    last_ns = max(int(conversation.data["time_ns"].max()), int(answer_ns[-1]))
-    acknowledged_ns = np.append(answer_ns, last_ns)[first_ack]
+    is_urgent = end - earlier_bytes > (0 if every_segment else int(payload.max()))
+    last_ns = max(int(conversation.data["time_ns"].max()), int(ack_ns[-1]))
+    acknowledged_ns = np.append(ack_ns, last_ns)[first_ack]
     waited_ns = np.maximum(acknowledged_ns - in_order_ns, 0)
-    return ResponseTimes(in_order_ns[at_once], waited_ns[at_once])
+    return ResponseTimes(in_order_ns[is_urgent], waited_ns[is_urgent])
 
 
 def _find_discarded(
     start: npt.NDArray[np.int64],
     end: npt.NDArray[np.int64],
-    stamped: npt.NDArray[np.int64],
+    timestamps: npt.NDArray[np.int64],
     acknowledged: npt.NDArray[np.int64],
 ) -> npt.NDArray[np.bool_]:
-    """Return a mask of the segments that TCP discards for an old timestamp (RFC 7323, section 5).
+    """Return a mask of the segments that TCP discards, because their timestamps are old (PAWS).
 
-    This happens to segments that a retransmission overtakes. A timestamp is old if it is more than
+    RFC 7323 section 5 describes the rule. It affects segments that a retransmission overtakes. A
+    timestamp is old if it is more than
     one tick (Linux `TCP_PAWS_WINDOW`) older than TS.Recent. TS.Recent is the newest timestamp of
     earlier segments that contained the next byte that the receiver expected.
 
     Args:
         start: First sequence number of each segment, in order of arrival.
         end: Sequence number after each segment.
-        stamped: Timestamp of each segment; negative if it has none.
+        timestamps: Timestamp of each segment; negative if it has none.
         acknowledged: The last acknowledgement that was sent before each segment arrived.
     """
-    if not len(stamped) or (stamped < 0).any():
-        return np.zeros(len(stamped), np.bool_)
-    since_first = (stamped - stamped[0] + _TIMESTAMPS // 2) % _TIMESTAMPS
+    if not len(timestamps) or (timestamps < 0).any():
+        return np.zeros(len(timestamps), np.bool_)
+    since_first = (timestamps - timestamps[0] + _TIMESTAMPS // 2) % _TIMESTAMPS
     recent_candidates = np.where((start <= acknowledged) & (acknowledged <= end), since_first, 0)
     recent = np.maximum.accumulate(np.append(0, recent_candidates[:-1]))
     is_old: npt.NDArray[np.bool_] = recent - since_first > 1
@@ -263,8 +265,12 @@ def _find_discarded(
 def measure_sender(conversation: Conversation, *, is_paced: bool) -> ResponseTimes:
     """Return the times from the arrival of ACKs to the segments that the sender sent next.
 
-    Measured are ACKs that were not yet processed when the host sent a segment and, unless
-    `is_paced`, ACKs that left no data outstanding.
+    Two kinds of ACKs are measured: ACKs that the host had not yet processed when it sent a segment;
+    and, unless `is_paced`, ACKs that left no data outstanding.
+
+    Args:
+        conversation: The conversation in the sender's capture.
+        is_paced: Whether the sender's scheme may pace.
     """
     has_data = (conversation.data["payload"] > 0).to_numpy()
     is_ack = (conversation.acks["flags"].to_numpy() & (_ACK | _SYN)) == _ACK
@@ -272,18 +278,18 @@ def measure_sender(conversation: Conversation, *, is_paced: bool) -> ResponseTim
         conversation.data[name].to_numpy()[has_data]
         for name in ("time_ns", "sequence", "payload", "tsecr")
     )
-    arrived_ns, acknowledged, stamped = (
+    arrived_ns, acknowledged, timestamps = (
         conversation.acks[name].to_numpy()[is_ack]
         for name in ("time_ns", "acknowledgement", "tsval")
     )
     if not len(sent_ns) or not len(arrived_ns):
         return ResponseTimes.empty()
-    measured = [_measure_processing(sent_ns, echoed, arrived_ns, stamped)]
+    measured = [_measure_processing(sent_ns, echoed, arrived_ns, timestamps)]
     if not is_paced:
         measured.append(_measure_idle(sent_ns, sequence + payload, arrived_ns, acknowledged))
     return ResponseTimes(
-        np.concatenate([waits.since_ns for waits in measured]),
-        np.concatenate([waits.waited_ns for waits in measured]),
+        np.concatenate([times.since_ns for times in measured]),
+        np.concatenate([times.waited_ns for times in measured]),
     )
 
 
@@ -291,26 +297,27 @@ def _measure_processing(
     sent_ns: Nanoseconds,
     echoed: npt.NDArray[np.int64],
     arrived_ns: Nanoseconds,
-    stamped: npt.NDArray[np.int64],
+    timestamps: npt.NDArray[np.int64],
 ) -> ResponseTimes:
     """Return the time that the host took to process ACKs; empty without TCP timestamps.
 
-    For each echoed timestamp, only the first segment that echoes it is measured.
+    For each echoed timestamp, only the first segment that echoes it is measured. The time is 0 if
+    the segment echoes the newest ACK.
 
     Args:
         sent_ns: When each segment was sent.
         echoed: The timestamp that each segment echoes.
         arrived_ns: When each ACK arrived.
-        stamped: The timestamp of each ACK.
+        timestamps: The timestamp of each ACK.
     """
-    if (echoed < 0).any() or (stamped < 0).any():
+    if (echoed < 0).any() or (timestamps < 0).any():
         return ResponseTimes.empty()
-    origin = stamped[0] - _TIMESTAMPS // 2
-    echoed, stamped = (echoed - origin) % _TIMESTAMPS, (stamped - origin) % _TIMESTAMPS
+    origin = timestamps[0] - _TIMESTAMPS // 2
+    echoed, timestamps = (echoed - origin) % _TIMESTAMPS, (timestamps - origin) % _TIMESTAMPS
     echoed, first = np.unique(echoed, return_index=True)
     sent_ns = sent_ns[first]
-    newer = np.searchsorted(np.maximum.accumulate(stamped), echoed, side="right")
-    newer_ns = np.append(arrived_ns, np.iinfo(np.int64).max)[newer]
+    first_newer = np.searchsorted(np.maximum.accumulate(timestamps), echoed, side="right")
+    newer_ns = np.append(arrived_ns, np.iinfo(np.int64).max)[first_newer]
     since_ns = np.minimum(newer_ns, sent_ns)
     return ResponseTimes(since_ns, sent_ns - since_ns)
 
@@ -321,9 +328,9 @@ def _measure_idle(
     arrived_ns: Nanoseconds,
     acknowledged: npt.NDArray[np.int64],
 ) -> ResponseTimes:
-    """Return how long the sender was idle.
+    """Return the times during which the sender was idle.
 
-    The sender is idle from an ACK that leaves no data outstanding until its next segment.
+    A time begins with an ACK that leaves no data outstanding, and ends with the next segment.
 
     Args:
         sent_ns: When each segment was sent.

@@ -20,7 +20,7 @@ class Limit:
         unit: Unit of the limit and of the check's values.
         description: What the check measures, for reports.
         timing: Whether a run may exceed the limit because the machine was too busy.
-        virtual: The limit for runs in virtual time; None if it is `maximum`.
+        virtual: The limit for runs in virtual time; None if this limit is `maximum`, too.
         order: Position among the checks that only some runs have, smallest first. Checks with the
             same order are in the order of their backends.
     """
@@ -53,62 +53,78 @@ LIMITS: dict[str, Limit] = {
     "capture_transit_median": Limit(
         0.2,
         "ms",
-        "time between captures against what the links should take, median",
+        "error of the time between captures, against the time on the links, median",
         timing=True,
         virtual=0.02,
     ),
     "capture_transit_p99": Limit(
         2.0,
         "ms",
-        "time between captures against what the links should take, 99th percentile",
+        "error of the time between captures, against the time on the links, 99th percentile",
         timing=True,
         virtual=0.05,
     ),
     "capture_transit_max": Limit(
         25.0,
         "ms",
-        "time between captures against what the links should take, the worst packet",
+        "error of the time between captures, against the time on the links, the worst packet",
         timing=True,
         virtual=0.1,
     ),
-    "capture_unmatched": Limit(1.0, "%", "packets received that the emulator has no record of"),
+    "capture_unmatched": Limit(
+        1.0, "%", "received packets that the sender's capture or the emulator's record lacks"
+    ),
     "rate_error": Limit(
-        0.1, "%", "rate while packets wait against the rate asked for", timing=True, virtual=0.01
+        0.1,
+        "%",
+        "error of the rate while packets wait, against the planned rate",
+        timing=True,
+        virtual=0.01,
     ),
     "goodput_surplus": Limit(
         0, "bytes", "payload received beyond what the path can carry, so that AGI is impossible"
     ),
     "replay_differences": Limit(
-        0, "packets", "packets that did not fare as the model says of the recorded arrivals"
+        0, "packets", "packets whose fate or departure time differs from the model's"
     ),
-    "changes": Limit(0, "changes", "links changed while they ran"),
+    "changes": Limit(0, "changes", "changes of links during the run"),
     "records_lost": Limit(0, "records", "packets and drops missing in the emulator's record"),
     "arrival_lateness_p99": Limit(
-        0.5, "ms", "packets seen later than they came, 99th percentile", timing=True, virtual=0.001
+        0.5,
+        "ms",
+        "time from arrival until the emulator read the packet, 99th percentile",
+        timing=True,
+        virtual=0.001,
     ),
     "arrival_lateness_max": Limit(
-        25.0, "ms", "packets seen later than they came, the latest", timing=True, virtual=0.001
+        25.0,
+        "ms",
+        "time from arrival until the emulator read the packet, the longest",
+        timing=True,
+        virtual=0.001,
     ),
-    "unaccounted": Limit(0, "packets", "packets neither delivered, dropped nor under way"),
-    "emulator_drops": Limit(0, "packets", "packets lost on the way into the emulator", timing=True),
+    "unaccounted": Limit(0, "packets", "packets that were not delivered, dropped or still queued"),
+    "emulator_drops": Limit(
+        0, "packets", "packets lost before the emulator read them", timing=True
+    ),
     "merged_segments": Limit(
         0, "packets", "frames longer than the MTU: an offload merges segments"
     ),
     # nagi-link completes the checksums, so these packets arrived. But an offload was on at a host,
     # and that host's captures differ from the emulator's record.
     "missing_checksums": Limit(
-        0, "packets", "packets whose host left the checksum to hardware: an offload was on there"
+        0, "packets", "packets without checksum, because an offload was on at their host"
     ),
-    "send_failures": Limit(0, "packets", "packets the kernel would not take from the emulator"),
+    "send_failures": Limit(0, "packets", "packets of the emulator that the kernel refused to send"),
     "capture_drops": Limit(0, "packets", "packets missing in a capture", timing=True),
-    "offloads": Limit(0, "offloads", "harmful offloads on at a host"),
+    "offloads": Limit(0, "offloads", "harmful offloads that were on at a host"),
     "memory_pressures": Limit(
         0, "times", "times that a host's TCP ran short of memory, and may have discarded segments"
     ),
     "agent_lateness": Limit(
         0.1,
         "s",
-        "by how much an agent missed the beginning of a phase",
+        "time by which an agent began a phase late",
         timing=True,
         virtual=0.001,
     ),
@@ -123,14 +139,14 @@ LIMITS: dict[str, Limit] = {
     "host_response_p99": Limit(
         1.0,
         "ms",
-        "ACKs and data sent later than the host's TCP permits, p99",
+        "ACKs and data sent later than the host's TCP permits, 99th percentile",
         timing=True,
         virtual=0.05,
     ),
     "host_response_max": Limit(
         25.0,
         "ms",
-        "ACKs and data sent later than the host's TCP permits, most",
+        "ACKs and data sent later than the host's TCP permits, the latest",
         timing=True,
         virtual=0.1,
     ),
@@ -142,7 +158,7 @@ BOTH_ENDS_LIMITS: dict[str, Limit] = {
     "scheme_fallbacks": Limit(
         0,
         "connections",
-        "connections that ran as reno, as the other end did not run their scheme",
+        "connections that ran as reno, because the other host did not run their scheme",
         order=1,
     ),
 }
@@ -172,7 +188,8 @@ def list_limits() -> dict[str, Mapping[str, Limit]]:
 def get_max_lateness_ns(virtual_time: bool) -> int:
     """Return the largest permitted lateness of packets in captures of a valid run.
 
-    It is the sum of the lateness that is permitted in the emulator, and between captures.
+    It is the sum of the lateness that is permitted in the emulator, and of the error that is
+    permitted between captures.
     """
     limits = (LIMITS["transit_error_max"], LIMITS["capture_transit_max"])
     return round(sum(limit.maximum_for(virtual_time) for limit in limits) * 1e6)

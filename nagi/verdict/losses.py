@@ -22,7 +22,12 @@ def describe_losses(
 ) -> Iterator[Information]:
     """Yield the loss rate of a direction's channel, and the p-value of this rate.
 
-    Nothing is yielded if losses depend on each other, or if the plan has no losses.
+    Nothing is yielded if losses depend on each other, or if the plan has no losses or packets.
+
+    Args:
+        recorded: The records of the direction's packets.
+        direction: The plan of the direction.
+        subject: The name of the direction, for the verdict.
     """
     fate = get_fates(recorded)
     is_offered = (fate == DELIVERED) | (fate == CHANNEL_LOSS)
@@ -37,6 +42,14 @@ def describe_arq_losses(
     recorded: Records, direction: DirectionPlan, transmissions: Transmissions, subject: str
 ) -> Iterator[Information]:
     """Yield the loss rate of the transmissions of a direction with ARQ, and its p-value.
+
+    Nothing is yielded in the cases of describe_losses().
+
+    Args:
+        recorded: The records of the direction's packets.
+        direction: The plan of the direction.
+        transmissions: The transmissions of the direction.
+        subject: The name of the direction, for the verdict.
 
     Raises:
         InputError: The packet of a transmission was not recorded.
@@ -74,14 +87,15 @@ def describe_loss_rate(
     count = len(probabilities)
     yield Information(
         name="loss_rate",
-        description=f"{unit} lost on the channel; {expected / count:.4%} was asked for",
+        description=f"{unit} lost on the channel; {expected / count:.4%} was planned",
         value=lost / count * 100,
         unit="%",
         subject=subject,
     )
     yield Information(
         name="loss_p_value",
-        description="chance of a loss rate as far off as this, not corrected for other runs",
+        description="probability of a deviation from the planned loss rate that is at least as "
+        "large, not corrected for other runs",
         value=p_value,
         unit="",
         subject=subject,
@@ -93,7 +107,7 @@ def _list_loss_probabilities(
 ) -> npt.NDArray[np.float64] | None:
     """Return each packet's probability of loss, given the packets' sizes in bytes.
 
-    None if there are no packets, or if the loss model has no probability per packet.
+    Return None if there are no packets, or if the loss model has no probability per packet.
     """
     distinct_sizes, index = np.unique(sizes, return_inverse=True)
     probabilities = [

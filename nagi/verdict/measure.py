@@ -45,25 +45,25 @@ class _Comparison:
 
     Attributes:
         recorded: The records of packets.
-        due: The records of packets as the model replays them.
+        replayed: The records of packets as the model replays them.
         captures: (node, link) -> packets, with times of the emulator's clock.
         clocks: Host whose clock is not the emulator's -> its estimated clock, or None if it could
             not be estimated.
         backends: The measurements of the backends.
         crossings: The packets of each flow and direction that both hosts captured.
-        waits: A text with host and flow, and the response times of the host.
+        response_times: For each host and flow: a text that names them, and the response times.
         late_ns: The permitted lateness of packets in captures.
     """
 
     plan: RunPlan
     recorded: Records
-    due: Records
+    replayed: Records
     transmissions: Transmissions | None
     captures: dict[tuple[str, str], CapturedPackets]
     clocks: dict[str, HostClock | None]
     backends: Evidence
     crossings: list[Crossing]
-    waits: list[tuple[str, host_response.ResponseTimes]]
+    response_times: list[tuple[str, host_response.ResponseTimes]]
     late_ns: int
 
     @property
@@ -106,10 +106,7 @@ def _measure_comparison(run: RunRecords, data: _Comparison) -> Evidence:
         **_measure_host_response(data),
     }
     information = [
-        described
-        for node, clock in data.clocks.items()
-        if clock
-        for described in describe_clock(node, clock)
+        item for node, clock in data.clocks.items() if clock for item in describe_clock(node, clock)
     ]
     for subject, number, direction, crossing in _list_link_directions(data.plan, data.crossings):
         rate_error, losses = _measure_direction(data, subject, number, direction, crossing)
@@ -133,16 +130,16 @@ def _compare(run: RunRecords, recorded: Records) -> _Comparison:
     settings: Settings = {}
     for verifier in load_verifiers().values():
         settings |= verifier.make_replay_settings(run)
-    due = replay(plan, recorded, settings)
-    epoch_ns = int(run.began_s * 1e9)
+    replayed = replay(plan, recorded, settings)
+    began_ns = int(run.began_s * 1e9)
     files = run.find_captures()
     captures = {
-        interface: read_captured_packets(file, epoch_ns) for interface, file in files.items()
+        interface: read_captured_packets(file, began_ns) for interface, file in files.items()
     }
     require_command_packets(plan, captures)
-    nodes_with_clock = sorted({node for node, _ in captures} & set(run.own_clocks))
+    nodes_with_own_clock = sorted({node for node, _ in captures} & set(run.own_clocks))
     clocks = {
-        node: estimate_host_clock(plan, node, captures, recorded) for node in nodes_with_clock
+        node: estimate_host_clock(plan, node, captures, recorded) for node in nodes_with_own_clock
     }
     captures = {
         interface: packets.convert_times(clocks.get(interface[0]))
@@ -154,15 +151,15 @@ def _compare(run: RunRecords, recorded: Records) -> _Comparison:
         crossing
         for flow in plan.flows
         for crossing in measure_crossings(
-            plan, flow, captures, due, backends.delays, nodes_without_clock
+            plan, flow, captures, replayed, backends.delays, nodes_without_clock
         )
     ]
-    waits = [
+    response_times = [
         (
             f"{node}, {flow}",
-            waits.with_start(convert_times(waits.since_ns - epoch_ns, clocks.get(node))),
+            times.with_start(convert_times(times.since_ns - began_ns, clocks.get(node))),
         )
-        for node, flow, waits in host_response.measure_host_response(
+        for node, flow, times in host_response.measure_host_response(
             plan,
             {interface: (file, captures[interface].flows) for interface, file in files.items()},
         )
@@ -170,13 +167,13 @@ def _compare(run: RunRecords, recorded: Records) -> _Comparison:
     return _Comparison(
         plan=plan,
         recorded=recorded,
-        due=due,
+        replayed=replayed,
         transmissions=run.transmissions,
         captures=captures,
         clocks=clocks,
         backends=backends,
         crossings=crossings,
-        waits=waits,
+        response_times=response_times,
         late_ns=get_max_lateness_ns(run.links.virtual_time),
     )
 
@@ -186,13 +183,13 @@ def _count_replay_differences(data: _Comparison) -> list[Value]:
     values = []
     for subject, number in list_numbers(data.plan):
         is_selected = data.recorded["direction"] == number
-        count = find_differences(data.recorded[is_selected], data.due[is_selected]).sum()
+        count = find_differences(data.recorded[is_selected], data.replayed[is_selected]).sum()
         values.append((float(count), subject))
     return values
 
 
 def _measure_transit(data: _Comparison) -> dict[str, list[Value]]:
-    """Return quantiles of the error of the time between captures, per crossing, in ms."""
+    """Return quantiles of the absolute error of the time between captures, per crossing, in ms."""
     values: dict[str, list[Value]] = {name: [] for name in _TRANSIT}
     for crossing in data.crossings:
         if len(crossing.error_ns):
@@ -216,8 +213,8 @@ def _measure_goodput_surpluses(data: _Comparison) -> list[Value]:
 def _measure_host_response(data: _Comparison) -> dict[str, list[Value]]:
     """Return quantiles of the time that hosts took to respond, in ms."""
     values: dict[str, list[Value]] = {name: [] for name in host_response.CHECKS}
-    for subject, waits in data.waits:
-        quantiles = summarise_times(waits.waited_ns / 1e6)
+    for subject, times in data.response_times:
+        quantiles = summarise_times(times.waited_ns / 1e6)
         for name, value in zip(host_response.CHECKS, quantiles, strict=True):
             values[name].append((value, subject))
     return values
@@ -228,13 +225,13 @@ def _list_link_directions(
 ) -> Iterator[tuple[str, int, DirectionPlan, Crossing | None]]:
     """Yield each direction of each link: name, number, plan, and a crossing or None.
 
-    The crossing is the only one whose last hop is this direction. It is None if there is no such
-    crossing, or if there are several.
+    The crossing is the crossing with packets whose last hop is this direction; None if there is no
+    such crossing, or if there are several.
     """
     for link in plan.links:
         for direction in DIRECTIONS:
             hop = LinkDirection(link=link.name, direction=direction)
-            ending = [
+            ending_crossings = [
                 crossing
                 for crossing in crossings
                 if crossing.directions[-1] == hop and len(crossing.received_identity)
@@ -243,7 +240,7 @@ def _list_link_directions(
                 f"{link.name} {direction}",
                 get_direction_number(plan, link.name, direction),
                 link.direction(direction),
-                ending[0] if len(ending) == 1 else None,
+                ending_crossings[0] if len(ending_crossings) == 1 else None,
             )
 
 
@@ -254,36 +251,40 @@ def _measure_direction(
     direction: DirectionPlan,
     crossing: Crossing | None,
 ) -> tuple[list[Value], list[Information]]:
-    """Return the error of a direction's rate in percent, and its loss rate.
+    """Return the error of a direction's rate in percent, and descriptions of its losses.
 
-    Both are lists, which are empty if the value cannot be measured.
+    Each list is empty if its values cannot be measured.
     """
     is_packet = (data.recorded["direction"] == number) & ~are_copies(data.recorded)
-    recorded, due = data.recorded[is_packet], data.due[is_packet]
+    recorded, replayed = data.recorded[is_packet], data.replayed[is_packet]
     if crossing is None:
-        seen_ns, observer = recorded["left_ns"] + recorded["late_ns"], "handed to the kernel"
+        seen_ns, observation = recorded["left_ns"] + recorded["late_ns"], "handed to the kernel"
     else:
-        seen_ns, observer = crossing.get_arrivals_ns(due["identity"]), "captured"
+        seen_ns, observation = crossing.get_arrivals_ns(replayed["identity"]), "captured"
     if direction.arq is not None and data.transmissions is not None:
         sent = select_direction(data.transmissions, number)
-        rate_error = measure_arq_rate_error(due, seen_ns, direction, sent)
+        rate_error = measure_arq_rate_error(replayed, seen_ns, direction, sent)
         losses = describe_arq_losses(recorded, direction, sent, subject)
     else:
-        rate_error = measure_rate_error(due, seen_ns, direction)
+        rate_error = measure_rate_error(replayed, seen_ns, direction)
         losses = describe_losses(recorded, direction, subject)
-    values = [] if rate_error is None else [(rate_error * 100, f"{subject}, as {observer}")]
+    values = [] if rate_error is None else [(rate_error * 100, f"{subject}, as {observation}")]
     return values, list(losses)
 
 
 def _explain_missing_values(data: _Comparison, values: dict[str, list[Value]]) -> dict[str, str]:
-    """Return check -> reason, for checks of captures for which all or some values are missing."""
+    """Return check -> reason, for checks of captures of which all or some values are missing."""
     plan, nodes_without_clock = data.plan, data.nodes_without_clock
     if nodes_without_clock:
         no_times = (
-            f"no clock of {', '.join(nodes_without_clock)}: no second with packets of both ways"
+            f"the clock of {', '.join(nodes_without_clock)} is not known, because no second of the "
+            "run has packets in both directions"
         )
     else:
-        no_times = "no packet of both captures can be told from others, as of UDP without an IP ID"
+        no_times = (
+            "no packet of both captures has an identity of its own, for example because UDP "
+            "packets have no IP identification"
+        )
     unknown: dict[str, str] = {}
     if not values["goodput_surplus"]:
         unknown["goodput_surplus"] = (
@@ -295,8 +296,10 @@ def _explain_missing_values(data: _Comparison, values: dict[str, list[Value]]) -
         )
     unknown |= {name: no_times for name in _TRANSIT if nodes_without_clock or not values[name]}
     if not any(flow.traffic == "bulk" for flow in plan.flows):
-        unknown |= dict.fromkeys(host_response.CHECKS, "programs say when data are sent and read")
-    elif all(host_response.is_corrupted(plan, flow) for flow in plan.flows):
+        unknown |= dict.fromkeys(
+            host_response.CHECKS, "not TCP but programs decide when data are sent and read"
+        )
+    elif all(host_response.has_corrupting_link(plan, flow) for flow in plan.flows):
         unknown |= dict.fromkeys(
             host_response.CHECKS, "hosts do not respond to packets that were corrupted"
         )
@@ -321,6 +324,10 @@ def _list_witnesses(data: _Comparison) -> dict[str, Witnesses]:
             witnesses.list_unrecorded_packets,
             [(crossing.subject, *crossing.unrecorded_packets) for crossing in data.crossings],
         ),
-        "replay_differences": partial(witnesses.list_replay_differences, plan, recorded, data.due),
-        **dict.fromkeys(host_response.CHECKS, partial(witnesses.list_host_responses, data.waits)),
+        "replay_differences": partial(
+            witnesses.list_replay_differences, plan, recorded, data.replayed
+        ),
+        **dict.fromkeys(
+            host_response.CHECKS, partial(witnesses.list_host_responses, data.response_times)
+        ),
     }

@@ -10,8 +10,9 @@ import numpy.typing as npt
 def summarise_times(values: npt.NDArray[np.float64]) -> tuple[float, float, float]:
     """Return median, 99th percentile and maximum. `values` has at least one element.
 
-    The 99th percentile is the maximum without the largest 1 % of the values, rounded down. Of three
-    or more values, at least one is left out, so that one late packet of a few does not count.
+    The 99th percentile is the largest value that remains after the largest 1 % of the values,
+    rounded down, are left out. If there are three or more values, at least one is left out, so that
+    one late packet of a few does not count.
     """
     ordered = np.sort(values)
     count = len(ordered)

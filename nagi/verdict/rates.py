@@ -17,7 +17,7 @@ MIN_BACKLOG_NS = 500_000_000  # if the measured periods are shorter in total, th
 
 
 def measure_rate_error(
-    due: Records, seen_ns: Nanoseconds, direction: DirectionPlan
+    replayed: Records, seen_ns: Nanoseconds, direction: DirectionPlan
 ) -> float | None:
     """Return the relative error of a direction's rate while packets wait, against the plan.
 
@@ -25,7 +25,7 @@ def measure_rate_error(
     that were lost on the channel count, because they were transmitted.
 
     Args:
-        due: The records of the direction's packets as the model replays them.
+        replayed: The records of the direction's packets as the model replays them.
         seen_ns: When each packet was captured or sent after the link; 0 if it was not.
         direction: The plan of the direction.
 
@@ -36,28 +36,36 @@ def measure_rate_error(
     rate = direction.rate_bps
     if rate is None or not _has_steady_times(direction):
         return None
-    fate = get_fates(due)
+    fate = get_fates(replayed)
     is_lost_after_queue = direction.loss.at == "egress"
-    is_served = (
+    is_transmitted = (
         (fate == DELIVERED) | (fate == HELD) | (is_lost_after_queue & (fate == CHANNEL_LOSS))
     )
-    served, seen_ns = due[is_served], seen_ns[is_served]
-    if not len(served):
+    transmitted, seen_ns = replayed[is_transmitted], seen_ns[is_transmitted]
+    if not len(transmitted):
         return None
-    bits = (served["bytes"].astype(np.int64) + direction.overhead_bytes) * 8
-    ends = served["left_ns"] - np.where(get_fates(served) == DELIVERED, direction.delay_ns, 0)
+    bits = (transmitted["bytes"].astype(np.int64) + direction.overhead_bytes) * 8
+    ends = transmitted["left_ns"] - np.where(
+        get_fates(transmitted) == DELIVERED, direction.delay_ns, 0
+    )
     starts = ends - bits * 10**9 // rate
-    is_usable = (get_fates(served) == DELIVERED) & (seen_ns > 0)
+    is_usable = (get_fates(transmitted) == DELIVERED) & (seen_ns > 0)
     return compare_rate(starts, ends, bits, is_usable, seen_ns, rate)
 
 
 def measure_arq_rate_error(
-    due: Records, seen_ns: Nanoseconds, direction: DirectionPlan, transmissions: Transmissions
+    replayed: Records, seen_ns: Nanoseconds, direction: DirectionPlan, transmissions: Transmissions
 ) -> float | None:
     """Return the relative error of the rate of a direction with ARQ, as measure_rate_error() does.
 
     The bits of all transmissions count. Times are taken only from packets that ARQ did not hold
     back to keep the order, because only these packets leave when their transmission ends.
+
+    Args:
+        replayed: The records of the direction's packets as the model replays them.
+        seen_ns: When each packet was captured or sent after the link; 0 if it was not.
+        direction: The plan of the direction.
+        transmissions: The transmissions of the direction.
 
     Raises:
         InputError: The packet of a transmission was not recorded.
@@ -67,11 +75,13 @@ def measure_arq_rate_error(
         return None
     if not len(transmissions):
         return None
-    index = find_packets(transmissions, due)
-    packet, seen_ns = due[index], seen_ns[index]
+    index = find_packets(transmissions, replayed)
+    packet, seen_ns = replayed[index], seen_ns[index]
     bits = (packet["bytes"].astype(np.int64) + direction.overhead_bytes) * 8
-    at_once = packet["left_ns"] == transmissions["end_ns"] + direction.delay_ns
-    is_usable = (transmissions["outcome"] == RECEIVED) & at_once & (get_fates(packet) == DELIVERED)
+    was_not_held = packet["left_ns"] == transmissions["end_ns"] + direction.delay_ns
+    is_usable = (
+        (transmissions["outcome"] == RECEIVED) & was_not_held & (get_fates(packet) == DELIVERED)
+    )
     return compare_rate(
         transmissions["start_ns"],
         transmissions["end_ns"],
@@ -83,24 +93,28 @@ def measure_arq_rate_error(
 
 
 def find_packets(transmissions: Transmissions, records: Records) -> npt.NDArray[np.int64]:
-    """Return the index in `records` of the packet of each transmission of the same direction.
+    """Return, for each transmission, the index of its packet in `records`.
+
+    Transmissions and records are those of one direction.
 
     Raises:
         InputError: The packet of a transmission was not recorded.
     """
     order = np.argsort(records["index"], kind="stable")
     position = np.searchsorted(records["index"], transmissions["index"], sorter=order)
-    is_inside = position < len(order)
+    is_in_range = position < len(order)
     index = (
-        order[np.where(is_inside, position, 0)] if len(order) else np.zeros(len(position), np.int64)
+        order[np.where(is_in_range, position, 0)]
+        if len(order)
+        else np.zeros(len(position), np.int64)
     )
-    if not is_inside.all() or (records["index"][index] != transmissions["index"]).any():
-        raise refuse("transmissions of packets that were not recorded", "run it again")
+    if not is_in_range.all() or (records["index"][index] != transmissions["index"]).any():
+        raise refuse("the packets of some transmissions were not recorded", "run it again")
     return index.astype(np.int64)
 
 
 def _has_steady_times(direction: DirectionPlan) -> bool:
-    """Return whether delivery time and size of a packet determine the times of its transmission."""
+    """Return whether a packet's delivery time and size determine the times of its transmission."""
     return (
         direction.has_steady_delay
         and direction.burst_bytes is None
@@ -116,10 +130,10 @@ def compare_rate(
     seen_ns: Nanoseconds,
     rate: int,
 ) -> float | None:
-    """Return the relative error of the rate at which packets were seen, against `rate`.
+    """Return the relative error of the observed rate of packets, against `rate`.
 
-    All arrays have one element per transmission, in order. In a busy period, each transmission
-    starts when the previous transmission ends.
+    All arrays have one element per transmission, in order of time. In a busy period, each
+    transmission starts when the previous transmission ends.
 
     Args:
         starts: When each transmission should start, in ns.

@@ -48,8 +48,8 @@ class Evidence:
 def merge_evidence(sources: Iterable[Evidence]) -> Evidence:
     """Return the measurements of several sources, such as backends, as one.
 
-    Lists and reasons of the same check are joined. Of clocks, witnesses and delays with the same
-    key, the last one is used.
+    Values and reasons of the same check are joined. If several sources have clocks, witnesses or
+    delays with the same key, the last source is used.
     """
     merged = Evidence()
     for source in sources:

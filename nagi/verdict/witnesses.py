@@ -26,7 +26,7 @@ Witnesses = Callable[[], pd.DataFrame]  # a function that makes a table
 
 
 def list_late_packets(plan: RunPlan, recorded: Records) -> pd.DataFrame:
-    """Return the recorded packets, the packet that was sent latest after its due time first."""
+    """Return the packets that were sent or dropped, those with the largest lateness first."""
     table = to_table(recorded[get_fates(recorded) != HELD], plan)
     return _sort_worst_first(
         pd.DataFrame(
@@ -41,10 +41,10 @@ def list_late_packets(plan: RunPlan, recorded: Records) -> pd.DataFrame:
     )
 
 
-def list_replay_differences(plan: RunPlan, recorded: Records, due: Records) -> pd.DataFrame:
-    """Return the packets whose fate or departure time differs in the replay, by arrival."""
-    is_different = find_differences(recorded, due)
-    table, model = to_table(recorded[is_different], plan), to_table(due[is_different], plan)
+def list_replay_differences(plan: RunPlan, recorded: Records, replayed: Records) -> pd.DataFrame:
+    """Return the packets whose fate or departure time differs in the replay, by time of arrival."""
+    is_different = find_differences(recorded, replayed)
+    table, model = to_table(recorded[is_different], plan), to_table(replayed[is_different], plan)
     return _sort_by_time(
         pd.DataFrame(
             {
@@ -87,7 +87,7 @@ def list_transit_errors(
 def list_unrecorded_packets(
     crossings: Iterable[tuple[str, Nanoseconds, Nanoseconds]],
 ) -> pd.DataFrame:
-    """Return received packets that the emulator did not record, by time of reception.
+    """Return received packets that the sender's capture or the emulator's record lacks, by time.
 
     Args:
         crossings: For each flow and direction: a text that names it; and arrays with each packet's
@@ -111,18 +111,24 @@ def list_host_responses(responses: Iterable[tuple[str, ResponseTimes]]) -> pd.Da
     tables = [
         pd.DataFrame(
             {
-                "time_s": waits.since_ns / 1e9,
+                "time_s": times.since_ns / 1e9,
                 "at": subject,
-                "waited_ms": waits.waited_ns / 1e6,
+                "waited_ms": times.waited_ns / 1e6,
             }
         )
-        for subject, waits in responses
+        for subject, times in responses
     ]
     return _sort_worst_first(_concatenate(tables, ["time_s", "at", "waited_ms"]))
 
 
 def list_transmissions(plan: RunPlan, transmissions: Transmissions, outcome: int) -> pd.DataFrame:
-    """Return the transmissions with the given outcome (its number), by their start."""
+    """Return the transmissions on links with an outcome, by time of start.
+
+    Args:
+        plan: The plan of the run.
+        transmissions: The emulator's record of transmissions.
+        outcome: The number of the outcome in records.
+    """
     table = transmissions_table(transmissions[transmissions["outcome"] == outcome], plan)
     return _sort_by_time(
         pd.DataFrame(

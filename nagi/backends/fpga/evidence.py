@@ -18,7 +18,7 @@ LIMITS = {
     "core_late_releases": Limit(
         0,
         "packets",
-        "packets that a core released after the first tick at which they were due",
+        "packets that a core released later than at the tick when they were due",
         order=2,
     ),
     "core_memory_overflows": Limit(

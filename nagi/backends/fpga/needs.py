@@ -68,7 +68,7 @@ class FpgaNeeds(Needs):
 
 
 def _list_links(plans: Iterable[RunPlan], by: str) -> list[str]:
-    """Return the names of FPGA links whose key `by` is `simulated` or `board`, without repetitions.
+    """Return the names of the FPGA links with the given value of `fpga.by`, without repetitions.
 
     Args:
         plans: The runs.

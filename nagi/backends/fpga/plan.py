@@ -46,7 +46,7 @@ class Memory(NamedTuple):
 
     words: int  # number of words for the bytes of packets
     word_bytes: int  # bytes per word; a packet occupies whole words
-    packets: int  # number of descriptors: the most packets at a time
+    packets: int  # number of descriptors, which limits the number of packets
 
     @property
     def bytes(self) -> int:
@@ -126,8 +126,8 @@ class FpgaPlanner(Planner):
     def _require_all_on_boards(self) -> None:
         """Refuse runs in which only some links have a board, or two links have the same board.
 
-        Boards and nagi-link cannot be used in the same run, because both write packets.bin and
-        links.json.
+        A run with boards and shared media is refused as well. Boards and nagi-link cannot be used
+        in the same run, because both write packets.bin and links.json.
         """
         on_boards = [name for name, plan in self.links.items() if plan.by == "board"]
         experiment = self._request.experiment
@@ -147,7 +147,7 @@ class FpgaPlanner(Planner):
             if addresses.count(address) > 1:
                 raise self._request.error(
                     ("links", name, "fpga"),
-                    f"two links have the board at {address}",
+                    f"two links use the board at {address}",
                     "give each link a different board",
                 )
 
@@ -234,8 +234,8 @@ class FpgaPlanner(Planner):
             if direction_plan.delay_ns:
                 raise self._request.error(
                     ("links", link, "emulator"),
-                    f"without a rate {direction}, the packets in flight are unlimited, but the "
-                    "core's memory is limited",
+                    f"direction {direction} has no rate, so its packets in flight are unlimited, "
+                    "but the core's memory is limited",
                     f"give `rate`, {_ON_NAGI_LINK}",
                 )
             return
@@ -257,7 +257,7 @@ class FpgaPlanner(Planner):
         )
         raise self._request.error(
             key_path,
-            f"queued packets and packets in flight {direction} take up to "
+            f"queued packets and packets in flight in direction {direction} take up to "
             f"{format_bytes(needed_bytes)} "
             f"in {packets:,} packets; the core's memory holds {format_bytes(memory.bytes)} in "
             f"{memory.packets:,}",

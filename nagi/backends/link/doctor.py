@@ -29,7 +29,7 @@ class EmulatorStage(Stage):
                 error = " ".join((inspection.nagi_link_error or "it prints no version").split())
                 yield StageFinding([host], "failure", f"nagi-link does not run: {error}", cure)
             elif version != [__version__]:
-                message = f"its nagi-link is of version {version[0]}, nagi of {__version__}"
+                message = f"the host has nagi-link {version[0]}, but this is nagi {__version__}"
                 yield StageFinding([host], "failure", message, cure)
             else:
                 yield _check_packet_io(host, inspection, f"nagi-link {version[0]}")
@@ -37,9 +37,9 @@ class EmulatorStage(Stage):
 
 
 def _check_packet_io(host: str, inspection: Inspection, program: str) -> StageFinding:
-    """Return a warning if nagi-link uses slow packet I/O, that is, anything except AF_XDP."""
+    """Return the finding about nagi-link's packet I/O: a warning for any except AF_XDP."""
     if inspection.io is None:
-        message = f"{program}; its packet I/O is not known before it runs"
+        message = f"{program}; its packet I/O is known only while it runs"
         return StageFinding([host], "skipped", message, "see `ports` in a run's links.json")
     if inspection.io.startswith("af_xdp"):
         return StageFinding([host], "ok", f"{program}, {inspection.io}")

@@ -22,7 +22,7 @@ FRAMES = "frames.parquet"  # in the directory of a run
 
 
 class MediumVerifier(Verifier):
-    """The verifier of shared media, which applies the checks of links to stations.
+    """The verifier of shared media, which measures the checks of links at stations, too.
 
     Media have no checks of their own, so there are no limits here. The emulator records frames on
     media in transmissions.bin, together with the transmissions of links.

@@ -9,7 +9,7 @@ from nagi.backends.interface import Needs
 
 
 class MediumNeeds(Needs):
-    """The needs of media: no program. Durations of runs over media are estimated separately."""
+    """The needs of media: no program in addition to nagi-link."""
 
     def classify_run(self, plan: RunPlan) -> str:
         return "media" if plan.media else ""

@@ -35,10 +35,12 @@ class MediumPlanner(Planner):
 
     @staticmethod
     def find_reach(medium: SharedMedium) -> Reach | None:
-        """Return which stations receive each other, or None if another backend has the medium."""
+        """Return the reception between stations; None if another backend carries the medium."""
         return Reach(medium) if isinstance(medium, Medium) else None
 
-    def plan_media(self, traffic_s: float, packets: Mapping[str, int | None]) -> list[MediumPlan]:
+    def plan_media(
+        self, traffic_s: float, max_packet_bytes: Mapping[str, int | None]
+    ) -> list[MediumPlan]:
         """Return the plans of all media.
 
         Raises:
@@ -46,8 +48,10 @@ class MediumPlanner(Planner):
         """
         return [
             self._request.memo.get_or_make(
-                partial(_plan_medium, self._request, traffic_s, packets[name], name, medium),
-                ("medium", name, packets[name], traffic_s),
+                partial(
+                    _plan_medium, self._request, traffic_s, max_packet_bytes[name], name, medium
+                ),
+                ("medium", name, max_packet_bytes[name], traffic_s),
                 self._request.topology,
                 medium,
             )
@@ -55,7 +59,7 @@ class MediumPlanner(Planner):
         ]
 
     def encode_media_for_seed(self, media: Sequence[MediumPlan]) -> list[str]:
-        """Return the plans as JSON, always with IPv4 addresses.
+        """Return the plans of the backend's media as JSON, always with IPv4 addresses.
 
         Thus a run with IPv6 has the same seed and the same losses as the run with IPv4.
         """
@@ -73,10 +77,10 @@ def _get_times(medium: Medium) -> MediumTimes:
 
 
 def _encode_medium_for_seed(index: int, medium: MediumPlan) -> str:
-    """Return a medium as JSON text.
+    """Return a medium as JSON text, with IPv4 addresses that follow from the positions.
 
     Args:
-        index: The position of the medium among all media of the run.
+        index: The position of the medium among all media of the run, counted from 0.
         medium: The plan of the medium.
     """
     document = medium.model_dump(mode="json")
@@ -88,7 +92,7 @@ def _encode_medium_for_seed(index: int, medium: MediumPlan) -> str:
 def _plan_medium(
     request: PlanRequest,
     traffic_s: float,
-    packet_bytes: int | None,
+    max_packet_bytes: int | None,
     name: str,
     medium: Medium,
 ) -> MediumPlan:
@@ -97,7 +101,8 @@ def _plan_medium(
     Args:
         request: The point that is planned.
         traffic_s: Start of the traffic, in seconds since the start of the run.
-        packet_bytes: IP bytes of the largest packet on the medium, or None if no flow crosses it.
+        max_packet_bytes: IP bytes of the largest packet on the medium, or None if no flow crosses
+            it.
         name: Name of the medium.
         medium: Settings of the medium.
 
@@ -108,7 +113,7 @@ def _plan_medium(
 
     def make_planning(key: str) -> ImpairmentPlanning:
         key_path = ("media", name, key)
-        return ImpairmentPlanning(request, key_path, key, channel, traffic_s, packet_bytes)
+        return ImpairmentPlanning(request, key_path, key, channel, traffic_s, max_packet_bytes)
 
     limit = medium.queue.limit
     if isinstance(limit.limit, BdpCount):

@@ -25,9 +25,10 @@ class Reach:
         self._neighbours: dict[str, list[str]] = {}
 
     def list_neighbours(self, node: str) -> list[str]:
-        """Return the stations that decode `node` and are decoded by `node` at the start of a run.
+        """Return the stations that exchange frames with `node` at the start of a run.
 
-        The result is in the order of the medium's stations.
+        These stations decode frames of `node`, and `node` decodes their frames. The result is
+        in the order of the medium's stations.
         """
         if node not in self._neighbours:
             self._neighbours[node] = [
@@ -39,7 +40,7 @@ class Reach:
         return self._neighbours[node]
 
     def is_ever_in_reach(self, node: str) -> bool:
-        """Return whether at any time `node` decodes another station, or is decoded by one."""
+        """Return whether at any time `node` decodes another station's frames, or vice versa."""
         if self._has_neighbour(node, self._at_start):
             return True
         move_times_ns = {
@@ -57,14 +58,14 @@ class Reach:
         )
 
     def _has_neighbour(self, node: str, positions: dict[str, Position]) -> bool:
-        """Return whether `node` decodes any station, or any station decodes `node`."""
+        """Return whether `node` decodes frames of any station, or any station frames of `node`."""
         return any(
             self._decodes(node, other, positions) or self._decodes(other, node, positions)
             for other in self._names
         )
 
     def _decodes(self, sender: str, receiver: str, positions: dict[str, Position]) -> bool:
-        """Return whether `receiver` decodes `sender`.
+        """Return whether `receiver` decodes frames of `sender`, if there are no collisions.
 
         Args:
             sender: The sending station.

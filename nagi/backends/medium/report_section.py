@@ -37,29 +37,29 @@ _OUTCOMES = {
     "not_answered": "Not answered",
     "out_of_reach": "Out of reach",
 }
-MAX_POINTS = 40  # most rows of a table with one row per point
-MAX_RUNS = 6  # most runs in the figure of airtime over time
+MAX_POINTS = 40  # maximum number of rows of a table with one row per point
+MAX_RUNS = 6  # maximum number of runs in the figure of airtime over time
 WINDOWS = 60  # number of windows of time in that figure
 
 
 def compose_blocks(material: Material) -> list[Block]:
     """Return the blocks of the section; empty if no valid run has a medium."""
-    accounts = list(_read_accounts(material))
-    if not accounts:
+    medium_runs = list(_read_medium_runs(material))
+    if not medium_runs:
         return []
-    composed: list[Block] = [Paragraph(_compose_introduction(accounts))]
+    composed: list[Block] = [Paragraph(_compose_introduction(medium_runs))]
     for medium in material.plan.media:
-        medium_runs = [run for run in accounts if run.medium.name == medium.name]
+        runs = [run for run in medium_runs if run.medium.name == medium.name]
         composed.append(_compose_map(material, medium))
-        composed.append(_compose_frame_table(material, medium.name, medium_runs))
-        composed.append(_compose_packet_table(material, medium.name, medium_runs))
+        composed.append(_compose_frame_table(material, medium.name, runs))
+        composed.append(_compose_packet_table(material, medium.name, runs))
         composed += _compose_station_figures(material, medium)
     return composed
 
 
 @dataclass(frozen=True)
-class _Run:
-    """A medium in one valid run, with the emulator's counts of it."""
+class _MediumRun:
+    """A medium in one valid run, with the counts that the emulator wrote for the medium."""
 
     run_id: str
     plan: RunPlan
@@ -67,25 +67,25 @@ class _Run:
     account: MediumAccount
 
 
-def _read_accounts(material: Material) -> Iterator[_Run]:
-    """Yield each medium of each valid run, with its counts from links.json."""
+def _read_medium_runs(material: Material) -> Iterator[_MediumRun]:
+    """Yield each medium of each valid run, with the counts of the medium from links.json."""
     for run_id, plan, links in material.read_all(Links, "links.json", lambda plan: plan.media):
         if material.verdicts[run_id].status == "valid":
             for medium in plan.media:
-                yield _Run(run_id, plan, medium, links.medium(medium.name))
+                yield _MediumRun(run_id, plan, medium, links.medium(medium.name))
 
 
-def _compose_introduction(accounts: list[_Run]) -> str:
-    """Return the text that defines the causes by which frames are lost."""
-    runs = len({run.run_id for run in accounts})
+def _compose_introduction(medium_runs: list[_MediumRun]) -> str:
+    """Return the text that defines the causes of lost frames and the number of runs."""
+    run_count = len({run.run_id for run in medium_runs})
     return (
         "Stations of a medium share the air by IEEE 802.11 DCF. Frames that their receivers cannot "
         "read are counted by cause. Collided: another station sent at the same time, and the "
         "frame's sender hears that station. Hidden terminal: another station sent at the same "
         "time, and the frame's sender does not hear that station. Channel error: the loss model "
-        "decided so. Receiver busy: the receiver was sending. Not answered: an RTS to a station "
-        "whose NAV was set. A station gives up a packet at the retry limit. Counts are over "
-        f"{format_count(runs, 'valid run')}, from the start to the end of each run."
+        "lost the frame. Receiver busy: the receiver was sending. Not answered: an RTS to a "
+        "station whose NAV was set. A station gives up a packet at the retry limit. Counts are "
+        f"over {format_count(run_count, 'valid run')}, from the start to the end of each run."
     )
 
 
@@ -119,9 +119,11 @@ def _compose_map(material: Material, medium: MediumPlan) -> Figure:
 
 
 def make_drawn_medium(plan: RunPlan, medium: MediumPlan) -> DrawnMedium:
-    """Return what the map of a medium shows: stations at the start of a run, pairs, and paths.
+    """Return the contents of a medium's map.
 
-    If reach is given as a matrix, stations have no positions and are placed on a circle.
+    These are the stations at the start of a run, the pairs of stations that decode or sense each
+    other, and the paths of flows. If reach is given as a matrix, stations have no positions and are
+    placed on a circle.
     """
     kinds = {node.name: node.kind for node in plan.nodes}
     count = len(medium.stations)
@@ -133,15 +135,15 @@ def make_drawn_medium(plan: RunPlan, medium: MediumPlan) -> DrawnMedium:
         stations.append(DrawnStation(station.node, kinds[station.node], position, trace))
     names = [station.name for station in stations]
     decodes, one_way, senses = [], [], []
-    for index, one in enumerate(names):
-        for other in names[index + 1 :]:
-            is_forward, is_backward = medium.decodes(one, other), medium.decodes(other, one)
+    for index, first in enumerate(names):
+        for second in names[index + 1 :]:
+            is_forward, is_backward = medium.decodes(first, second), medium.decodes(second, first)
             if is_forward and is_backward:
-                decodes.append((one, other))
+                decodes.append((first, second))
             elif is_forward or is_backward:
-                one_way.append((one, other) if is_forward else (other, one))
-            elif medium.senses(one, other) or medium.senses(other, one):
-                senses.append((one, other))
+                one_way.append((first, second) if is_forward else (second, first))
+            elif medium.senses(first, second) or medium.senses(second, first):
+                senses.append((first, second))
     return DrawnMedium(
         stations,
         not isinstance(medium.reach, MatrixReach),
@@ -185,10 +187,15 @@ def _collect_paths(plan: RunPlan, medium: MediumPlan) -> list[tuple[str, list[st
 # -- frames and packets ---------------------------------------------------------------------------
 
 
-def _compose_frame_table(material: Material, name: str, runs: list[_Run]) -> Table:
+def _compose_frame_table(material: Material, name: str, runs: list[_MediumRun]) -> Table:
     """Return the table of frames: one row per value of the series axis and kind of frame.
 
-    Kinds of which no frame was sent have no row.
+    A kind has no row if no frame of this kind was sent.
+
+    Args:
+        material: The campaign.
+        name: The name of the medium.
+        runs: The medium in all valid runs.
     """
     rows = []
     for series_value in _list_series_values(material):
@@ -198,7 +205,7 @@ def _compose_frame_table(material: Material, name: str, runs: list[_Run]) -> Tab
                 for station in run.account.stations:
                     for kind, counts in station.frames.items():
                         by_kind.setdefault(kind, []).append(counts)
-        for kind, head in KINDS.items():
+        for kind, kind_label in KINDS.items():
             counts_of_kind = by_kind.get(kind, [])
             sent, received = (
                 sum(getattr(counts, column) for counts in counts_of_kind)
@@ -212,7 +219,7 @@ def _compose_frame_table(material: Material, name: str, runs: list[_Run]) -> Tab
                 rows.append(
                     [
                         series_value,
-                        head,
+                        kind_label,
                         f"{sent:,}",
                         loss_rate,
                         *(f"{count:,}" for count in lost_by_cause),
@@ -239,11 +246,11 @@ class _Packets:
     tried: int = 0  # packets delivered or given up
     given_up: int = 0
     dropped: int = 0  # because the queue was full
-    max_waiting: int = 0  # most packets in the queue of a station
+    max_waiting: int = 0  # the largest number of packets in the queue of a station
     # Mean number of frames on the air at the same time, one value per run.
     frames_at_once: list[float] = field(default_factory=list)
 
-    def add(self, run: _Run) -> None:
+    def add(self, run: _MediumRun) -> None:
         """Add the counts of one run."""
         for station in run.account.stations:
             packets = station.packets
@@ -257,10 +264,15 @@ class _Packets:
         self.frames_at_once.append(on_air_ns / traffic_ns)
 
 
-def _compose_packet_table(material: Material, name: str, runs: list[_Run]) -> Table:
+def _compose_packet_table(material: Material, name: str, runs: list[_MediumRun]) -> Table:
     """Return the table of packets at stations, one row per point.
 
-    With more than MAX_POINTS points, it has one row per value of the series axis instead.
+    With more than MAX_POINTS points, the table has one row per value of the series axis.
+
+    Args:
+        material: The campaign.
+        name: The name of the medium.
+        runs: The medium in all valid runs.
     """
     campaign = material.campaign
     axes = list(
@@ -313,7 +325,7 @@ def _compose_packet_table(material: Material, name: str, runs: list[_Run]) -> Ta
     )
 
 
-def _group_runs(runs: list[_Run], axes: list[str]) -> dict[tuple[str, ...], _Packets]:
+def _group_runs(runs: list[_MediumRun], axes: list[str]) -> dict[tuple[str, ...], _Packets]:
     """Sum the packets of all runs with equal values of `axes`.
 
     Returns:
@@ -338,8 +350,8 @@ def _list_series_values(material: Material) -> list[str]:
 def _compose_station_figures(material: Material, medium: MediumPlan) -> Iterator[Block]:
     """Yield a figure of airtime over time, and a figure of means of stations, at one point.
 
-    The point is the middle one of the points that the report shows over time. Without records of
-    frames, yield a paragraph on that; without such points, yield nothing.
+    The point is the middle one of the points that the report shows over time. If there are no such
+    points, yield nothing. If there are no records of frames, yield a paragraph that says so.
     """
     chosen_points = choose_runs(material)
     if not chosen_points:
@@ -409,7 +421,7 @@ def _compute_means(
 ) -> Iterator[StationMeans]:
     """Yield the means over all valid runs at a point, for each value of the series axis.
 
-    Runs without a record of frames are left out, and values without any run.
+    Runs without a record of frames, and series values without runs, are left out.
 
     Args:
         material: The campaign.
@@ -447,7 +459,7 @@ def _compute_means(
 
 
 def _average_stations(stations: list[StationAir], name: str) -> Mean | None:
-    """Return the mean of the attribute `name`, or None if no station has a value."""
+    """Return the mean of the attribute `name` over `stations`, or None if none has a value."""
     values = pd.Series([getattr(station, name) for station in stations], dtype="float64").dropna()
     return mean(values.to_numpy()) if len(values) else None
 

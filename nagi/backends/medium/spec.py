@@ -402,7 +402,7 @@ class Medium(Strict):
         return self.queue.marks
 
     def to_timing(self) -> dict[str, Any]:
-        """Return the values of the fields of nagi_contracts.media.MediumTimes, by field."""
+        """Return field -> value, for the fields of nagi_contracts.media.MediumTimes."""
         return {
             "phy": self.phy,
             "preamble": (self.preamble or "long") if self.phy == "802.11b" else None,

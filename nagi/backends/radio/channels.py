@@ -23,7 +23,7 @@ from nagi.spec.links import Link
 def plan_radio_channel(
     request: PlanRequest, name: str, link: Link, direction: DirectionName
 ) -> RadioChannelPlan:
-    """Return the plan of the channel through which waveforms pass in one direction.
+    """Return the plan of the simulated channel of a radio in one direction.
 
     Args:
         request: The point that is planned.
@@ -39,7 +39,7 @@ def plan_radio_channel(
     if channel.snr is None and trace is None:
         raise request.error(
             ("links", name, "radio"),
-            f"no SNR {direction}",
+            f"no SNR in direction {direction}",
             f"add `snr: 12 dB`, or write it under `{direction}: {{radio: ...}}`",
         )
     fading = channel.fading or NoFading(kind="none")
@@ -63,7 +63,10 @@ def plan_radio_channel(
 def _plan_snr_trace(
     request: PlanRequest, name: str, direction: DirectionName, channel: RadioChannel
 ) -> SnrTracePlan | None:
-    """Return the plan of a changing SNR, or None for a constant SNR; reads the file of a trace."""
+    """Return the plan of a changing SNR, or None for a constant SNR.
+
+    If the SNRs are in a file, read the file.
+    """
     trace = channel.snr_trace
     if isinstance(trace, SnrTraceFile):
         link = request.experiment.links[name]

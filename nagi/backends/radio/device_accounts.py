@@ -17,7 +17,7 @@ from nagi.verdict.values import Value
 RADIOS = "radios.json"  # in the directory of a run
 
 
-def list_devices(plan: RunPlan) -> list[LinkPlan]:
+def list_uhd_links(plan: RunPlan) -> list[LinkPlan]:
     """Return the radio links that use UHD devices."""
     return [
         link
@@ -34,14 +34,14 @@ def count_by_outcome(plan: RunPlan, transmissions: Transmissions, outcome: int) 
         transmissions: The record of transmissions.
         outcome: The outcome, a number of nagi.records.transmissions such as NOT_SENT.
     """
-    for link in list_devices(plan):
+    for link in list_uhd_links(plan):
         for direction in DIRECTIONS:
             sent = select_direction(transmissions, get_direction_number(plan, link.name, direction))
             yield float((sent["outcome"] == outcome).sum()), f"{link.name} {direction}"
 
 
 def describe_devices(plan: RunPlan, radios: Radios) -> Iterator[Information]:
-    """Yield what UHD devices measured at the start of a run, and how many samples were clipped.
+    """Yield the measurements of UHD devices at the start of a run, and counts of clipped samples.
 
     Args:
         plan: The plan of the run.
@@ -50,7 +50,7 @@ def describe_devices(plan: RunPlan, radios: Radios) -> Iterator[Information]:
     Raises:
         InputError: `radios` has no entry for a link with UHD devices.
     """
-    for link in list_devices(plan):
+    for link in list_uhd_links(plan):
         link_account = radios.link(link.name)
         if link_account is None:
             raise refuse(f"{RADIOS} has no entry for link {link.name}", "repeat the run")
@@ -64,7 +64,7 @@ def describe_devices(plan: RunPlan, radios: Radios) -> Iterator[Information]:
         )
         for direction in DIRECTIONS:
             direction_account = link_account.direction(direction)
-            measured: list[tuple[str, str, float, str]] = [
+            measurements: list[tuple[str, str, float, str]] = [
                 (
                     "radio_delay",
                     "delay from the planned start of a burst to its reception",
@@ -86,8 +86,10 @@ def describe_devices(plan: RunPlan, radios: Radios) -> Iterator[Information]:
             ]
             if direction_account.counts is not None:
                 clipped = float(direction_account.counts.clipped_samples)
-                measured.append(("radio_clipped", "samples above full scale", clipped, "samples"))
-            for name, description, value, unit in measured:
+                measurements.append(
+                    ("radio_clipped", "samples above full scale", clipped, "samples")
+                )
+            for name, description, value, unit in measurements:
                 yield Information(
                     name=name,
                     description=description,

@@ -27,9 +27,9 @@ def examine_radio(devices: Sequence[str] = ()) -> Doctor:
         devices: Options of `nagi-sdr doctor` for radio hardware. If there are none, the simulated
             radio is examined.
     """
-    checked = check_steps(devices)
+    results = check_steps(devices)
     return make_step_findings(
-        [(step.stage, step.ok, step.detail, step.cure or INSTALL) for step in checked],
+        [(step.stage, step.ok, step.detail, step.cure or INSTALL) for step in results],
         STEPS_OF_DEVICES if devices else STEPS,
         _TITLES,
     )
@@ -64,12 +64,12 @@ def list_device_options(
             "add a frequency at which you may transmit (with a licence, or in a licence-exempt "
             "band), such as `--frequency '2450 MHz'`",
         )
-    levels = zip(("--tx-gain", "--rx-gain"), gains, strict=True)
+    named_gains = zip(("--tx-gain", "--rx-gain"), gains, strict=True)
     return [
         *(f"--device={device}" for device in devices),
         f"--frequency={_parse_option('--frequency', CarrierFrequency.parse, frequency).value}",
         f"--rate={_parse_option('--sample-rate', SampleRate.parse, sample_rate).value}",
-        *(f"{name}={_parse_option(name, Level.parse, text).value}" for name, text in levels),
+        *(f"{name}={_parse_option(name, Level.parse, text).value}" for name, text in named_gains),
         f"--channels={channels}",
     ]
 

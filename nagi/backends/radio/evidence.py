@@ -16,7 +16,7 @@ from nagi.backends.radio.device_accounts import (
     RADIOS,
     count_by_outcome,
     describe_devices,
-    list_devices,
+    list_uhd_links,
 )
 from nagi.backends.radio.outcomes import count_unanswered, describe_transmissions
 from nagi.backends.radio.replaying import make_replay_settings
@@ -69,7 +69,7 @@ class RadioVerifier(Verifier):
     def get_limits(self, plan: RunPlan) -> Mapping[str, Limit]:
         if not plan.carried_by("radio"):
             return {}
-        return RADIO_LIMITS | DEVICE_LIMITS if list_devices(plan) else RADIO_LIMITS
+        return RADIO_LIMITS | DEVICE_LIMITS if list_uhd_links(plan) else RADIO_LIMITS
 
     def copy_files(self, plan: RunPlan, sources: Mapping[str, Path], target: Path) -> None:
         copy_file(sources[EMULATOR], target, RADIOS)
@@ -87,7 +87,7 @@ class RadioVerifier(Verifier):
             "radio_unanswered": list(count_unanswered(plan, transmissions))
         }
         information: list[Information] = []
-        if list_devices(plan):
+        if list_uhd_links(plan):
             values["radio_not_sent"] = list(count_by_outcome(plan, transmissions, NOT_SENT))
             values["radio_not_received"] = list(count_by_outcome(plan, transmissions, NOT_RECEIVED))
             information += describe_devices(plan, Radios.read(run.directory / RADIOS))

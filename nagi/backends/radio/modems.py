@@ -15,7 +15,12 @@ _MODE_FIELDS = ("modulation", "code_rate")
 def plan_modes(
     request: PlanRequest, name: str, radio_settings: Radio
 ) -> list[RadioModePlan] | None:
-    """Return the modes of rate adaptation, slowest first, or None without rate adaptation.
+    """Return the modes of a radio's rate adaptation, slowest first; None without rate adaptation.
+
+    Args:
+        request: The point that is planned.
+        name: The name of the link.
+        radio_settings: The settings of the link's radio.
 
     Raises:
         InputError: A mode is listed twice.
@@ -40,11 +45,17 @@ def plan_modes(
 def plan_sample_rate(request: PlanRequest, name: str, radio_settings: Radio) -> int:
     """Return the sample rate of a radio in Hz.
 
-    Return the setting `sample_rate` if it is given. If not, return the smallest sample rate at
-    which the slowest mode has the bit rate `rate` of the settings.
+    If the setting `sample_rate` is given, return this setting. If not, return the smallest sample
+    rate at which the slowest mode has the bit rate of the setting `rate`.
+
+    Args:
+        request: The point that is planned.
+        name: The name of the link.
+        radio_settings: The settings of the link's radio.
 
     Raises:
-        InputError: The modem does not support the rate or the modulation.
+        InputError: The modem does not support the rate or the modulation, or a mode is listed
+            twice.
     """
     key = "rate" if radio_settings.sample_rate is None else "sample_rate"
     modes = plan_modes(request, name, radio_settings)
@@ -81,6 +92,12 @@ def plan_sample_rate(request: PlanRequest, name: str, radio_settings: Radio) -> 
 
 def find_sample_rate(modem: str, modulation: str, code_rate: str, rate_bps: int) -> int:
     """Return the smallest sample rate in Hz at which a modem has a bit rate of `rate_bps` or more.
+
+    Args:
+        modem: The modem, such as `ofdm`.
+        modulation: The modulation, such as `qpsk`.
+        code_rate: The code rate, such as `1/2`, or `none`.
+        rate_bps: The required bit rate of the body of a transmission, in bit/s.
 
     Raises:
         ValueError: No sample rate is high enough, or the modem does not support the modulation.

@@ -39,8 +39,8 @@ _CAUSES_OF_HALF_DUPLEX = {
 def count_unanswered(plan: RunPlan, transmissions: Transmissions) -> Iterator[Value]:
     """Count, for each direction of a radio, transmissions whose outcome the radio did not report.
 
-    Only transmissions whose packets were due before the end of the captures count. The radio may
-    have been stopped during later transmissions.
+    A transmission counts only if its packet was due before the end of the captures, because the
+    radio may have been stopped during later transmissions.
     """
     capture_end_ns = round(plan.timeline.capture_end_s * 1e9)
     for link in plan.carried_by("radio"):
@@ -52,9 +52,10 @@ def count_unanswered(plan: RunPlan, transmissions: Transmissions) -> Iterator[Va
 
 
 def describe_transmissions(plan: RunPlan, transmissions: Transmissions) -> Iterator[Information]:
-    """Yield the transmissions, the losses by cause, and the mean measured SNR of each direction.
+    """Yield the numbers of transmissions and losses, and the mean measured SNR of each direction.
 
-    The SNR is left out if the receiver measured none. The mean is a mean of power ratios, in dB.
+    Losses are counted by cause. The SNR is the mean of the measured power ratios, in dB. It is left
+    out if the receiver measured none.
     """
     for link in plan.carried_by("radio"):
         assert link.radio is not None

@@ -29,8 +29,8 @@ from nagi.plan.request import PlanRequest
 from nagi.spec.links import DirectionSettings, Link
 
 MIN_DELAY_NS = 10_000_000  # smallest delay of a link, during which waveforms are computed
-# With interference, an outcome is known only later: gr-nagi computes interference 2 ms after the
-# end of a transmission (margin_ns in `interference`).
+# The smallest delay of feedback with interference, because gr-nagi computes interference 2 ms after
+# the end of a transmission (margin_ns in `interference`).
 MIN_FEEDBACK_NS = 4_000_000
 # Time to start and to end nagi-sdr, in seconds:
 START_S = 3.5  # importing GNU Radio, which takes 1 s on an idle machine
@@ -119,12 +119,13 @@ class RadioPlanner(Planner):
         return FINISH_S if self.links else 0.0
 
     def plan_channel(self, link: str, settings: DirectionSettings) -> DirectionPlan | None:
-        """Return a direction of a radio with rate and overhead of its modem.
+        """Return the plan of a direction of a radio, with the rate and overhead of the modem.
 
         With rate adaptation, rate and overhead are those of the fastest mode.
 
         Raises:
-            InputError: Rate adaptation has no feedback, or a table of SNRs that is not ascending.
+            InputError: Rate adaptation has no feedback, or its table gives a faster mode a smaller
+                SNR.
         """
         modes = [
             ModePlan(
@@ -148,7 +149,7 @@ class RadioPlanner(Planner):
         """Return the plan of a direction's rate adaptation, or None without rate adaptation.
 
         Args:
-            name: The link.
+            name: The name of the link.
             settings: Settings of the direction.
             modes: Rate and overhead of each mode, slowest first.
         """
@@ -262,7 +263,7 @@ class RadioPlanner(Planner):
         """Return the plan of a link's radio.
 
         Raises:
-            InputError: The link has settings that radios do not support, or too short a delay.
+            InputError: The link has settings that radios do not support, or its delay is too short.
         """
         radio_settings = link.find_settings(Radio)
         assert radio_settings is not None
@@ -273,7 +274,8 @@ class RadioPlanner(Planner):
                 key_path = self._request.locate_setting(name, direction, "delay")
                 raise self._request.error(
                     key_path if settings.delay else ("links", name),
-                    f"a delay of {settings.delay or '0 ms'} {direction} is too short for a radio",
+                    f"a delay of {settings.delay or '0 ms'} in direction {direction} is too short "
+                    "for a radio",
                     f"give `delay: {Duration(MIN_DELAY_NS)}` or more",
                 )
         uhd = plan_uhd(self._request, name, link)

@@ -50,7 +50,7 @@ def locate_nagi_sdr() -> Path:
 
 
 def list_installed_paths() -> list[Path]:
-    """Return the path of nagi-sdr, followed by those installed files and folders that it needs."""
+    """Return the path of nagi-sdr, then the paths of the installed files and folders it needs."""
     program = locate_nagi_sdr().resolve()
     further_paths = {path for pattern in _INSTALLED for path in program.parent.parent.glob(pattern)}
     return [program, *sorted(further_paths)]
@@ -71,7 +71,7 @@ def check_library() -> StepResult:
 
 
 def check_steps(devices: Sequence[str] = ()) -> list[StepResult]:
-    """Check the steps in order, and return their results up to the first step that fails.
+    """Check the steps in order. Return their results, the last of which is the first failed step.
 
     Args:
         devices: Options of `nagi-sdr doctor` for radio hardware. If there are none, the simulated

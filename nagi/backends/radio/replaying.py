@@ -10,7 +10,7 @@ from nagi.records.direction_numbers import get_direction_number
 from nagi.records.packets import Settings
 from nagi.records.transmissions import RECEIVED, SNR_UNKNOWN, Transmissions, select_direction
 
-_TRACE_LENGTH = 1 << 32  # the trace never repeats, because numbers of transmissions have 32 bits
+_TRACE_LENGTH = 1 << 32  # transmissions; their numbers have 32 bits, so the trace never repeats
 
 
 def list_recorded_snr(transmissions: Transmissions) -> list[int]:
@@ -45,19 +45,19 @@ def make_replay_settings(plan: RunPlan, transmissions: Transmissions) -> Setting
     for link in plan.carried_by("radio"):
         for direction in DIRECTIONS:
             sent = select_direction(transmissions, get_direction_number(plan, link.name, direction))
-            lost = np.unique(sent["number"][sent["outcome"] != RECEIVED])
-            planned = link.direction(direction)
+            lost_numbers = np.unique(sent["number"][sent["outcome"] != RECEIVED])
+            direction_plan = link.direction(direction)
             settings[link.name, direction] = {
                 "loss": {
                     "model": "trace",
-                    "lost": lost.tolist(),
+                    "lost": lost_numbers.tolist(),
                     "length": _TRACE_LENGTH,
-                    "at": planned.loss.at,
+                    "at": direction_plan.loss.at,
                 }
             }
-            if planned.rate_adaptation is not None:
+            if direction_plan.rate_adaptation is not None:
                 settings[link.name, direction]["rate_adaptation"] = {
-                    **planned.rate_adaptation.model_dump(mode="json", exclude_none=True),
+                    **direction_plan.rate_adaptation.model_dump(mode="json", exclude_none=True),
                     "recorded_snr": list_recorded_snr(sent),
                 }
     return settings

@@ -14,7 +14,7 @@ from nagi_reports.parquet import read_parquet
 
 from nagi.backends.radio.report_words import MODULATIONS, list_radios
 
-_MIN_TRANSMISSIONS = 30  # fewest transmissions at an SNR for which shares are shown
+_MIN_TRANSMISSIONS = 30  # minimum number of transmissions at an SNR that is shown
 _MIN_RANGE_DB = 4  # smallest range of SNRs for which a panel is shown
 _COLUMNS = ["link", "direction", "snr_db", "mode", "outcome"]
 
@@ -79,7 +79,7 @@ def _name_modes(link: LinkPlan) -> list[str]:
 def _compute_shares(label: str, modes: list[str], table: pd.DataFrame) -> ModeShares | None:
     """Return the shares of modes at each SNR with enough transmissions.
 
-    Return None if there are no such SNRs, or their range is less than 4 dB.
+    Return None if there are no such SNRs, or if they span less than _MIN_RANGE_DB.
 
     Args:
         label: Label of the panel.
@@ -88,21 +88,21 @@ def _compute_shares(label: str, modes: list[str], table: pd.DataFrame) -> ModeSh
     """
     measured = table.dropna(subset=["snr_db"])
     snr_db = measured["snr_db"].round().astype(int)
-    sent = pd.crosstab(snr_db, measured["mode"]).reindex(columns=range(len(modes)), fill_value=0)
-    totals = sent.sum(axis=1)
+    counts = pd.crosstab(snr_db, measured["mode"]).reindex(columns=range(len(modes)), fill_value=0)
+    totals = counts.sum(axis=1)
     has_enough = totals >= _MIN_TRANSMISSIONS
-    snrs = sent.index[has_enough]
-    if snrs.empty or snrs.max() - snrs.min() < _MIN_RANGE_DB:
+    shown_snrs = counts.index[has_enough]
+    if shown_snrs.empty or shown_snrs.max() - shown_snrs.min() < _MIN_RANGE_DB:
         return None
-    lost = (measured["outcome"] != "received").groupby(snr_db).mean()
+    loss_shares = (measured["outcome"] != "received").groupby(snr_db).mean()
     return ModeShares(
         label,
-        [int(value) for value in snrs],
+        [int(value) for value in shown_snrs],
         {
-            name: [float(share) for share in (sent[mode] / totals)[has_enough]]
+            name: [float(share) for share in (counts[mode] / totals)[has_enough]]
             for mode, name in enumerate(modes)
         },
-        [float(share) for share in lost[has_enough]],
+        [float(share) for share in loss_shares[has_enough]],
     )
 
 

@@ -75,7 +75,7 @@ def compose_blocks(material: Material) -> list[Block]:
         "detected, its header had errors, or its payload had errors. The configured SNR is the SNR "
         "of the channel without fading. The measured SNR is the mean power ratio over the "
         "transmissions for which the receiver reported an SNR. Bursts that were not detected have "
-        f"no measured SNR. Each row is over up to {format_count(runs, 'run')}. "
+        f"no measured SNR. Each row has the sums of up to {format_count(runs, 'run')}. "
     )
     introduction += (
         "All received packets had the bytes that were sent."
@@ -100,7 +100,7 @@ def compose_blocks(material: Material) -> list[Block]:
 
 
 def _group_transmissions(material: Material) -> dict[_Key, _SnrGroup]:
-    """Group the transmissions of all runs by direction, radio and configured SNR."""
+    """Group the counts of all runs by direction, radio and configured SNR, in the order of rows."""
     groups: dict[_Key, _SnrGroup] = {}
     for run_id, link, direction, counts in _read_accounts(material):
         assert link.radio is not None
@@ -132,7 +132,7 @@ def _read_accounts(
 
 
 def _collect_measured_snrs_db(material: Material, run_id: str, subject: str) -> list[float]:
-    """Return the mean measured SNR from the verdict of a run; empty if it was not measured.
+    """Return a list with the mean measured SNR from a run's verdict; empty if not measured.
 
     Args:
         material: The campaign.
@@ -150,7 +150,7 @@ def _collect_measured_snrs_db(material: Material, run_id: str, subject: str) -> 
 def _compose_table(groups: dict[_Key, _SnrGroup]) -> Table:
     """Return the table of transmissions, one row per direction, radio and configured SNR.
 
-    Causes of loss that only UHD devices report are columns only if they occurred.
+    A cause of loss that only UHD devices report has a column only if it occurred.
     """
     device_causes = [
         name for name in _DEVICE_CAUSES if any(group.count(name) for group in groups.values())
@@ -179,7 +179,7 @@ def _compose_table(groups: dict[_Key, _SnrGroup]) -> Table:
 
 
 def _format_row(group: _SnrGroup, device_causes: list[str]) -> list[str]:
-    """Return the cells with counts, the share of lost transmissions, and the measured SNR."""
+    """Return the cells of a row: counts, the share of lost transmissions, and the measured SNR."""
     lost_share = f"{group.failed / group.answered:.3%}" if group.answered else NONE
     measured_snr = NONE
     if group.measured_db:
@@ -191,7 +191,7 @@ def _format_row(group: _SnrGroup, device_causes: list[str]) -> list[str]:
 
 
 def _collect_curves(groups: dict[_Key, _SnrGroup]) -> list[tuple[str, list[ErrorRate]]]:
-    """Return (label, loss rates) for each direction and radio with several configured SNRs."""
+    """Return (label, loss rates over SNR) of each direction and radio with several SNRs."""
     curves: dict[tuple[str, DirectionName, str], list[ErrorRate]] = {}
     for (link, direction, radio, snr_db), group in groups.items():
         if group.answered and snr_db is not None:

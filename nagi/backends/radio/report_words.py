@@ -41,7 +41,10 @@ def describe_radio(radio: RadioPlan) -> str:
 
 
 def describe_channel(channel: RadioChannelPlan) -> str:
-    """Describe fading, paths and frequency offset of a channel; empty if there are none."""
+    """Describe fading, paths and frequency offset of a channel; empty if there are none.
+
+    Other effects, such as shadowing, are left out.
+    """
     effects = []
     if channel.fading != "none":
         k_factor = "" if channel.k_factor_db is None else f", K {channel.k_factor_db:g} dB"
@@ -60,7 +63,9 @@ def describe_direction(radio: RadioPlan, direction: DirectionName) -> str:
         return describe_channel(channel)
     assert radio.uhd is not None
     frequency_hz = getattr(radio.uhd.frequency_hz, direction)
-    gains = f"{radio.uhd.sender(direction).tx_gain_db:g} + " + (
-        f"{radio.uhd.receiver(direction).rx_gain_db:g} dB of gain"
+    tx_gain_db = radio.uhd.sender(direction).tx_gain_db
+    rx_gain_db = radio.uhd.receiver(direction).rx_gain_db
+    return (
+        f"{frequency_hz / 1e6:g} MHz, transmitter gain {tx_gain_db:g} dB, "
+        f"receiver gain {rx_gain_db:g} dB"
     )
-    return f"{frequency_hz / 1e6:g} MHz, {gains}"

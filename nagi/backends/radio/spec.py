@@ -113,7 +113,7 @@ MODES = ("bpsk 1/2", "bpsk 3/4", "qpsk 1/2", "qpsk 3/4", "16qam 1/2", "16qam 3/4
 def _parse_mode(value: object) -> object:
     """Return a mode as modulation, one space and code rate, such as `qpsk 1/2`.
 
-    A value that is no text is returned unchanged.
+    A value that is not a text is returned unchanged.
 
     Raises:
         BadValue: The text is not a mode.
@@ -273,15 +273,16 @@ class Radio(RadioChannel):
         return self
 
 
-# Settings that exclude each other. If a direction has one of them, neither is taken from the
-# settings for both directions.
+# Settings that exclude each other. If a direction has one of them, the direction inherits neither
+# from the settings for both directions.
 _ALTERNATIVES = {"snr": "snr_trace", "snr_trace": "snr"}
 
 
 def resolve_channel(link: Link, direction: DirectionName) -> RadioChannel:
     """Return the radio channel of one direction of a link.
 
-    A setting of the direction has priority over the setting for both directions.
+    A setting of the direction has priority over the setting for both directions. A direction with
+    an SNR does not inherit an SNR trace, and vice versa.
     """
     radio = link.find_settings(Radio)
     direction_channel = link.get_own_settings(direction).find_settings(RadioChannel)

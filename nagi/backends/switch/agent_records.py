@@ -41,7 +41,7 @@ def read_account(plan: RunPlan, node: NodePlan, directory: Path) -> SwitchAccoun
         return _make_account(plan, node, record)
     except (KeyError, ValueError, StopIteration) as error:
         raise refuse(
-            f"the counts do not have the format of this nagi: {error!r}",
+            f"the counts do not have the format of this version of nagi: {error!r}",
             "build nagi-switch again",
             file=str(file),
         ) from None
@@ -111,9 +111,9 @@ def _make_account(plan: RunPlan, node: NodePlan, record: SwitchRecord) -> Switch
 def _make_port_account(
     plan: RunPlan, node: NodePlan, number: int, record: SwitchRecord
 ) -> SwitchPortAccount:
-    """Return the counts of a port. Values that the target does not report are None."""
+    """Return the counts of the port with this number. Values that are not reported are None."""
     assert node.switch is not None
-    planned = next(port for port in node.switch.ports if port.number == number)
+    port_plan = next(port for port in node.switch.ports if port.number == number)
     counters = None
     if record.counters is not None:
         counters = next(port for port in record.counters.ports if port.number == number)
@@ -128,8 +128,8 @@ def _make_port_account(
         )
     return SwitchPortAccount(
         number=number,
-        link=planned.link,
-        direction=_get_outgoing_direction(plan, node.name, planned.link),
+        link=port_plan.link,
+        direction=_get_outgoing_direction(plan, node.name, port_plan.link),
         counters=counters,
         dropped_by_program=account["out"]["dropped_by_program"]
         if account is not None and counters is None

@@ -98,8 +98,8 @@ class _SwitchChapter(Chapter):
         return [
             Paragraph(text),
             Table(
-                "Switches. Marked CE: packets marked by ECN. Late: how much later than due packets "
-                "left, in the worst run.",
+                "Switches. Marked CE: packets marked by ECN. Late: the time from a packet's due "
+                "time until it left, in the worst run.",
                 [
                     Column("Switch"),
                     Column("Direction", weight=2),
@@ -134,7 +134,7 @@ def _read_accounts(material: Material) -> Iterator[tuple[str, SwitchAccount]]:
 
 
 def _format_row(ports: list[SwitchPortAccount]) -> list[str]:
-    """Return the cells of a row: sums, maxima and delays of one port over all runs."""
+    """Return the cells of a row: sums, maxima and latenesses of one port over all runs."""
     overflows = [port.queue_overflows for port in ports]
     waiting = [port.max_waiting_packets for port in ports]
     delays = [port.added_delay_ns for port in ports if port.added_delay_ns is not None]

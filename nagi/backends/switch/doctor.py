@@ -30,7 +30,7 @@ class SwitchStage(Stage):
         return tuple(dict.fromkeys(pairs))
 
     def check(self, observations: Observations) -> Iterator[StageFinding]:
-        """Yield findings about each host of a node: missing and broken targets, or versions."""
+        """Yield findings about each host of a node: missing targets, problems, and versions."""
         for host, inspection in observations.list_nodes():
             targets = {
                 target
@@ -56,7 +56,7 @@ class SwitchStage(Stage):
 
 
 def _describe_missing_switch(host: str, target: SwitchTarget) -> StageFinding:
-    cure = f"provision it with nagi_switch_target: {target}"
+    cure = f"provision the host with nagi_switch_target: {target}"
     if target == "p4runtime":
         message = "the inventory does not contain the host's switch"
         return StageFinding(

@@ -123,14 +123,14 @@ part = SwitchVerifier()
 
 
 def _copy_own_program(node: str, own: OwnPipelinePlan, source: Path, target: Path) -> None:
-    """Write a user's program to the run directory, and copy digests and the controller's log."""
+    """Write a user's P4 program to the run directory; copy digests and the controller's log."""
     (target / program_file(node)).write_text(own.program, encoding="utf-8")
     copy_file(source, target, DIGESTS, digests_file(node))
     copy_file(source, target, CONTROLLER, controller_log(node))
 
 
 def _add_account(values: Values, switch: SwitchAccount) -> None:
-    """Add the values of checks that a switch reported. Missing values are not added."""
+    """Add values of checks from the counts that a switch reported. Leave out missing values."""
     values["records_lost"].append((switch.records_lost, f"switch {switch.node}"))
     drops = ", ".join(f"{count} {cause}" for cause, count in switch.drops.items())
     values["switch_drops"].append(

@@ -53,9 +53,9 @@ def measure_passage_rate_error(passage: Passage, rate: int) -> float | None:
     """
     if not len(passage.bits):
         return None
-    usable = passage.entered_ns > 0
+    is_usable = passage.entered_ns > 0
     return compare_rate(
-        passage.started_ns, passage.ended_ns, passage.bits, usable, passage.seen_ns, rate
+        passage.started_ns, passage.ended_ns, passage.bits, is_usable, passage.seen_ns, rate
     )
 
 
@@ -109,7 +109,7 @@ def count_unaccounted(plan: RunPlan, recorded: Records, switches: Switches) -> l
 
 
 def _count_missing(switch: SwitchAccount) -> int | None:
-    """Return how many packets a switch received, but neither sent nor dropped nor has in a queue.
+    """Return how many packets a switch received, but did not send, drop, or keep in a queue.
 
     Return a negative number if the switch counted more packets as sent or dropped than it received,
     and None if the switch does not report all drops. Packets that the controller sent are taken
@@ -130,13 +130,13 @@ def explain_unmeasurable_checks(switches: Switches) -> dict[str, str]:
     reasons: dict[str, list[str]] = {}
     for switch in switches.switches:
         subject = f"switch {switch.node}"
-        is_own_program = any(port.counters is None for port in switch.ports)
+        has_user_program = any(port.counters is None for port in switch.ports)
         if switch.target in TARGET_NAMES:
             for check, reason in UNREPORTED_CHECKS.items():
                 reasons.setdefault(check, []).append(
                     f"{subject}: {TARGET_NAMES[switch.target]} {reason}"
                 )
-        if is_own_program:
+        if has_user_program:
             reasons.setdefault("unaccounted", []).append(
                 f"{subject}: its program is your own, and may drop and copy packets"
                 if all(port.sent is not None for port in switch.ports)
@@ -161,7 +161,10 @@ def describe_switches(plan: RunPlan, switches: Switches) -> Iterator[Information
 def _describe_port(
     plan: RunPlan, switch: SwitchAccount, port: SwitchPortAccount
 ) -> Iterator[Information]:
-    """Yield the information on one port. See describe_switches()."""
+    """Yield the information on one port; nothing if the switch does not shape its direction.
+
+    See describe_switches().
+    """
     settings = plan.switch_settings(LinkDirection(link=port.link, direction=port.direction))
     if settings is None:
         return

@@ -38,18 +38,18 @@ class SwitchNeeds(Needs):
 def _hash_p4runtime_programs(is_local: bool) -> dict[str, str | None]:
     """Return the checksums of the P4Runtime server and, if `is_local`, of this machine's switch.
 
-    The switch is bmv2's simple_switch_grpc if it is installed, or else nagi-switch.
+    The switch is bmv2's simple_switch_grpc if it is installed, and nagi-switch if not.
     """
     sources = sorted((paths.P4_CONTROL / "nagi_p4runtime").rglob("*.py"))
     joined = b"".join(source.read_bytes() for source in sources)
     server = hashlib.sha256(joined).hexdigest()
     if not is_local:
         return {"nagi_p4runtime": server}
-    grpc = shutil.which("simple_switch_grpc")
+    simple_switch_grpc = shutil.which("simple_switch_grpc")
     # The switch comes first: the id of a build depends on the order.
-    if grpc is None:
+    if simple_switch_grpc is None:
         return {"nagi_switch": compute_sha256(_find_nagi_switch()), "nagi_p4runtime": server}
-    return {"simple_switch": compute_sha256(Path(grpc)), "nagi_p4runtime": server}
+    return {"simple_switch": compute_sha256(Path(simple_switch_grpc)), "nagi_p4runtime": server}
 
 
 def _find_nagi_switch() -> Path:

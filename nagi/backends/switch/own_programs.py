@@ -27,8 +27,8 @@ from nagi.spec.yaml_source import KeyPath
 
 COMPILER, COMPILER_VARIABLE = "p4c-bm2-ss", "P4C"
 NAGI_SWITCH = "nagi-switch"
-MAX_PROBLEMS = 5  # most errors of p4c that are shown
-MAX_BYTES = 16 << 20  # largest size of a file, because each plan of the experiment contains it
+MAX_PROBLEMS = 5  # maximum number of errors of p4c that are shown
+MAX_BYTES = 16 << 20  # maximum size of a file, because each plan of the experiment contains it
 # nagi's own programs are compiled with the same flags (p4/tests/record.py).
 _FLAGS = ("--std", "p4-16", "--arch", "v1model")
 _COMPILER_ERROR = re.compile(
@@ -51,7 +51,7 @@ class Compiled(NamedTuple):
 
 
 def plan_own_pipeline(
-    request: PlanRequest, key_path: KeyPath, settings: OwnProgram, target: Target, ports: int
+    request: PlanRequest, key_path: KeyPath, settings: OwnProgram, target: Target, port_count: int
 ) -> OwnPipelinePlan:
     """Return the plan of a user's P4 program for a switch.
 
@@ -60,7 +60,7 @@ def plan_own_pipeline(
         key_path: Key path of the program's settings in the experiment file.
         settings: The program's settings.
         target: The target that executes the program, such as nagi-switch.
-        ports: Number of ports of the switch, one per link.
+        port_count: The number of ports of the switch, one per link.
 
     Raises:
         InputError: A file is missing or damaged, the target does not support a setting, or
@@ -92,7 +92,7 @@ def plan_own_pipeline(
             "remove `cpu_port`, or use --switch nagi",
         )
     if target.checks_programs:
-        _check_with_nagi_switch(request, key_path, settings, program, entries, ports)
+        _check_with_nagi_switch(request, key_path, settings, program, entries, port_count)
     files = {}
     for number, name in enumerate(settings.files):
         file = _find_named_file(request, (*key_path, "files", number), name)
@@ -169,7 +169,7 @@ def _check_entries(text: str, path: Path) -> None:
         path: The path of the file, for messages.
 
     Raises:
-        InputError: A line is no operation. Empty lines are permitted.
+        InputError: A line is neither empty nor an operation.
     """
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
@@ -191,12 +191,12 @@ def _check_with_nagi_switch(
     settings: OwnProgram,
     program: str,
     entries: str | None,
-    ports: int,
+    port_count: int,
 ) -> None:
     """Check program, entries and CPU port by running nagi-switch.
 
-    If nagi-switch has not been built, nothing is checked: other code of a campaign reports that
-    nagi-switch is missing.
+    If nagi-switch has not been built, nothing is checked, because other code of a campaign reports
+    that nagi-switch is missing.
 
     Raises:
         InputError: nagi-switch refuses the program, the entries or the CPU port.
@@ -205,7 +205,7 @@ def _check_with_nagi_switch(
     if not executable.exists():
         return
     changed_ns = executable.stat().st_mtime_ns
-    refusal = _find_refusal(executable, changed_ns, program, entries, settings.cpu_port, ports)
+    refusal = _find_refusal(executable, changed_ns, program, entries, settings.cpu_port, port_count)
     if refusal is None:
         return
     message, _, cure = refusal.message.partition("; ")
@@ -232,7 +232,7 @@ def _find_refusal(
     program: str,
     entries: str | None,
     cpu_port: int | None,
-    ports: int,
+    port_count: int,
 ) -> _Refusal | None:
     """Run `nagi-switch simulate` on a program, and return its error, or None if it succeeds.
 
@@ -242,7 +242,7 @@ def _find_refusal(
         "schema_version": 1,
         "seed": 1,
         "pipeline": _PROGRAM,
-        "ports": [{"number": number} for number in range(1, ports + 1)],
+        "ports": [{"number": number} for number in range(1, port_count + 1)],
     }
     texts = {_PROGRAM: program}
     if entries is not None:
@@ -274,8 +274,8 @@ def _compile_p4(request: PlanRequest, key_path: KeyPath, path: Path) -> Compiled
     """Compile a P4 program with p4c.
 
     Raises:
-        InputError: p4c is missing (an error at `key_path`), or p4c reports errors (each at its line
-            of the program).
+        InputError: p4c is missing (the error names `key_path`), or p4c reports errors (each error
+            names its line of the program).
     """
     compiler = find_compiler()
     if compiler is None:
@@ -338,7 +338,7 @@ def _compile_version(compiler: str, path: Path, _changed_ns: int) -> Compiled:
 
 
 def _parse_problems(messages: str, path: Path) -> list[Problem]:
-    """Return the errors in p4c's output, with file and line: at most MAX_PROBLEMS.
+    """Return the first MAX_PROBLEMS errors in p4c's output, with file and line.
 
     If no error is recognised, return one problem that contains the first lines of the output.
     """

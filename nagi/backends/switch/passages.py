@@ -50,7 +50,7 @@ class Passage:
     ended_ns: Nanoseconds  # when the server should have finished to send the packet
     due_ns: Nanoseconds  # when the packet should have left
     seen_ns: Nanoseconds  # when the packet arrived at the emulator
-    bits: npt.NDArray[np.int64]  # size with overhead
+    bits: npt.NDArray[np.int64]  # the size of the packet with overhead, in bits
 
     @property
     def time_in_switch_ns(self) -> tuple[Nanoseconds, Nanoseconds]:
@@ -65,7 +65,7 @@ class Passage:
 
 
 def find_passages(plan: RunPlan, recorded: Records) -> list[Passage]:
-    """Find the packets that left the switches of a run: one Passage per port of a switch."""
+    """Return the packets that left the switches of a run: one Passage per port of a switch."""
     directions = [
         LinkDirection(link=link.name, direction=name) for link in plan.links for name in DIRECTIONS
     ]

@@ -69,6 +69,8 @@ class SwitchPlanner(Planner):
     ) -> DirectionPlan:
         """Return a direction without the settings that a switch applies.
 
+        If no switch shapes the direction, `plan` is returned unchanged.
+
         Raises:
             InputError: `shaped_by: switch` is set, but the sending node is not a switch.
         """
@@ -78,9 +80,11 @@ class SwitchPlanner(Planner):
         self,
         node: str,
         directions: Mapping[tuple[str, DirectionName], DirectionPlan],
-        packets: Mapping[str, int | None],
+        max_packet_bytes: Mapping[str, int | None],
     ) -> SwitchPlan:
-        """Return the plan of a switch: one port per link, each with the settings that it applies.
+        """Return the plan of a switch: its pipeline, and one port per link.
+
+        A port has the settings that the switch applies to the direction that leaves by the port.
 
         Raises:
             InputError: The switch does not support a setting, or a file of the user's program is
@@ -98,7 +102,7 @@ class SwitchPlanner(Planner):
                 shaped_settings = self._plan_shaped_settings(
                     node, link, direction, directions[link, direction]
                 )
-            packet_bytes = packets[link]
+            packet_bytes = max_packet_bytes[link]
             rate_bps = shaped_settings.rate_bps if shaped_settings else None
             if rate_bps is not None and packet_bytes is None and self._target.counts_packets:
                 raise self._request.error(
@@ -128,7 +132,7 @@ class SwitchPlanner(Planner):
         )
 
     def list_shares_for_seed(self, nodes: Sequence[NodePlan]) -> list[Any]:
-        """Return [node, {link, settings that the node applies}] per shaped direction, for seeds."""
+        """Return [node, {"link": ..., "imposes": settings}] for each direction that nodes shape."""
         shares = []
         for node in nodes:
             for port in node.switch.ports if node.switch else ():
@@ -180,20 +184,20 @@ class SwitchPlanner(Planner):
         settings = self._request.experiment.nodes[node]
         return settings.switch if isinstance(settings, SwitchSettings) else None
 
-    def _plan_own_pipeline(self, node: str, ports: int) -> OwnPipelinePlan | None:
+    def _plan_own_pipeline(self, node: str, port_count: int) -> OwnPipelinePlan | None:
         """Return the plan of the user's P4 program of a switch, or None for edge.p4.
 
         Args:
             node: The switch.
-            ports: Number of its ports.
+            port_count: The number of ports of the switch.
         """
         settings = self._get_own_program(node)
         if settings is None:
             return None
         key_path = ("nodes", node, "switch")
         return self._request.memo.get_or_make(
-            partial(plan_own_pipeline, self._request, key_path, settings, self._target, ports),
-            ("own", node, ports),
+            partial(plan_own_pipeline, self._request, key_path, settings, self._target, port_count),
+            ("own", node, port_count),
             settings,
         )
 

@@ -123,7 +123,7 @@ def remove_switch_share(direction: DirectionPlan) -> DirectionPlan:
 
 
 def find_sample_interval(rate_bps: int, packet_bytes: int) -> int:
-    """Return n such that sampling every n-th packet gives about SAMPLES_PER_S samples per second.
+    """Return n so that a sample of every n-th packet makes about SAMPLES_PER_S samples per second.
 
     Args:
         rate_bps: The rate of the port. Packets are assumed to leave at this rate.
@@ -158,7 +158,7 @@ def _require_only_queue(direction: DirectionPlan) -> None:
 
 
 def _round_weight(direction: DirectionPlan) -> MarkingPlan | None:
-    """Return a direction's marking with the weight rounded to a power of two.
+    """Return the marking of a direction, with its weight rounded to a power of two.
 
     Return None if the direction has no marking.
 

@@ -20,7 +20,7 @@ MAX_CPU_PORT = 510  # packets to port 511 are dropped
 
 
 def _split_command(value: object) -> object:
-    """Split a command line into arguments, as a shell does. A value that is no text is returned."""
+    """Split a command line into arguments, as a shell does. Return other values unchanged."""
     if not isinstance(value, str):
         return value
     try:

@@ -274,7 +274,7 @@ def test_repeats_can_be_chosen_as_they_are_counted(spec, tmp_path):
 
 
 def test_repeats_cannot_be_chosen_that_results_decide_on(spec):
-    with pytest.raises(InputError, match="the experiment's `until` decides how many"):
+    with pytest.raises(InputError, match="the experiment's `until` decides the number"):
         select_runs(read_experiment(spec, None), None, {"repeat": ["1"]}, BUILD)
 
 

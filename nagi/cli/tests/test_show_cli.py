@@ -194,7 +194,8 @@ def test_a_check_leads_to_what_it_was_measured_from(campaign):
 def test_checks_that_cannot_be_made_again_say_why(campaign):
     run = campaign / "runs" / RUN
     with pytest.raises(
-        InputError, match="the run has no check 'late'; it has transit_error_median"
+        InputError,
+        match="has no check 'late'; the checks of the run are transit_error_median",
     ):
         run_show(campaign, RUN, "--check", "late")
     with pytest.raises(InputError, match="an earlier version of nagi made the check 'processors_b"):

@@ -14,7 +14,7 @@ import pytest
 from changed_captures import read_captured, write_captured
 from nagi.backends.radio.evidence import RADIO_LIMITS
 from nagi.backends.switch.evidence import LIMITS as SWITCH_LIMITS
-from nagi.campaign.collection import list_separate_clocks
+from nagi.campaign.collection import list_nodes_with_own_clock
 from nagi.records.direction_numbers import get_direction_number
 from nagi.records.packets import Records, from_table, get_fates, replay, sort_records, to_table
 from nagi.records.run import RunRecords
@@ -51,7 +51,7 @@ class Case:
             nodes=nodes,
             links=Links.model_validate(self.links),
             packets=sort_records(self.records),
-            own_clocks=list_separate_clocks(nodes),
+            own_clocks=list_nodes_with_own_clock(nodes),
         )
         return certify(run, measure_run(run))
 

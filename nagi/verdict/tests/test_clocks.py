@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from changed_captures import read_captured, write_captured
-from nagi.campaign.collection import list_separate_clocks
+from nagi.campaign.collection import list_nodes_with_own_clock
 from nagi.records.packets import from_table, sort_records
 from nagi.records.run import RunRecords
 from nagi.verdict.certificate import certify
@@ -174,7 +174,7 @@ class Case:
             nodes=nodes,
             links=Links.read(self.run / "links.json"),
             packets=sort_records(self.records),
-            own_clocks=list_separate_clocks(nodes),
+            own_clocks=list_nodes_with_own_clock(nodes),
         )
         verdict = certify(run, measure_run(run))
         verdict.write(self.run / "verdict.json")
@@ -190,7 +190,7 @@ def information(verdict):
 
 
 def test_hosts_that_share_the_clock_are_judged_as_ever(case):
-    assert list_separate_clocks(case.manifest.nodes) == []
+    assert list_nodes_with_own_clock(case.manifest.nodes) == []
     verdict = case.certify()
     assert not any(name.startswith("clock_") for name, _ in information(verdict))
     assert "clocks" not in json.loads((case.run / "verdict.json").read_text())
@@ -199,7 +199,7 @@ def test_hosts_that_share_the_clock_are_judged_as_ever(case):
 def test_other_clocks_are_removed_before_anything_is_compared(case):
     before = checks(case.certify())
     case.give_clocks()
-    assert list_separate_clocks(case.manifest.nodes) == ["client", "server"]
+    assert list_nodes_with_own_clock(case.manifest.nodes) == ["client", "server"]
     verdict = case.certify()
     assert verdict.status == "valid", verdict.reasons
     after = checks(verdict)
@@ -291,7 +291,9 @@ def test_without_packets_of_both_ways_the_clock_is_not_known_and_that_is_said(ca
     for name in ("capture_transit_median", "capture_transit_p99", "capture_transit_max"):
         assert result[name].value is None
         assert (
-            result[name].subject == "n/a: no clock of server: no second with packets of both ways"
+            result[name].subject
+            == "n/a: the clock of server is not known, because no second of the run has packets "
+            "in both directions"
         )
     assert result["capture_unmatched"].value is not None
     assert ("clock_offset", "client") in information(verdict)

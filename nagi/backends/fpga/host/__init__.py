@@ -37,7 +37,7 @@ class FpgaHost(HostPart):
         return read_program_facts(job, job.backends.get("fpga", {}).get("nagi_fpga"))
 
     def drives(self, plan: RunPlan, job: Job) -> bool:
-        return job.is_emulator and bool(board_links.list_on_boards(plan))
+        return job.is_emulator and bool(board_links.list_board_links(plan))
 
     def start(
         self, job: Job, plan: RunPlan, epoch_s: float, directory: str, *, live: bool = False
@@ -48,7 +48,7 @@ class FpgaHost(HostPart):
     def start_companions(
         self, configuration: Json, plan: RunPlan, job: Job, directory: str
     ) -> Iterator[Companion]:
-        """Start one nagi-fpga per link with a simulated core; give its socket to nagi-link."""
+        """Start one nagi-fpga per link with a simulated core; add its socket to `configuration`."""
         configured_links = {link["name"]: link for link in configuration["links"]}
         program = job.backends.get("fpga", {}).get("nagi_fpga")
         for link in simulated_core.list_simulated(plan):

@@ -37,8 +37,8 @@ def locate_board(link: LinkPlan) -> BoardLocation:
     return BoardLocation(fpga.board, fpga.address, fpga.serial, fpga.cable)
 
 
-def list_on_boards(plan: RunPlan) -> list[LinkPlan]:
-    """Return the links that boards carry, which are all links of the run or none."""
+def list_board_links(plan: RunPlan) -> list[LinkPlan]:
+    """Return the links that boards carry: all links of the run, or none."""
     return [
         link
         for link in plan.carried_by("fpga")
@@ -47,7 +47,7 @@ def list_on_boards(plan: RunPlan) -> list[LinkPlan]:
 
 
 def find_problems(plans: list[RunPlan], images: Optional[str]) -> list[str]:
-    """Open the board of each link, and return a message for each board that cannot be used.
+    """Open the board of each link, and return a message for each link whose board cannot be used.
 
     Messages contain the key of the experiment file and the cure. If a board runs another build of
     the core than the build in `images`, the board is loaded with the bitstream in `images`.
@@ -56,7 +56,7 @@ def find_problems(plans: list[RunPlan], images: Optional[str]) -> list[str]:
         plans: the runs to check.
         images: directory of the bitstreams, or None if the batch does not name it.
     """
-    links = {link.name: link for plan in plans for link in list_on_boards(plan)}
+    links = {link.name: link for plan in plans for link in list_board_links(plan)}
     problems = []
     for name, link in links.items():
         if images is None:
@@ -150,7 +150,7 @@ class _BoardLink:
         deadline = time.monotonic() + _DRAIN_S
         while time.monotonic() < deadline:
             self.counters = self.board.read_counters()
-            if not any(_count_packets_inside(counters) for counters in self.counters.values()):
+            if not any(_count_packets_in_transit(counters) for counters in self.counters.values()):
                 break
             time.sleep(_POLL_S)
         self.ports = self.board.read_ports()
@@ -169,14 +169,14 @@ class _BoardLink:
         self._thread.join()
 
     def encode_records(self) -> list[tuple[int, bytes]]:
-        """Return the records as (departure in ns, bytes of packets.bin)."""
+        """Return (departure in ns, bytes of packets.bin) of each record."""
         return [
             (record.left_ns, records.encode_packet_record(record, self._number))
             for record in self.records
         ]
 
 
-def _count_packets_inside(counters: dict[str, int]) -> int:
+def _count_packets_in_transit(counters: dict[str, int]) -> int:
     """Return how many packets of a direction are in the queue or on the link."""
     final_counters = ("delivered", "queue_overflows", "memory_overflows", "channel_losses")
     return counters["offered"] - sum(counters[name] for name in final_counters)
@@ -228,7 +228,7 @@ class BoardLinks:
         """Do nothing, because the constructor has started all boards."""
 
     def check(self) -> None:
-        """Raise RuntimeError if a board has stopped answering the thread that reads its records."""
+        """Raise RuntimeError if a board no longer answers the thread that reads its records."""
         for link in self._links:
             if link.problem is not None:
                 raise RuntimeError(f"links.{link.name}.fpga: {link.problem}")
@@ -353,7 +353,7 @@ def _describe_direction(
             "queue_overflows": counters["queue_overflows"],
             "aqm_drops": 0,
             "channel_losses": counters["channel_losses"],
-            "held": _count_packets_inside(counters),
+            "held": _count_packets_in_transit(counters),
             "marked": counters["marked"],
             "corrupted": 0,
             "duplicated": 0,

@@ -27,7 +27,7 @@ class SimulatedCore:
 
     Args:
         program: path of nagi-fpga.
-        link: name of the link.
+        link: name of the link that the core carries.
         directory: working directory of nagi-fpga, in which its log is written.
 
     Attributes:

@@ -46,7 +46,7 @@ def test_a_link_on_a_board_is_planned(tmp_path):
         ("board: ulx3s-85f", "board: arty", "arty"),
         ("    emulator: fpga\n    fpga: {by: board, board: ulx3s-85f, serial: /dev/ttyUSB0}\n", "",
          "a board carries this link, but no board carries wired; give each link a board, or write"),
-        ("serial: /dev/ttyUSB0", "address: 192.168.251.50", "two links have the board at 192.168"),
+        ("serial: /dev/ttyUSB0", "address: 192.168.251.50", "two links use the board at 192.168"),
         ("rate: 10 Mb/s", "rate: 200 Mb/s", "the ports of a ulx3s-85f have 100 Mb/s"),
         ("delay: 20 ms", "delay: 20 s", "memory holds 17 MB in 1,024"),
         ("board: ulx3s-85f, serial: /dev/ttyUSB0", "board: colorlight-5a-75b, address: 10.0.0.1",

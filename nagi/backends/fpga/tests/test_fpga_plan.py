@@ -72,7 +72,7 @@ def test_an_fpga_is_simulated_unless_something_else_is_said(tmp_path):
          "packets; the core's memory holds"),
         ("    rate: $rate\n    delay: 20 ms\n    queue: 20 packets\n    forward:\n"
          "      loss: {model: poisson, rate: 1 %}\n", DELAY, ":10: links.wireless.emulator",
-         "without a rate forward, the packets in flight are unlimited"),
+         "direction forward has no rate, so its packets in flight are unlimited"),
     ],
 )  # fmt: skip
 def test_what_the_core_cannot_do_is_refused_with_key_and_cure(

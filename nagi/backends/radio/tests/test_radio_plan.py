@@ -143,11 +143,11 @@ def test_plans_without_either_are_as_they_were():
 # (text to replace, replacement, key, message and cure)
 REFUSED = [
     ("delay: 20 ms", "delay: 9 ms", "links.wireless.delay",
-     "a delay of 9 ms forward is too short for a radio; "
+     "a delay of 9 ms in direction forward is too short for a radio; "
      "give `delay: 10 ms` or more"),
-    ("    delay: 20 ms\n", "", "links.wireless", "a delay of 0 ms forward"),
+    ("    delay: 20 ms\n", "", "links.wireless", "a delay of 0 ms in direction forward"),
     ("    backward:\n", "    backward:\n      delay: 1 ms\n", "links.wireless.backward.delay",
-     "a delay of 1 ms backward"),
+     "a delay of 1 ms in direction backward"),
     ("emulator: sdr", "emulator: sdr\n    rate: 2 Mb/s", "links.wireless.rate",
      "the modem decides the rate of a radio; write `radio: {rate: ...}` instead"),
     ("emulator: sdr", "emulator: sdr\n    overhead: 4 bytes", "links.wireless.overhead",
@@ -224,7 +224,7 @@ def test_what_a_radio_cannot_do_is_refused_with_its_place(tmp_path, old, new, ke
 def test_an_snr_that_is_missing_is_asked_for(tmp_path):
     text = change_lines(("      snr: $snr\n", ""), ("title: A test", "title: $snr"))
     with pytest.raises(
-        InputError, match=r"links\.wireless\.radio: no SNR forward; add `snr: 12 dB"
+        InputError, match=r"links\.wireless\.radio: no SNR in direction forward; add `snr: 12 dB"
     ):
         plan_points(tmp_path, text)
 

@@ -249,7 +249,7 @@ def test_transmissions_that_are_repeated_count_for_the_rate(tmp_path):
     assert measure_arq_rate_error(due, seen_ns, direction, sent) == pytest.approx(0.002, rel=0.01)
     # Without the repeated ones the rate would seem a tenth too small.
     assert measure_arq_rate_error(due, seen_ns, direction, sent[:0]) is None
-    with pytest.raises(InputError, match="transmissions of packets that were not recorded"):
+    with pytest.raises(InputError, match="the packets of some transmissions were not recorded"):
         measure_arq_rate_error(due[:500], seen_ns[:500], direction, sent)
 
 
@@ -278,7 +278,7 @@ def test_with_arq_each_transmission_may_be_lost(tmp_path):
     }
     assert information["loss_rate"].value == pytest.approx(100 * draws[: len(sent)].mean())
     assert information["loss_rate"].description == (
-        "transmissions lost on the channel; 20.0000% was asked for"
+        "transmissions lost on the channel; 20.0000% was planned"
     )
     assert information["loss_p_value"].value > 0.001
     # Packets are lost far more rarely, as ARQ is for.

@@ -104,7 +104,7 @@ class Controller:
         self._process: Optional[subprocess.Popen[bytes]] = None
 
     def start(self, interfaces: dict[str, str], macs: dict[str, edge.Macs]) -> None:
-        """Write the files for the controller, and start the controller. The switch must run.
+        """Write the files for the controller, and start it. The switch must already run.
 
         An earlier directory of files for the controller is deleted first.
 
@@ -118,16 +118,16 @@ class Controller:
         texts = {PROGRAM: self._pipeline.program, **self._pipeline.files}
         if self._pipeline.p4info is not None:
             texts[P4INFO] = self._pipeline.p4info
-        files = self._resolve_path(_FILES)
-        shutil.rmtree(files, ignore_errors=True)
-        os.makedirs(os.path.join(files, PACKAGE))
-        write_json(os.path.join(files, FACTS), facts.to_json())
+        file_directory = self._resolve_path(_FILES)
+        shutil.rmtree(file_directory, ignore_errors=True)
+        os.makedirs(os.path.join(file_directory, PACKAGE))
+        write_json(os.path.join(file_directory, FACTS), facts.to_json())
         for name, text in texts.items():
-            with open(os.path.join(files, name), "w", encoding="utf-8") as file:
+            with open(os.path.join(file_directory, name), "w", encoding="utf-8") as file:
                 file.write(text)
         for module in resources.files(PACKAGE).iterdir():
             if module.name.endswith(".py"):
-                with open(os.path.join(files, PACKAGE, module.name), "wb") as code:
+                with open(os.path.join(file_directory, PACKAGE, module.name), "wb") as code:
                     code.write(module.read_bytes())
         sockets = []
         if facts.control_socket is not None:
@@ -135,7 +135,7 @@ class Controller:
             # Only root and the socket's owner can use the socket, so the controller's user becomes
             # the owner.
             os.chown(sockets[0], pwd.getpwnam(self._user).pw_uid, -1)
-        line = [*self._command, os.path.join(WORK, FACTS)]
+        command = [*self._command, os.path.join(WORK, FACTS)]
         environment = {
             **commands.build_environment(self._user, WORK),
             "PYTHONPATH": WORK,
@@ -145,7 +145,9 @@ class Controller:
             environment[CLIENT_VARIABLE] = self._bmv2_client
         with open(self._resolve_path(LOG), "wb") as log:
             self._process = start_process(
-                commands.build_contained_command(line, self._user, [files, *sockets], WORK),
+                commands.build_contained_command(
+                    command, self._user, [file_directory, *sockets], WORK
+                ),
                 stdout=log,
                 stderr=log,
                 env=environment,

@@ -19,7 +19,7 @@ UNDO: Commands = [["sh", "-c", f"ip link delete {SWITCH_INTERFACE} 2>/dev/null |
 
 
 class CpuPort:
-    """A veth pair that exists until close() is called. Earlier interfaces are removed first.
+    """A veth pair that exists until close() is called. A pair of an earlier run is removed first.
 
     Raises:
         RuntimeError: The interfaces cannot be created.

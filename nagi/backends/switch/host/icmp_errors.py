@@ -20,8 +20,8 @@ POLL_S = 0.02  # longest delay before an error is sent
 def make_controller(plan: RunPlan, node: NodePlan, live: bool) -> Optional[EdgeController]:
     """Return the controller that sends a switch's ICMP errors.
 
-    Return None if the node is no switch, the switch runs a user's program, or no program of the run
-    can need ICMP errors.
+    Return None if the node is not a switch, if the switch runs a user's program, or if no program
+    of the run can need ICMP errors.
 
     Args:
         plan: the run.

@@ -113,7 +113,7 @@ def find_problem(switch_programs: SwitchPrograms) -> Optional[str]:
 
 
 def describe_switch(access: P4RuntimeAccess) -> SwitchFacts:
-    """Return the client's version, and a problem if a switch of the inventory does not answer."""
+    """Return the client's version, and the problem if a switch of the inventory does not answer."""
     problem = None
     version = "P4Runtime"
     try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Install the P4 pipeline of a switch, and read its counters. It is edge.p4 or a user's own."""
+"""Install the P4 pipeline of a switch, edge.p4 or a user's own, and read its counters."""
 
 from __future__ import annotations
 
@@ -52,7 +52,9 @@ class Pipeline(ABC):
         mtus: Mapping[str, int],
         first_operations: list[Operation],
     ) -> None:
-        """Perform operations, and then install the pipeline's entries. The switch must run it.
+        """Perform operations, then install the pipeline's entries.
+
+        The switch must run the pipeline.
 
         Args:
             switch: a client of the switch.

@@ -120,7 +120,7 @@ class RunningSwitch(ABC):
 
     @abstractmethod
     def check(self) -> None:
-        """Do the periodic work: write digests to the run's directory, and send ICMP errors.
+        """Do the periodic work of the target, such as writing digests and sending ICMP errors.
 
         Raises:
             RuntimeError: The switch has ended, or its controller has failed.
@@ -136,7 +136,7 @@ class RunningSwitch(ABC):
 
     @abstractmethod
     def kill(self) -> None:
-        """End the switch and its controller at once, without switch.json."""
+        """End the switch and its controller at once. Do not write switch.json."""
 
     def _install_entries(self, switch: Switch, first_operations: list[Operation]) -> None:
         """Perform operations, install the pipeline's entries, and start the controller."""
@@ -250,14 +250,14 @@ class RunningSimpleSwitch(RunningSwitch):
         self._switch: Optional[SimpleSwitch] = None
         executable = self._programs.simple_switch or bmv2.NAME
         self._version = host.read_version(executable, "--version")
-        self._queues, self._notices = build_bmv2_queues(node)
+        self._queue_operations, self._notices = build_bmv2_queues(node)
         self._notices.append("bmv2 cannot be seeded: its random losses differ in every run")
         planned_ports = edge.plan_ports(require_switch(node).ports)
         ports = [(port.number, job.interfaces[port.link]) for port in planned_ports]
         pipeline = self._pipeline.file
-        self._cpu: Optional[CpuPort] = None
+        self._cpu_port: Optional[CpuPort] = None
         if self._icmp is not None:
-            self._cpu = CpuPort()
+            self._cpu_port = CpuPort()
             ports.append((edge.CPU_PORT, cpu_port.SWITCH_INTERFACE))
         self._digests = open(self._make_path(DIGESTS), "w", encoding="utf-8")  # noqa: SIM115
         self._process = SimpleSwitchProcess(
@@ -271,10 +271,10 @@ class RunningSimpleSwitch(RunningSwitch):
 
     def begin(self) -> None:
         self._switch = self._process.wait_until_ready(
-            None if self._cpu is None else cpu_port.AGENT_INTERFACE
+            None if self._cpu_port is None else cpu_port.AGENT_INTERFACE
         )
         self._epoch_ns = self._switch.epoch_realtime_ns
-        self._install_entries(self._switch, self._queues)
+        self._install_entries(self._switch, self._queue_operations)
 
     def check(self) -> None:
         self._process.check()
@@ -289,16 +289,16 @@ class RunningSimpleSwitch(RunningSwitch):
         self._switch.close()
         self._process.stop()
         self._digests.close()
-        if self._cpu is not None:
-            self._cpu.close()
+        if self._cpu_port is not None:
+            self._cpu_port.close()
         self._write_record(counters, self._epoch_ns, self._version, None, self._notices)
 
     def kill(self) -> None:
         self._process.kill()
         self._digests.close()
         self._end_controller()
-        if self._cpu is not None:
-            self._cpu.close()
+        if self._cpu_port is not None:
+            self._cpu_port.close()
 
     def _read_digests(self) -> None:
         """Write the switch's new digests to the run's directory, and send ICMP errors."""
@@ -363,7 +363,11 @@ class RunningP4RuntimeSwitch(RunningSwitch):
         self._client = p4runtime.Client(address, device_id, modules)
 
     def begin(self) -> None:
-        """Install pipeline and entries, and read the counters, which need not start at 0."""
+        """Install pipeline and entries, read the counters, and start the controller.
+
+        The inventory decides whether the pipeline of a switch is replaced. The counters need not
+        start at 0.
+        """
         program = p4info = None
         if self._local is not None:
             self._local.wait_until_ready()

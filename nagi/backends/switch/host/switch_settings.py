@@ -110,7 +110,7 @@ def build_bmv2_queues(node: NodePlan) -> tuple[list[Operation], list[str]]:
 
 
 def read_macs(plan: RunPlan, node: str, interfaces: dict[str, str]) -> dict[str, edge.Macs]:
-    """Return for each link of a node the MAC addresses of its interface and of the neighbour.
+    """Return link -> MAC addresses of a node's interface and of its neighbour.
 
     The neighbour's address is read from the kernel's neighbour table.
 

@@ -28,7 +28,7 @@ from nagi.backends.switch.host.switch_settings import NAGI_SWITCH
 
 
 def find_switch(plan: RunPlan, name: str) -> Optional[NodePlan]:
-    """Return the plan of the node `name`, or None if this node is no switch."""
+    """Return the plan of the node `name`, or None if the node is not a switch."""
     matches = (node for node in plan.switches() if node.name == name)
     return next(matches, None)
 
@@ -79,7 +79,7 @@ def find_nagi_switch_problem(program: Optional[str]) -> Optional[str]:
 
 
 def list_installed(job: Job) -> dict[Target, SwitchFacts]:
-    """Return the targets that are installed on this host, or that it can reach by P4Runtime.
+    """Return the targets that are installed on this host or reachable from it by P4Runtime.
 
     Returns:
         Target -> its version, and the problem that prevents its use, or None.
