@@ -171,12 +171,15 @@ def make_physical_site(
 
 
 def require_ready(pool: HostPool, survey: Survey, needs: ExperimentNeeds | None = None) -> Doctor:
-    """Return the findings of the doctor about inspected hosts.
+    """Require that no finding of the doctor about inspected hosts is a failure.
 
     Args:
         pool: The hosts.
         survey: The inspections of the hosts.
         needs: The needs of an experiment, or None for general findings.
+
+    Returns:
+        The findings.
 
     Raises:
         InputError: A finding is a failure.
@@ -197,10 +200,14 @@ def choose_jobs(plans: list[RunPlan], processors: int = os.cpu_count() or 1) -> 
 
     This is one run per processor, or fewer if a run needs several processors. The maximum is eight,
     because starting more runs takes longer than it saves.
+
+    Args:
+        plans: The runs.
+        processors: The number of processors of this machine.
     """
     backends = load_needs().values()
-    heaviest = max((_estimate_processors(plan, backends) for plan in plans), default=0.0)
-    return min(max(1, int(processors / max(1, heaviest))), 8)
+    needed = max((_estimate_processors(plan, backends) for plan in plans), default=0.0)
+    return min(max(1, int(processors / max(1, needed))), 8)
 
 
 def _estimate_processors(plan: RunPlan, backends: Collection[Needs]) -> float:
