@@ -31,7 +31,7 @@ _GUEST_PROGRAMS = ("tcpdump", "iperf", "ip", "ethtool", "sysctl", "/usr/bin/pyth
 
 @dataclass(frozen=True)
 class Requirements:
-    """The requirements of an installation.
+    """The tasks that a machine's installation of nagi must support.
 
     Attributes:
         guests: Whether the machine executes runs in guests. If not, it only reads captures.
@@ -99,7 +99,9 @@ def list_differences(expected: dict[str, str], actual: dict[str, str]) -> list[s
         actual_value = actual.get(name)
         if actual_value != value:
             is_version = len(value) < 32  # checksums are longer
-            differing.append(f"{name} {actual_value or 'none'} for {value}" if is_version else name)
+            differing.append(
+                f"{name} {actual_value or 'none'} in place of {value}" if is_version else name
+            )
     return differing
 
 

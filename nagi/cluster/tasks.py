@@ -96,14 +96,14 @@ def prepare(sets: list[Sums], plan: str) -> str:
 
 
 def run(plan: str, build: str, keep: str, library: Sums, modules: dict[str, Sums]) -> Outcome:
-    """Execute a run in a guest, and return an archive of its run directory.
+    """Execute a run in a guest, and return an archive of its run directory, or why it failed.
 
     Args:
         plan: The RunPlan as JSON.
         build: The Build as JSON.
         keep: The Keep as JSON, which lists the files of the run that are kept.
         library: The checksums of the set that has the kernel.
-        modules: Congestion control of a user's scheme -> checksum of the module, as a set.
+        modules: Congestion control of a user's scheme -> checksums of a set that has its module.
     """
     interrupted = _make_cancel_check(get_worker())
     with make_scratch(_find_worker_directory()) as directory, _reserve_processor() as processor:
@@ -123,7 +123,9 @@ def run(plan: str, build: str, keep: str, library: Sums, modules: dict[str, Sums
 
 
 def analyse(archive: bytes) -> Outcome:
-    """Compute the metrics of a run directory, and return an archive of the files with metrics.
+    """Compute the metrics of a run directory.
+
+    The result is an archive of the files with the metrics, or the reason of the failure.
 
     Args:
         archive: The run directory, as `content.pack()` packs it.
@@ -140,7 +142,14 @@ def analyse(archive: bytes) -> Outcome:
 
 
 def _make_parts(library: Sums, user_modules: dict[str, Sums], processor: int) -> GuestParts:
-    """Fetch the files of guests that are missing, and return the parts of a guest."""
+    """Fetch the files of guests that this machine does not store, and return the parts of a guest.
+
+    Args:
+        library: The checksums of the set that has the kernel.
+        user_modules: Congestion control of a user's scheme -> checksums of a set that has its
+            module.
+        processor: The processor that executes the guest.
+    """
     modules = {
         name: ensure_files(sums, _fetch_files) / next(iter(sums))
         for name, sums in user_modules.items()

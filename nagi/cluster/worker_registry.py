@@ -23,7 +23,7 @@ from nagi.cluster.content import Sums, hash_files, hash_sums, pack
 from nagi.cluster.installation import Installation, Requirements, list_differences
 from nagi.cluster.scheduler_client import AnyFuture, SchedulerClient, Task
 
-REPAIR = "repair that, then start it again"
+REPAIR = "repair this, then start the worker again"
 _SAME_BUILD = (
     f"install the same build of nagi {__version__} there as here (in a checkout: the same commit, "
     "built by `make setup`), then start that worker again"
@@ -194,9 +194,13 @@ class WorkerRegistry:
         worker.inquiry = self._client.submit(worker.address, task, handle_end)
 
     def _handle_examination(self, worker: Worker, answer: tuple[Any, ...]) -> None:
-        """Exclude or admit an examined worker. If it is to execute runs, try a guest there first.
+        """Exclude a worker, or admit it, by the result of its examination.
 
-        `answer` is the result of `tasks.examine()`.
+        If the worker is to execute runs, a task first tries a guest on its machine.
+
+        Args:
+            worker: The worker.
+            answer: The result of `tasks.examine()`.
         """
         parts, machine, missing, error = answer
         if error:
@@ -219,7 +223,10 @@ class WorkerRegistry:
         return None
 
     def _publish_set(self, index: int) -> None:
-        """Store a set of files at the scheduler, unless this process has stored it before."""
+        """Store a set of files at the scheduler, unless this process has stored it before.
+
+        `index` is the position of the set in `GuestFiles.sets`.
+        """
         assert self._guests is not None
         key = hash_sums(self._guests.sums[index])
         if key not in self._published:

@@ -20,7 +20,10 @@ _CHRONY = "run chrony (`apt install chrony`) with the same server on all hosts"
 
 
 def check_clocks(observations: Observations) -> Iterator[StageFinding]:
-    """Check the offset of each host's clock from this machine's, and offsets within each cell."""
+    """Check the offset of each host's clock from this machine's, and offsets within each cell.
+
+    If the offset is small, also check whether the host's clock is synchronised.
+    """
     inspected = dict(observations.list_inspected())
     boots = {inspection.facts.boot_id for inspection in inspected.values()}
     have_one_clock = len(boots) == 1 and None not in boots

@@ -18,7 +18,7 @@ MIN_FREE_BYTES = 10**9  # on hosts that are checked without an experiment
 
 
 def check_captures(observations: Observations) -> Iterator[StageFinding]:
-    """Check that tcpdump can capture on each node."""
+    """Check that tcpdump can capture on each node. The agent has tried a capture."""
     for host, inspection in observations.list_nodes():
         if not inspection.is_root:
             yield StageFinding([host], "skipped", "only root can try to capture", "see kernel")
@@ -55,7 +55,10 @@ def check_processors(observations: Observations) -> Iterator[StageFinding]:
 
 
 def check_disks(observations: Observations) -> Iterator[StageFinding]:
-    """Check that each host has space for records."""
+    """Check that each host has space for records.
+
+    Without an experiment, the limit is MIN_FREE_BYTES, and less space is only a warning.
+    """
     needed_bytes = observations.needs.free_bytes if observations.needs else None
     cure = "free disk space"
     if not observations.is_local:
