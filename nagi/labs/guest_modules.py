@@ -50,22 +50,23 @@ def check_availability(scheme: Scheme) -> Availability:
         result = schemes.check_kernel_control(scheme, kernel.release, is_present)
         if not is_present:
             return replace(result, cure=_IN_NETNS)
-    parts = [scheme] if scheme.receiver is None else [scheme, scheme.receiver]
+    schemes_of_both_ends = [scheme] if scheme.receiver is None else [scheme, scheme.receiver]
     try:
-        parts_with_objects = [part for part in parts if part.object_file is not None]
-        modules = [
-            part.congestion_control for part in parts_with_objects if _build_module_of(part) is None
+        needed_modules = [
+            end_scheme.congestion_control
+            for end_scheme in schemes_of_both_ends
+            if end_scheme.object_file is not None and _build_user_module(end_scheme) is None
         ]
     except InputError as error:
         problem = error.problems[0]
         return Availability(False, str(problem).removesuffix(f"; {problem.cure}"), problem.cure)
-    if any(module not in kernel.modules for module in modules):
+    if any(module not in kernel.modules for module in needed_modules):
         return Availability(
             False,
             "the virtual lab's kernel has no eBPF struct_ops, only modules of hosts/tcp",
             _IN_NETNS,
         )
-    if modules and kernel.module_sources != guest_kernel.hash_module_sources():
+    if needed_modules and kernel.module_sources != guest_kernel.hash_module_sources():
         return Availability(
             False,
             "its module in the virtual lab was built from other sources than those in hosts/tcp",
@@ -74,10 +75,11 @@ def check_availability(scheme: Scheme) -> Availability:
     return Availability(True)
 
 
-def _build_module_of(scheme: Scheme) -> Path | None:
-    """Return the kernel module of a user's scheme in C, or None if `scheme` is no such scheme.
+def _build_user_module(scheme: Scheme) -> Path | None:
+    """Return the kernel module of a user's scheme in C. Build the module if it does not exist yet.
 
-    The module is built if it does not exist yet. Raises InputError if it does not compile.
+    Return None if `scheme` is one of nagi's schemes, or the user gave no C file. Raises InputError
+    if the module cannot be built.
     """
     if scheme.own_file is None or scheme.object_file is None:
         return None

@@ -113,6 +113,8 @@ class PhysicalLabs:
     def open(self, shape: Shape, plans: list[RunPlan], jobs: int) -> Iterator[PhysicalLab]:
         """Make a lab of the cells that have all nodes and links of `shape`.
 
+        The lab has at most `jobs` cells, and no cell that exclude_cells() has excluded.
+
         Raises:
             Unfit: No cell has all nodes and links of `shape`.
         """
