@@ -177,6 +177,9 @@ def _examine_captures(
 
     Returns:
         The overviews of captures, and the errors of captures that cannot be read.
+
+    Raises:
+        InputError: Standard input is given twice.
     """
     if files.count(STANDARD_INPUT) > 1:
         raise refuse("- is given twice", "standard input can be read once")

@@ -34,12 +34,12 @@ class Requirements:
     """The tasks that a machine's installation of nagi must support.
 
     Attributes:
-        guests: Whether the machine executes runs in guests. If not, it only reads captures.
+        runs_guests: Whether the machine executes runs in guests. If not, it only reads captures.
         backends: The backends that the experiment needs.
         switch: The target of switches.
     """
 
-    guests: bool = False
+    runs_guests: bool = False
     backends: tuple[str, ...] = ()
     switch: SwitchTarget = "nagi"
 
@@ -50,12 +50,12 @@ class Installation:
 
     Attributes:
         parts: Name -> version or checksum of software that must be equal on all machines.
-        machine: Name -> checksum of the distribution's programs that run in guests. If they differ
-            between machines, captures may differ.
+        guest_programs: Name -> checksum of the distribution's programs that run in guests; empty if
+            the machine executes no runs. If they differ between machines, captures may differ.
     """
 
     parts: dict[str, str]
-    machine: dict[str, str]
+    guest_programs: dict[str, str]
 
     @classmethod
     def from_this_machine(cls, requirements: Requirements) -> Installation:
@@ -71,17 +71,17 @@ class Installation:
             "capture reader": compute_sha256(_find_capture_reader()),
             **{name: version(name) for name in _FOREIGN_PACKAGES},
         }
-        if not requirements.guests:
+        if not requirements.runs_guests:
             return cls(parts, {})
         checksums = hash_programs(VIRTUAL, requirements.backends, requirements.switch)
         parts |= {name.replace("_", "-"): sha256 for name, sha256 in checksums.items()}
         executables = {name: shutil.which(name) for name in _GUEST_PROGRAMS}
-        machine = {
+        guest_programs = {
             name: compute_sha256(Path(file))
             for name, file in executables.items()
             if file is not None
         }
-        return cls(parts, machine)
+        return cls(parts, guest_programs)
 
 
 def list_differences(expected: dict[str, str], actual: dict[str, str]) -> list[str]:

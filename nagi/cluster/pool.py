@@ -120,7 +120,7 @@ class Cluster:
         return f"{format_count(len(workers), 'worker')}{threads}"
 
     def require_workers(
-        self, requirements: Requirements | None = None, guests: GuestFiles | None = None
+        self, requirements: Requirements | None = None, guest_files: GuestFiles | None = None
     ) -> None:
         """Wait until all connected workers have been examined, and at least one is ready.
 
@@ -128,14 +128,14 @@ class Cluster:
 
         Args:
             requirements: The requirements of workers; by default, those for reading captures.
-            guests: The files that guests need, or None if workers execute no runs.
+            guest_files: The files that guests need, or None if workers execute no runs.
 
         Raises:
             InputError: No worker fulfils the requirements.
             Interrupted: The user asked to stop.
             Gone: The scheduler is gone.
         """
-        self._registry.set_requirements(requirements or Requirements(), guests)
+        self._registry.set_requirements(requirements or Requirements(), guest_files)
         self._registry.check_scheduler()
         started_s = time.monotonic()
         is_notified = False

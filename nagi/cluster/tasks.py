@@ -52,18 +52,18 @@ def examine(
         sets: The checksums of each set of files that guests need.
 
     Returns:
-        `parts` and `machine` of the Installation; the indices of the sets that the worker's machine
-        does not store; and the reason why the machine does not fulfil the requirements, or "". With
-        a reason, the other three values are empty.
+        `parts` and `guest_programs` of the Installation; the indices of the sets that the worker's
+        machine does not store; and the reason why the machine does not fulfil the requirements, or
+        "". With a reason, the other three values are empty.
     """
     try:
         installation = Installation.from_this_machine(requirements)
-        if requirements.guests:
+        if requirements.runs_guests:
             guest.require_machine()
     except InputError as error:
         return {}, {}, [], str(error)
     missing = [index for index, sums in enumerate(sets) if not has_files(sums)]
-    return installation.parts, installation.machine, missing, ""
+    return installation.parts, installation.guest_programs, missing, ""
 
 
 def prepare(sets: list[Sums], plan: str) -> str:

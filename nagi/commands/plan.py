@@ -63,6 +63,9 @@ def show_plan(
         out: The directory for results, or None for the default.
         all_: Whether to list every point.
         json_: Whether to print JSON.
+
+    Raises:
+        InputError: Options contradict each other, or the experiment cannot be planned for the lab.
     """
     # Planning for the netns lab needs no root.
     choice = choose_lab(lab, inventory, has_root=True)
@@ -127,7 +130,13 @@ class Estimate:
 
     @classmethod
     def from_selection(cls, selection: Selection, site: Site, out: Path) -> Estimate:
-        """Estimate the runs of a selection."""
+        """Estimate number, time and disk space of the runs of a selection.
+
+        Args:
+            selection: The runs.
+            site: The machines that would execute the runs.
+            out: The directory of results.
+        """
         available, keep = selection.list_available(), selection.experiment.keep
         goal = selection.experiment.until
         most_plans = available
@@ -140,7 +149,7 @@ class Estimate:
                 for _ in range(goal.at_most)
             ]
         run_count = len(selection.plans)
-        jobs, paces = site.jobs(available), read_paces()
+        jobs, paces = site.count_jobs(available), read_paces()
 
         def estimate(plans: list[RunPlan]) -> tuple[float, Disk]:
             time_s = estimate_time(plans, jobs, site.name, paces)
@@ -422,7 +431,7 @@ def _describe_done(selection: Selection, site: Site, out: Path) -> list[str]:
     states = ", ".join(f"{counts[state]} {state}" for state in ("valid", "invalid", "failed"))
     lines = [f"done in this directory: {states}; to run: {len(pending)}"]
     if pending:
-        seconds = estimate_time(pending, site.jobs(pending), site.name)
+        seconds = estimate_time(pending, site.count_jobs(pending), site.name)
         lines[0] += f", about {format_time(seconds)}"
     if directory.campaign_file.exists():
         lines.append(describe_stray(directory, Campaign.read(directory.campaign_file)))

@@ -120,14 +120,14 @@ def execute(
         selection = requested.select(site)
         left_out = leave_out(selection, skip_unavailable)
         site.require_fit(selection.list_available())
-        side_by_side = jobs or site.jobs(selection.list_available())
+        side_by_side = jobs or site.count_jobs(selection.list_available())
         pending = [plan for plan in selection.list_available() if directory.needs_run(plan)]
         keep = selection.experiment.keep
         # Unfinished runs need space for all their records; on a cluster, the disks of workers.
         concurrent_runs = side_by_side if cluster is None else 0
         needed_disk = estimate_disk(pending, keep, concurrent_runs, choice.name)
         require_disk(len(pending), needed_disk, directory.out, read_free_disk(directory.out))
-        labs = cleanup.enter_context(site.labs(directory, selection))
+        labs = cleanup.enter_context(site.open_labs(directory, selection))
         launch = _Launch(
             requested.name,
             directory,

@@ -53,6 +53,8 @@ def _check_synchronisation(
 ) -> StageFinding:
     """Return a finding: whether a host's clock is synchronised, as the host's kernel reports.
 
+    The finding is `skipped` if `reading` is None.
+
     Args:
         host: The host.
         inspection: The inspection of the host.

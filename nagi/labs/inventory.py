@@ -161,7 +161,7 @@ def describe_interfaces(
     shape: Shape,
     node: str,
     names: dict[str, str] | dict[str, tuple[str, ...]],
-    macs: Callable[[str, str], str] | None = None,
+    find_mac: Callable[[str, str], str] | None = None,
 ) -> list[dict[str, object]]:
     """Return the argument `interfaces` of the Ansible module nagi.testbed.interfaces for a node.
 
@@ -169,7 +169,7 @@ def describe_interfaces(
         shape: The nodes and links of the cell.
         node: The name of the node, or EMULATOR.
         names: Link -> name of the node's interface; for the emulator, names of its interfaces.
-        macs: A function that returns the MAC address of a node on a link; None if nagi sets the
+        find_mac: A function that returns the MAC address of a node on a link; None if nagi sets the
             addresses that Shape chooses.
     """
     if node == EMULATOR:
@@ -179,7 +179,9 @@ def describe_interfaces(
             "name": names[interface.link],
             "address": interface.address,
             "neighbours": {
-                neighbour.address: macs(neighbour.node, interface.link) if macs else neighbour.mac
+                neighbour.address: find_mac(neighbour.node, interface.link)
+                if find_mac
+                else neighbour.mac
                 for neighbour in interface.neighbours
             },
             **({} if interface.mtu is None else {"mtu": interface.mtu}),

@@ -176,7 +176,7 @@ class Batches:
         self._compute_lead_s = compute_lead_s
         self._fetch = fetch
         self._collected = {} if collected is None else collected
-        self._written = False
+        self._has_written_batches = False
         self._check_duration_s = 0.0
         self._directory.mkdir(parents=True, exist_ok=True)
         records.mkdir(parents=True, exist_ok=True)
@@ -265,7 +265,7 @@ class Batches:
 
     def _write(self, plans: dict[str, list[RunPlan]]) -> None:
         """Write the batch of each host to the lab's directory."""
-        self._written = True
+        self._has_written_batches = True
         for placement in self.placements:
             runs = list(schedule(plans.get(placement.cell, [])))
             batch = placement.make_batch(runs, self._collected.get(placement.host, []))
@@ -282,7 +282,7 @@ class Batches:
             LabError: A task failed.
             Interrupted: The user asked to stop.
         """
-        if not self._written:
+        if not self._has_written_batches:
             self._write({})
         return self._playbooks.run(
             playbook,

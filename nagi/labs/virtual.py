@@ -248,7 +248,7 @@ class VirtualLab:
             modules: Path in the guest -> directory of the host with modules of users' schemes.
 
         Returns:
-            The reason why the guest gave no answer, or None if it gave one.
+            The error of the guest, or None if the guest wrote its answer and left only plain files.
 
         Raises:
             OSError: The disk is full.
@@ -290,7 +290,7 @@ class VirtualLab:
     def _make_job(self, action: Action, plans: list[RunPlan]) -> GuestJob:
         """Return the job of a guest that checks (`check`) or executes (`run`) plans."""
         runs = list(schedule(plans))
-        update = {
+        changes = {
             "virtual": True,
             "files": {
                 file.key: str(make_guest_path(file)) for plan in plans for file in plan.files()
@@ -312,7 +312,7 @@ class VirtualLab:
                         self._shape, placement.node, placement.interfaces
                     )
                 ],
-                batch=placement.make_batch(runs, []).model_copy(update=update),
+                batch=placement.make_batch(runs, []).model_copy(update=changes),
             )
             for placement in placements
         }

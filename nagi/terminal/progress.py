@@ -195,7 +195,7 @@ class Progress:
             self._count_as_done(plans)
 
     def runs_added(self, plans: list[RunPlan]) -> None:
-        """Add runs to the total."""
+        """Add runs to the total, and print how many and why."""
         with self._lock:
             self._total += len(plans)
             more = f"{len(plans)} more {'run' if len(plans) == 1 else 'runs'}"
@@ -214,7 +214,7 @@ class Progress:
                 self._print(f"{self._describe_tried()}; {self._activity}{self._format_time_left()}")
 
     def lab_starting(self, lab: str, cells: int) -> None:
-        """Show that a lab with `cells` cells is being set up."""
+        """Show that a lab with `cells` cells is being set up. Show nothing with a cluster."""
         if self._describe_workers is not None:  # workers need no lab
             return
         parallelism = f"{cells} runs side by side" if cells > 1 else "one run at a time"
