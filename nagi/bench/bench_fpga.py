@@ -115,6 +115,7 @@ class ProcessorTime:
     INTERVAL_S = 0.1
 
     def __init__(self) -> None:
+        """Start the measurement."""
         self._ticks: dict[str, int] = {}  # process ID -> clock ticks, without its children's ticks
         self._start_s = process_time()
         self._stopped = Event()

@@ -60,6 +60,9 @@ class Run:
 def run_once(directory: Path, plan: RunPlan, build: Build) -> Run:
     """Execute a plan in the virtual lab, and write its run directory to `directory`/runs.
 
+    Returns:
+        The times of the run.
+
     Raises:
         RuntimeError: The run left no records.
     """

@@ -373,6 +373,7 @@ class _TextTable:
         self.rows.append(cells)
 
     def to_rich_table(self) -> Table:
+        """Return the table as a table of `rich`, which fits the columns to the terminal."""
         table = Table(
             title=self.title, title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0)
         )

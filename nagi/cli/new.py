@@ -140,6 +140,7 @@ def _read_template(name: str) -> str:
 
 
 def _write_file(file: Path, content: str) -> None:
+    """Write a new file. Raises InputError if the file exists or cannot be written."""
     try:
         with file.open("x") as stream:
             stream.write(content)

@@ -33,7 +33,7 @@ def hash_files(files: list[Path]) -> Sums:
 
 
 def hash_sums(sums: Sums) -> str:
-    """Return the key of a set: one checksum of its names and contents."""
+    """Return the key of a set: one checksum of the names and checksums of its files."""
     return digest(sums)
 
 

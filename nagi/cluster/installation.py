@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The software of a machine that can change a result. It must be equal on all machines.
+"""The software of a machine that can change a result, and so must be equal on all machines.
 
 The guest kernel is not compared, because workers fetch it.
 """

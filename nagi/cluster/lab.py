@@ -99,6 +99,7 @@ class ClusterLab:
         return reasons
 
     def _make_task(self, plan: RunPlan) -> Task:
+        """Make the task that executes a run on a worker, which needs the checksums of its files."""
         modules = {
             name: hash_files([file])
             for name, file in guest_modules.build_user_modules(plan).items()
@@ -127,7 +128,7 @@ def analyse(cluster: Cluster, runs: list[Path]) -> Iterator[tuple[Path, str]]:
     """Compute the metrics of run directories on workers, and write the metrics to the directories.
 
     Yields:
-        Each run directory when its task ends, with the reason why it has no metrics; "" if it has.
+        Each run directory when its task ends, with the reason of the failure; "" if it succeeded.
 
     Raises:
         Gone: The scheduler is gone, or no worker has been ready for some time.

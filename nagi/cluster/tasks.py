@@ -183,7 +183,8 @@ def _unpack_agent() -> Path:
 def _make_cancel_check(worker: Worker) -> Callable[[], bool]:
     """Return a function that returns whether the current task must be interrupted.
 
-    It must if the client has cancelled the task or is gone, or if the worker shuts down.
+    A task must be interrupted if the client has cancelled it or is gone, or if the worker shuts
+    down.
     """
     key = worker.get_current_task()
 
@@ -206,7 +207,7 @@ def _reserve_processor() -> Iterator[int]:
 
 
 def _bind_processor(reservation: socket.socket, processors: list[int]) -> int:
-    """Reserve the first free processor by `reservation`, and return it.
+    """Reserve the first free processor by binding `reservation`, and return this processor.
 
     If other workers have reserved all processors, return one of them.
     """

@@ -2,7 +2,7 @@
 """Discovers the workers of a cluster and decides which of them are used.
 
 A worker is used if its installation equals the installation of this machine (installation.py). If
-it is to execute runs, it is also tried whether a guest works on the worker's machine.
+workers execute runs, a guest must also work on the worker's machine.
 """
 
 from __future__ import annotations
@@ -183,6 +183,7 @@ class WorkerRegistry:
         """
 
         def handle_end(future: AnyFuture, answer: Any) -> None:
+            """Exclude the worker if the task raised an error; if not, handle the task's result."""
             worker.inquiry = None
             if isinstance(answer, ImportError | AttributeError):
                 self.exclude(worker, f"it has no nagi, or another version ({answer})", _SAME_BUILD)

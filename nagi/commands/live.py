@@ -114,7 +114,7 @@ def bring_up(
 def open_shell(node: str, command: list[str]) -> None:
     """Open a shell on a node of the topology that is up, or run a command there.
 
-    This replaces the process, so it does not return.
+    The shell or command replaces this process, so the function does not return.
     """
     live = LiveLab(find_state_directory()).get()
     if live.lab == NETNS:

@@ -249,6 +249,7 @@ def _print_and_exit(
 
 
 def _make_table(outcome: Outcome, is_check: bool) -> Table:
+    """Make a table with one row per host: name, status and message."""
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("host", no_wrap=True)
     table.add_column("status", no_wrap=True)

@@ -294,7 +294,7 @@ class _Launch:
         kept_bytes = count_bytes_of_runs(self.directory.runs / plan.run_id for plan in new_plans)
         any_plan = selection.plans[0]  # one pace is stored for all runs of a campaign
         new_pace = pace.Pace(
-            # The estimate without the ratio of earlier campaigns, with which it was multiplied.
+            # The estimate was multiplied by the ratio of earlier campaigns, which is removed here.
             estimated_s=estimated_s / self._paces.find_time_ratio(any_plan),
             took_s=took_s * processor_share,
             estimated_bytes=estimated_bytes,

@@ -125,7 +125,10 @@ def _print_runs(status: CampaignStatus, all_: bool) -> None:
 
 
 def _print_run(status: CampaignStatus, run_name: str, json_: bool) -> None:
-    """Print everything about one run."""
+    """Print everything about one run, or about an earlier try of the run.
+
+    `run_name` names the run as for _find_run().
+    """
     name, run = _find_run(status, run_name)
     directory = status.directory.runs / name
     verdict = _read_if_present(Verdict, directory / VERDICT)
@@ -326,6 +329,7 @@ def _list_files(directory: Path) -> dict[str, int]:
 
 
 def _make_checks_table(checks: list[Check]) -> Table:
+    """Make a table with one row per check. The rows of checks that failed are red."""
     table = _make_table("check", "value", "limit", "unit", "", "at")
     for check in checks:
         table.add_row(
@@ -395,6 +399,7 @@ def _has_value(rows: list[ResultRow], name: str) -> bool:
 
 
 def _make_table(first: str, *heads: str) -> Table:
+    """Make an empty table with the given heads of columns. Only the first column never wraps."""
     table = Table(show_edge=False, pad_edge=False)
     table.add_column(first, no_wrap=True)
     for head in heads:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Observations of hosts before a campaign. The stages of the doctor derive findings from them."""
+"""Observations of hosts before a campaign, from which stages of the doctor derive findings."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ class StageFinding(NamedTuple):
     Attributes:
         hosts: The hosts that the finding is about.
         status: The status.
-        what: The message. The output prints the names of the hosts before it.
+        what: The message. The output prints the names of the hosts before the message.
         cure: The cure; for `skipped`, the stage that has the reason.
     """
 

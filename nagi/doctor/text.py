@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prints findings. A stage is one line if all its findings are `ok`; others have all details."""
+"""Prints findings. A stage is one line if all its findings are `ok`. Other stages have details."""
 
 from __future__ import annotations
 

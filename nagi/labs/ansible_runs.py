@@ -167,7 +167,7 @@ def kill_workers_on_exit(mark: str) -> Iterator[None]:
     """Kill the processes with `mark` in their environment when the block ends (kill_workers()).
 
     After an interruption, Ansible's workers would wait forever to send results to a parent that has
-    ended. Signals to nagi's process group do not reach them, because each has its own session.
+    ended. Signals to nagi's process group do not reach workers, because each has its own session.
     """
     try:
         yield

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the cells of an inventory: real hosts, each with the node of an experiment that it can be.
+"""Reads the cells of an inventory, whose hosts state which node of an experiment they can be.
 
     cells:
       children:

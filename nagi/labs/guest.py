@@ -3,7 +3,7 @@
 
 The guest's clock advances only when all processes of the guest sleep. The guest runs in a sandbox
 (sandbox.py) without a network, and can write to one directory only. The guest sees nagi's files
-below /mnt/nagi, whatever their paths on the host are, so its files are equal on every machine. All
+below /mnt/nagi, whatever their paths on the host are, so paths in guests are equal everywhere. All
 random numbers of the guest follow from a seed.
 """
 

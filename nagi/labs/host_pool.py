@@ -122,6 +122,10 @@ class HostPool:
         return self
 
     def __exit__(self, *_: object) -> None:
+        """Release the hosts, unless `keep_hosts` is set.
+
+        If hosts that may be reserved cannot be released, notify the user, and raise no error.
+        """
         if self.keep_hosts:
             return
         try:

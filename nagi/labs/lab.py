@@ -308,7 +308,7 @@ def make_agent(directory: Path, objects: dict[str, Path]) -> Path:
 
     Args:
         directory: The directory for the file.
-        objects: The name by which plans refer to an eBPF object -> its file.
+        objects: Name by which plans refer to an eBPF object -> the file of the object.
     """
     agent = directory / "nagi-agent.pyz"
     files = {NAGI_TCP: find_nagi_tcp(), BUNDLED: find_nagi_traffic(), **objects}
@@ -317,12 +317,12 @@ def make_agent(directory: Path, objects: dict[str, Path]) -> Path:
 
 
 def list_scheme_objects(schemes: Iterable[Scheme]) -> dict[str, Path]:
-    """Return the name by which plans refer to an eBPF object -> its file, for all `schemes`."""
+    """Return name -> file of the eBPF objects of `schemes`. Plans refer to these names."""
     return {make_object_name(path): path for scheme in schemes for path in scheme.objects}
 
 
 def list_plan_objects(plans: list[RunPlan]) -> dict[str, Path]:
-    """Return the name by which plans refer to an eBPF object -> its file, for all `plans`."""
+    """Return name -> file of the eBPF objects that `plans` refer to by these names."""
     objects = [
         scheme_object
         for plan in plans

@@ -183,8 +183,8 @@ def _make_environment(record: Path) -> dict[str, str]:
 def _wait(process: subprocess.Popen[bytes], interrupted: Callable[[], bool]) -> int:
     """Wait for a process, and return its exit status.
 
-    If the user asks to stop, give the process _TIMEOUT_S to end, because Ctrl-C has sent it SIGINT,
-    too. Then send it SIGTERM, and after a further _TIMEOUT_S SIGKILL.
+    If the user asks to stop, give the process _TIMEOUT_S to end by itself, because Ctrl-C sends
+    SIGINT to both processes. Then send SIGTERM, and after a further _TIMEOUT_S SIGKILL.
     """
     signals = iter((signal.SIGTERM, signal.SIGKILL))
     while True:

@@ -171,6 +171,7 @@ class VirtualLab:
                 pending.put(plan)
 
         def run_pending(cell: str) -> dict[str, str]:
+            """Execute runs in `cell` until none is pending, and return run ID -> error."""
             failures = {}
             with suppress(Empty):
                 while True:
@@ -366,6 +367,7 @@ class VirtualLabs(LocalLabs):
 
     @contextmanager
     def open(self, shape: Shape, plans: list[RunPlan], jobs: int) -> Iterator[VirtualLab]:
+        """Make a lab with `jobs` cells, or with fewer if there are fewer plans."""
         yield VirtualLab(
             shape,
             min(jobs, len(plans)),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shows the progress of a campaign, and detects interrupts.
 
-On a terminal, progress is a bar with the time left. In other outputs, it is lines of text.
+A terminal shows a bar with the time left. Other outputs get lines of text.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Progress:
         describe_workers: Callable[[], str] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Make a display. Its `with` statement starts the display.
+        """Make a display. A `with` statement shows the display, and ends it with the block.
 
         Args:
             console: The console on which progress is shown.

@@ -267,7 +267,7 @@ def list_problems(selection: Selection) -> list[Problem]:
 
 
 def list_lacking_links(selection: Selection) -> list[tuple[list[str], Problem]]:
-    """Return, for each backend that lacks something in the lab, its links and the problem.
+    """Return the pair (links, problem) of each backend that lacks something in the lab.
 
     A link is written as `link NAME`, as in `Selection.list_missing`.
     """
