@@ -42,7 +42,7 @@ def examine(
     """
     if subject is not None:
         _require_local(subject, inventory)
-    _require_own_options(subject, options)
+    _refuse_other_options(subject, options)
     announce = _say_nothing if json_ else write_line
     if subject is not None:
         examination = load_examinations()[subject]
@@ -82,12 +82,8 @@ def _require_local(subject: str, inventory: Path | None) -> None:
         )
 
 
-def _require_own_options(subject: str | None, options: Mapping[str, Mapping[str, Any]]) -> None:
-    """Require that no option of another subject is given.
-
-    Raises:
-        InputError: An option of another subject is given.
-    """
+def _refuse_other_options(subject: str | None, options: Mapping[str, Mapping[str, Any]]) -> None:
+    """Raise InputError if an option is given that belongs to another subject than `subject`."""
     for name, examination in load_examinations().items():
         for option in examination.own_options:
             if name != subject and options[name][option]:

@@ -263,12 +263,12 @@ def _make_table(outcome: Outcome, is_check: bool) -> Table:
 
 def _describe_outcome(host: HostOutcome, is_check: bool) -> Text:
     """Return the problem of a host, the number of changes, the files that stay, and the cure."""
-    changes = format_count(len(host.changed), "change")
+    changes_text = format_count(len(host.changed), "change")
     if is_check:
-        changes = f"{changes} to make"
+        changes_text = f"{changes_text} to make"
     if not host.changed:
-        changes = "" if host.status != "ok" else "nothing to change"
-    text = Text("; ".join(filter(None, (host.what, changes))))
+        changes_text = "" if host.status != "ok" else "nothing to change"
+    text = Text("; ".join(filter(None, (host.what, changes_text))))
     for kept_item in host.kept:
         text.append("\nstays: ", "dim").append(kept_item)
     if host.cure:

@@ -129,8 +129,8 @@ def _print_run(status: CampaignStatus, run_name: str, json_: bool) -> None:
 
     `run_name` names the run as for _find_run().
     """
-    name, run = _find_run(status, run_name)
-    directory = status.directory.runs / name
+    directory_name, run = _find_run(status, run_name)
+    directory = status.directory.runs / directory_name
     verdict = _read_if_present(Verdict, directory / VERDICT)
     manifest = _read_if_present(Manifest, directory / MANIFEST)
     metrics = _read_if_present(Metrics, directory / "metrics.json")
@@ -157,7 +157,7 @@ def _print_run(status: CampaignStatus, run_name: str, json_: bool) -> None:
         )
         return
     facts = {
-        "run": f"{name} of {status.name}",
+        "run": f"{directory_name} of {status.name}",
         **run.run.point,
         "repeat": str(run.run.repeat + 1),
     }
@@ -208,7 +208,8 @@ def _print_check(
         json_: Whether to print JSON.
 
     Raises:
-        InputError: The user gave no run, or there is no such run or check.
+        InputError: The user gave no run, there is no such run or check, or the records that the
+            check needs were removed.
     """
     from nagi.campaign.rechecking import recheck
 

@@ -70,7 +70,7 @@ def _list_interface_problems(host: str, inspection: Inspection) -> Iterator[Stag
                 [host],
                 "failure",
                 message,
-                f"{_OTHER_INTERFACE}; runs over this one are invalid (driver {driver})",
+                f"{_OTHER_INTERFACE}; runs over this interface are invalid (driver {driver})",
             )
         if interface.carrier is False:
             cure = f"plug its cable in, at both ends, or {_OTHER_INTERFACE}"

@@ -78,7 +78,7 @@ def check_disks(observations: Observations) -> Iterator[StageFinding]:
     yield from observations.skip_uninspected()
 
 
-def check_locks(observations: Observations) -> Iterator[StageFinding]:
+def check_reservations(observations: Observations) -> Iterator[StageFinding]:
     """Check that no other campaign has reserved a host."""
     for host, inspection in observations.list_inspected():
         if inspection.holder is None:

@@ -194,7 +194,9 @@ class Batches:
         return max(self._compute_lead_s(len(self.placements)), 2 * self._check_duration_s)
 
     def prepare(self, playbook: str, plans: list[RunPlan], **options: Any) -> Results:
-        """Run `playbook`, whose last task Check lets agents check that they can execute `plans`.
+        """Prepare the hosts of all cells, and require that each agent can execute `plans`.
+
+        The last task of `playbook`, which is called Check, asks the agents.
 
         Args:
             playbook: The name of a playbook in playbooks/runs.

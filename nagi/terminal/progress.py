@@ -202,7 +202,7 @@ class Progress:
             self._print(f"{more}, because confidence intervals are wider than requested")
 
     def round_starting(self, plans: list[RunPlan]) -> None:
-        """Start a round of runs, some of which may have been tried before."""
+        """Start a round of runs. Print a line if some of the runs have been tried before."""
         with self._lock:
             self._end_batch()
             self._pending = {plan.run_id: plan for plan in plans}

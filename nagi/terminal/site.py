@@ -206,8 +206,8 @@ def choose_jobs(plans: list[RunPlan], processors: int = os.cpu_count() or 1) -> 
         processors: The number of processors of this machine.
     """
     backends = load_needs().values()
-    needed = max((_estimate_processors(plan, backends) for plan in plans), default=0.0)
-    return min(max(1, int(processors / max(1, needed))), 8)
+    per_run = max((_estimate_processors(plan, backends) for plan in plans), default=0.0)
+    return min(max(1, int(processors / max(1, per_run))), 8)
 
 
 def _estimate_processors(plan: RunPlan, backends: Collection[Needs]) -> float:
