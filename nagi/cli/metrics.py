@@ -126,7 +126,7 @@ def print_metrics(
     interval = _parse_interval(from_, to)
     rate = _parse_quantity("Bitrate", "--bottleneck", bottleneck)
     if sender is not None:
-        _measure_pair(files, sender, interval, rate, json_)
+        _print_pair_metrics(files, sender, interval, rate, json_)
         return
     examine_capture = partial(
         overview.read_overview,
@@ -248,7 +248,7 @@ def _parse_quantity(kind: str, option: str, value: str | None) -> int | None:
         raise refuse(f"{option}: {message}", cure) from None
 
 
-def _measure_pair(
+def _print_pair_metrics(
     files: Sequence[str],
     sender: Path,
     interval: tuple[int | None, int | None],

@@ -358,16 +358,15 @@ def _make_points_table(selection: Selection, site: Site) -> Table:
     table.add_column("first run, or what is missing")
     until, get_seconds = selection.experiment.until, make_time_estimator(site.name)
     for plans in selection.group_by_point():
-        first, minimum = plans[0], len(plans)
-        maximum = until.at_most if until else minimum
-        missing = selection.list_missing(first)
+        first_plan, min_runs = plans[0], len(plans)
+        max_runs = until.at_most if until else min_runs
+        run_s = get_seconds(first_plan)
+        missing = selection.list_missing(first_plan)
         table.add_row(
-            *first.point.values(),
-            _format_range(str(minimum), str(maximum)),
-            _format_range(
-                f"{get_seconds(first) * minimum:.1f}", f"{get_seconds(first) * maximum:.1f}"
-            ),
-            f"{missing[0]} is not available" if missing else first.run_id,
+            *first_plan.point.values(),
+            _format_range(str(min_runs), str(max_runs)),
+            _format_range(f"{run_s * min_runs:.1f}", f"{run_s * max_runs:.1f}"),
+            f"{missing[0]} is not available" if missing else first_plan.run_id,
             style="dim" if missing else None,
         )
     return table

@@ -132,14 +132,14 @@ def check_leftovers(observations: Observations) -> Iterator[StageFinding]:
 
 
 def _list_obstacles(inspection: Inspection) -> Iterator[tuple[str, str]]:
-    """Yield a message and a cure for each other problem that an agent reports, such as a used port.
+    """Yield a message and a cure for each obstacle that an agent reports, such as a used port.
 
     Yield nothing if privileges or programs are missing, which earlier stages report.
     """
     if inspection.is_root and not inspection.missing_programs and not inspection.nagi_link_error:
         for problem in inspection.problems:
             message, _, cure = problem.partition("; ")
-            yield message, cure or "fix that, then check again"
+            yield message, cure or "fix this, then check again"
 
 
 def _make_down_command(observations: Observations) -> str:

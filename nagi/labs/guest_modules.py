@@ -40,16 +40,17 @@ def build_user_modules(plan: RunPlan) -> dict[str, Path]:
 
 
 def check_availability(scheme: Scheme) -> Availability:
-    """Return whether the guest kernel can run `scheme`. If not, the result has reason and cure."""
+    """Return whether the guest kernel can run `scheme`. If not, the result has reason and cure.
+
+    Modules of a user's schemes are built if they do not exist yet.
+    """
     try:
         kernel = guest_kernel.require_installed()
     except InputError as error:
         return Availability(False, error.problems[0].what, error.problems[0].cure)
-    if scheme.kernel is not None:
-        is_present = scheme.congestion_control in kernel.congestion_controls
-        result = schemes.check_kernel_control(scheme, kernel.release, is_present)
-        if not is_present:
-            return replace(result, cure=_IN_NETNS)
+    if scheme.kernel is not None and scheme.congestion_control not in kernel.congestion_controls:
+        availability = schemes.check_kernel_control(scheme, kernel.release, is_present=False)
+        return replace(availability, cure=_IN_NETNS)
     schemes_of_both_ends = [scheme] if scheme.receiver is None else [scheme, scheme.receiver]
     try:
         needed_modules = [
@@ -63,14 +64,15 @@ def check_availability(scheme: Scheme) -> Availability:
     if any(module not in kernel.modules for module in needed_modules):
         return Availability(
             False,
-            "the virtual lab's kernel has no eBPF struct_ops, only modules of hosts/tcp",
+            "the virtual lab's kernel has no eBPF struct_ops, and no module for this scheme",
             _IN_NETNS,
         )
     if needed_modules and kernel.module_sources != guest_kernel.hash_module_sources():
         return Availability(
             False,
-            "its module in the virtual lab was built from other sources than those in hosts/tcp",
-            "build its modules again: `nagi setup virtual-lab`",
+            "the virtual lab's modules of schemes were built from other sources than those in "
+            "hosts/tcp",
+            "build the modules again: `nagi setup virtual-lab`",
         )
     return Availability(True)
 

@@ -244,7 +244,7 @@ class VirtualLab:
             directory: The directory of the guest.
             job: The job that the guest executes.
             seed: The seed of the guest's random numbers.
-            cell: The cell, which is a processor.
+            cell: The cell, whose processor executes the guest.
             limit_s: The maximum wall time, in seconds.
             modules: Path in the guest -> directory of the host with modules of users' schemes.
 
