@@ -33,7 +33,7 @@ _TIMEOUT_S = 5.0  # time for Ansible to end after a signal
 # Actions that only check a host. If one fails, the cause existed before the playbook.
 _CHECKS = ("assert", "fail", "validate_argument_spec")
 # The task of playbooks/provision.yml that stops a host because another host was refused.
-_STOP_TASK = "Check that none is refused"
+_STOP_TASK = "Check that no host is refused"
 _MAX_REASONS = 3  # per host, in messages
 _READ_ABOVE = "read the output of Ansible above"
 
