@@ -38,7 +38,7 @@ def hash_sums(sums: Sums) -> str:
 
 
 def pack(directory: Path, files: list[Path]) -> bytes:
-    """Return an archive of `files`. Its paths are relative to `directory`, which has the files."""
+    """Return an archive of `files`. Paths in the archive are relative to `directory`."""
     sink = pa.BufferOutputStream()
     with (
         pa.CompressedOutputStream(sink, "zstd") as stream,

@@ -106,7 +106,10 @@ def list_differences(expected: dict[str, str], actual: dict[str, str]) -> list[s
 
 
 def _hash_sources() -> str:
-    """Return one checksum of nagi's Python packages and of the pipeline edge.json of switches."""
+    """Return one checksum of nagi's Python packages and of the pipeline edge.json of switches.
+
+    Tests, benchmarks and data in the packages do not count.
+    """
     checksum = hashlib.sha256()
     for package in _PACKAGES:
         for root in _find_package_directories(package):

@@ -173,8 +173,8 @@ class _Watchdog:
     a guest on a busy machine is slow, but not stuck.
     """
 
-    def __init__(self, process: int, directory: Path) -> None:
-        self._process = process
+    def __init__(self, pid: int, directory: Path) -> None:
+        self._pid = pid
         self._directory = directory
         self._recorded_bytes = -1
         self._progress_s = 0.0
@@ -188,7 +188,7 @@ class _Watchdog:
         if time.monotonic() < self._next_check_s:
             return False
         self._next_check_s = time.monotonic() + _WATCHDOG_INTERVAL_S
-        processor_s = _read_processor_s(self._process)
+        processor_s = _read_processor_s(self._pid)
         recorded_bytes = count_bytes(self._directory, without=CONSOLE)
         if recorded_bytes != self._recorded_bytes:
             self._recorded_bytes, self._progress_s = recorded_bytes, processor_s

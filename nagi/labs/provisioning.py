@@ -74,7 +74,7 @@ class Outcome:
 
     @property
     def ok(self) -> bool:
-        """True if the playbook succeeded on all hosts."""
+        """True if the playbook succeeded on all hosts, and no other problem occurred."""
         return not self.error and all(host.status == "ok" for host in self.hosts.values())
 
 

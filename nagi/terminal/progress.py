@@ -157,9 +157,9 @@ class Progress:
         self._ticker = threading.Thread(target=self._update_repeatedly, daemon=True)
 
     def compare_estimate(self) -> tuple[float, float]:
-        """Return the estimated and the measured seconds of runs in virtual time.
+        """Return the sum of estimated and the sum of measured durations of runs, in seconds.
 
-        Both are 0 without such runs.
+        Only runs in virtual time that have ended count. Without such runs, both sums are 0.
         """
         pace = self._virtual_pace
         return (0.0, 0.0) if pace is None else (pace.estimated_s, pace.took_s)
