@@ -3,8 +3,8 @@
 
     bench_fpga.py [--seconds N] [--rounds N] [--payload BYTES] [--json FILE]
 
-In the virtual lab, one flow fills a link with a delay of 25 ms each way and without loss. The link
-is once emulated by the core's Verilog, which nagi-fpga simulates, and once by nagi-link's model.
+In the virtual lab, one flow fills a link with a delay of 25 ms each way and without loss. One run
+emulates the link by the core's Verilog, which nagi-fpga simulates, and one by nagi-link's model.
 The measured time is the processor time of the whole run, with captures and certificate.
 """
 
@@ -50,9 +50,9 @@ report: {x: capacity, series: emulator}
 """
 NOTES = """\
 A virtual second is a second of the run's timeline. A second is a second of processor time, so that
-other programs on the machine do not change the result. Values are medians of the rounds. The rate
-error is the number of packets whose fate in the core differs from their fate in nagi-link's model
-for the same arrivals. The delay error is the maximum time by which the core sent a packet late."""
+other programs on the machine do not change the result. Values are medians of the rounds. A packet
+is different if its fate in the core differs from its fate in nagi-link's model for the same
+arrivals. The delay error is the maximum time by which the core sent a packet late."""
 
 
 @dataclass(frozen=True)
@@ -90,8 +90,8 @@ def measure(directory: Path, spec: Path) -> dict[tuple[str, int], Measured]:
             run = run_once(directory, plan, build)
         path = directory / "runs" / plan.run_id
         checks = {check.name: check.value for check in Verdict.read(path / "verdict.json").checks}
-        account = Links.read(path / "links.json").links[0]
-        directions = (account.forward, account.backward)
+        counters = Links.read(path / "links.json").links[0]
+        directions = (counters.forward, counters.backward)
         cores = [direction.core for direction in directions if direction.core]
         results[point.values["emulator"], round(link.forward.rate_bps / 1e6)] = Measured(
             run,
@@ -115,6 +115,7 @@ class ProcessorTime:
     INTERVAL_S = 0.1
 
     def __init__(self) -> None:
+        """Start the measurement."""
         self._ticks: dict[str, int] = {}  # process ID -> clock ticks, without its children's ticks
         self._start_s = process_time()
         self._stopped = Event()
@@ -135,6 +136,7 @@ class ProcessorTime:
             self._sample_descendants(os.getpid())
 
     def _sample_descendants(self, process: int) -> None:
+        """Read the clock ticks that each descendant of `process` has used."""
         for children_file in Path(f"/proc/{process}/task").glob("*/children"):
             try:
                 children = children_file.read_text().split()
@@ -160,7 +162,7 @@ def measure_processor_time() -> Iterator[ProcessorTime]:
 
 
 def make_rows(rounds: list[dict[tuple[str, int], Measured]]) -> list[Row]:
-    """Return one row per rate, and rows for the errors of the core."""
+    """Return one row per rate, and rows for the maximum errors of the core in all runs."""
     rows = []
     for rate, target in TARGETS.items():
         core_speed, link_speed = (
@@ -184,13 +186,14 @@ def make_rows(rounds: list[dict[tuple[str, int], Measured]]) -> list[Row]:
     differences = max(measured.differences for measured in core_results)
     late_ns = max(measured.max_late_ns for measured in core_results)
     rows += [
-        Row("rate error", f"{differences:g} packets", "", None, "0", judge(differences == 0)),
+        Row("different packets", f"{differences:g}", "", None, "0", judge(differences == 0)),
         Row("delay error", f"{late_ns} ns", "", None, f"< {TICK_NS} ns", judge(late_ns < TICK_NS)),
     ]
     return rows
 
 
 def describe_round(results: dict[tuple[str, int], Measured]) -> object:
+    """Return the measurements of a round as JSON: a list with one object per run."""
     return [
         {
             "emulator": emulator,

@@ -6,9 +6,9 @@
 - The grid of 21 nodes and six flows at 11 Mb/s of the experiment multihop-2005: the speed of
   virtual time on one processor, and the processor time of nagi-link in real time (netns lab; needs
   root).
-- The processor time per frame on media with more and more nodes, while the number of nodes in reach
-  of each node is constant: `nagi-link replay` of packets over one hop, in a row of nodes with a
-  distance of 200 m.
+- The processor time per frame on media of 10 to 200 nodes. Each node has the same number of nodes
+  in reach. `nagi-link replay` repeats packets over one hop, in a row of nodes with a distance of
+  200 m.
 
 Exit status: 0 all targets met, 1 some missed, 2 the benchmark cannot run here.
 """
@@ -98,7 +98,7 @@ report: {{x: scheme}}
 
 
 def measure_virtual_speed(directory: Path, spec: Path) -> Row:
-    """Execute the grid in the virtual lab, and return the row of its speed."""
+    """Execute the grid in the virtual lab, and return a row with the speed of virtual time."""
     build = identify_build(VIRTUAL)
     (point,) = read_experiment(spec, None)
     (plan,) = plan_runs(point, None)
@@ -114,7 +114,7 @@ def measure_virtual_speed(directory: Path, spec: Path) -> Row:
 
 
 def measure_real_time_load(directory: Path, spec: Path) -> Row:
-    """Execute the grid in the netns lab, and return the row of nagi-link's processor time.
+    """Execute the grid in the netns lab, and return a row with nagi-link's processor time.
 
     Without root, the row has no measurement.
     """
@@ -175,7 +175,10 @@ def write_replay_input(directory: Path, nodes: int) -> tuple[Path, Path]:
 
 
 def measure_frame_costs(directory: Path) -> list[Row]:
-    """Return a row with the processor time per frame for each number of nodes, and its growth."""
+    """Return a row with the user time of nagi-link per frame for each number of nodes.
+
+    The last row compares the largest with the smallest number of nodes.
+    """
     inputs = {nodes: write_replay_input(directory, nodes) for nodes in NODES}
     processor_s: dict[int, list[float]] = {nodes: [] for nodes in NODES}
     for _ in range(ROUNDS):
@@ -216,6 +219,7 @@ def measure_frame_costs(directory: Path) -> list[Row]:
 
 
 def main() -> int:
+    """Run the benchmark, and return its exit status."""
     parser = argparse.ArgumentParser(prog="bench_media", description="Cost of shared media.")
     parser.add_argument("--seconds", type=int, default=20, help="duration of the grid's traffic")
     parser.add_argument("--json", type=Path, help="file for the results")

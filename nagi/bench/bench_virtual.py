@@ -3,9 +3,9 @@
 
     bench_virtual.py [--seconds N] [--rounds N] [--payload BYTES] [--json FILE]
 
-One flow fills a path of two links, each with a round-trip time of 25 ms and without loss. The
-measured time is the wall time of the whole run on one processor: from the boot of the guest, with
-captures at both ends, to the certificate.
+One flow fills a path of two links. Each link has a round-trip time of 25 ms and no loss. The
+measured time is the wall time of the whole run on one processor, from the boot of the guest to the
+certificate. The run captures packets at both ends of the path.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def measure(directory: Path, spec: Path) -> dict[int, Run]:
 
 
 def make_rows(rounds: list[dict[int, Run]]) -> list[Row]:
-    """Return one row per rate, and a row that compares the speeds of the rates."""
+    """Return one row per rate, and a row on whether lower rates are at least equally fast."""
     rows = []
     speeds = {
         rate: statistics.median(runs_of_round[rate].speed for runs_of_round in rounds)
@@ -84,6 +84,7 @@ def make_rows(rounds: list[dict[int, Run]]) -> list[Row]:
 
 
 def describe_round(runs: dict[int, Run]) -> object:
+    """Return the measurements of a round as JSON: rate in Mb/s -> times and speed of the run."""
     return {str(rate): {**vars(run), "speed": run.speed} for rate, run in runs.items()}
 
 

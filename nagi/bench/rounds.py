@@ -60,6 +60,9 @@ class Run:
 def run_once(directory: Path, plan: RunPlan, build: Build) -> Run:
     """Execute a plan in the virtual lab, and write its run directory to `directory`/runs.
 
+    Returns:
+        The times of the run.
+
     Raises:
         RuntimeError: The run left no records.
     """
@@ -92,7 +95,8 @@ class Benchmark(Generic[Round]):
         seconds: The default duration of each run.
         measure: A function that executes one round, given a directory and the experiment file.
         make_rows: A function that returns the rows of the table, given all rounds.
-        describe_round: A function that returns a round's measurements as JSON, for the result file.
+        describe_round: A function that returns a round's measurements as JSON, for the file of
+            --json.
     """
 
     name: str
@@ -147,7 +151,8 @@ class Benchmark(Generic[Round]):
         rounds = []
         with tempfile.TemporaryDirectory(prefix=f"nagi-{self.name}-") as scratch:
             spec = Path(scratch) / "speed.yaml"
-            # A short round that does not count: it reads programs and libraries from the disk.
+            # The first round is short and does not count, because it reads programs and libraries
+            # from the disk.
             spec.write_text(make_spec(WARM_UP_S))
             self.measure(Path(scratch) / "first", spec)
             spec.write_text(make_spec(arguments.seconds))

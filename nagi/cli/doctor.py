@@ -23,7 +23,7 @@ def examine(
         str | None,
         typer.Argument(
             metavar="|".join(_EXAMINATIONS),
-            help=f"Check {', or '.join(_SUBJECTS)}, stage by stage, instead of this machine",
+            help=f"Check {', or '.join(_SUBJECTS)}, step by step, instead of this machine",
             show_default=False,
             autocompletion=lambda: [*_EXAMINATIONS],
         ),
@@ -43,7 +43,7 @@ def examine(
 
 
 def _list_options(examination: Examination) -> dict[str, inspect.Parameter]:
-    """Return the parameters of an examination's function that are options, by name.
+    """Return option -> parameter of an examination's function.
 
     The first parameter of the function is not an option.
     """
@@ -54,7 +54,8 @@ def _list_options(examination: Examination) -> dict[str, inspect.Parameter]:
 def _add_options(command: Callable[..., None]) -> None:
     """Replace `**options` in the signature of `command` by the options of all examinations.
 
-    Typer reads the options of a command from its signature.
+    Typer reads the options of a command from the command's signature. All parameters become
+    keyword-only.
     """
     signature = inspect.signature(command, eval_str=True)
     *parameters, _ = signature.parameters.values()

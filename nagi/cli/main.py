@@ -202,6 +202,7 @@ def _print_version(is_given: bool) -> None:
         raise typer.Exit
 
 
+# Typer reads the options of a group of commands from the signature of such a callback.
 def _take_options(
     version: Annotated[
         bool,
@@ -309,7 +310,7 @@ def _require_usable_paths() -> None:
 
 
 def _replace_unprintable() -> None:
-    """Let the streams replace characters that the terminal's encoding lacks."""
+    """Let standard output and error replace characters that the terminal's encoding lacks."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")

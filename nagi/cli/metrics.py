@@ -126,7 +126,7 @@ def print_metrics(
     interval = _parse_interval(from_, to)
     rate = _parse_quantity("Bitrate", "--bottleneck", bottleneck)
     if sender is not None:
-        _measure_pair(files, sender, interval, rate, json_)
+        _print_pair_metrics(files, sender, interval, rate, json_)
         return
     examine_capture = partial(
         overview.read_overview,
@@ -177,6 +177,9 @@ def _examine_captures(
 
     Returns:
         The overviews of captures, and the errors of captures that cannot be read.
+
+    Raises:
+        InputError: Standard input is given twice.
     """
     if files.count(STANDARD_INPUT) > 1:
         raise refuse("- is given twice", "standard input can be read once")
@@ -204,7 +207,11 @@ def _make_choice(hosts: Sequence[str], ports: Sequence[int], sort: str) -> Choic
 
 
 def _parse_interval(from_: str | None, to: str | None) -> tuple[int | None, int | None]:
-    """Return --from and --to in nanoseconds after the first packet; None for a missing option."""
+    """Return --from and --to in nanoseconds after the first packet; None for a missing option.
+
+    Raises:
+        InputError: An option is not a duration, or --to is not after --from.
+    """
     begin, end = (
         _parse_quantity("Duration", "--from", from_),
         _parse_quantity("Duration", "--to", to),
@@ -217,10 +224,18 @@ def _parse_interval(from_: str | None, to: str | None) -> tuple[int | None, int 
 
 
 def _parse_quantity(kind: str, option: str, value: str | None) -> int | None:
-    """Parse the value of an option as the class `kind` of nagi_contracts.units.
+    """Parse the value of an option.
+
+    Args:
+        kind: The name of the value's class in nagi_contracts.units, such as Duration.
+        option: The name of the option, for messages.
+        value: The text of the value, or None if the option is not given.
 
     Returns:
         The value in the base unit of the class (ns, bit/s), or None without a value.
+
+    Raises:
+        InputError: The text is not a value of this class.
     """
     if value is None:
         return None
@@ -233,14 +248,25 @@ def _parse_quantity(kind: str, option: str, value: str | None) -> int | None:
         raise refuse(f"{option}: {message}", cure) from None
 
 
-def _measure_pair(
+def _print_pair_metrics(
     files: Sequence[str],
     sender: Path,
     interval: tuple[int | None, int | None],
     bottleneck_bps: int | None,
     json_: bool,
 ) -> None:
-    """Print metrics that need captures at the sender and at the receiver, such as losses."""
+    """Print metrics of one path that need a capture at each end, such as losses and delays.
+
+    Args:
+        files: The receiver's capture, as a list of one file.
+        sender: The sender's capture.
+        interval: Start and end of the measurement, in nanoseconds after the first packet, or None.
+        bottleneck_bps: The smallest rate on the path, or None if not known.
+        json_: Whether to print JSON.
+
+    Raises:
+        InputError: There are several files or standard input, or a capture cannot be read.
+    """
     if len(files) != 1 or files[0] == STANDARD_INPUT:
         raise refuse(
             "--sender with several captures, or with standard input",
@@ -272,7 +298,10 @@ def _draw_connection(path: Path, capture: Overview, connection: int | None, tunn
         path: The image or page to write.
         capture: The overview of the capture.
         connection: The number of the connection in the table, or None for the first one.
-        tunnels: Whether connections are inside of tunnels.
+        tunnels: Whether the overview has the connections inside tunnels.
+
+    Raises:
+        InputError: The capture has no such TCP connection.
     """
     from nagi_reports import conversation
 
@@ -291,22 +320,22 @@ def _draw_connection(path: Path, capture: Overview, connection: int | None, tunn
     write_line(f"plot: {path}", error_console)
 
 
-def _print_overview(capture: Overview, has_title: bool) -> None:
+def _print_overview(capture: Overview, with_name: bool) -> None:
     """Print the tables of one capture, and notes about the tables.
 
-    `has_title`: the name of the capture is printed first.
+    `with_name`: whether to print the name of the capture first.
     """
-    if has_title:
+    if with_name:
         write_line(f"{capture.name}:")
     has_interval = capture.totals.start_ns is not None or capture.totals.end_ns is not None
     has_rows = False
-    for protocol, make in (
+    for protocol, make_table in (
         ("tcp", _make_payload_table),
         ("tcp", partial(_make_packet_table, has_interval=has_interval)),
         ("tcp", _make_path_table),
         ("udp", _make_udp_table),
     ):
-        has_rows |= _print_rows(capture.iterate_rows(protocol), make)
+        has_rows |= _print_rows(capture.iterate_rows(protocol), make_table)
     if capture.left_out:
         write_line(f"{capture.left_out:,} more connections: --all shows them")
     if not has_rows:
@@ -330,8 +359,8 @@ def _print_overview(capture: Overview, has_title: bool) -> None:
 
 
 @dataclass
-class _Grid:
-    """A table of texts.
+class _TextTable:
+    """A table of texts, with a title and heads of columns.
 
     The columns `from` and `to` are left-aligned, and folded if the terminal is too narrow.
     """
@@ -343,7 +372,8 @@ class _Grid:
     def add_row(self, *cells: str) -> None:
         self.rows.append(cells)
 
-    def to_table(self) -> Table:
+    def to_rich_table(self) -> Table:
+        """Return the table as a table of `rich`, which fits the columns to the terminal."""
         table = Table(
             title=self.title, title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0)
         )
@@ -369,29 +399,31 @@ class _Grid:
             yield "  ".join(f"{cell:{align}{width}}" for cell, align, width in cells).rstrip()
 
 
-def _print_rows(rows: Iterator[Row], make_grid: Callable[[list[Row]], _Grid]) -> bool:
+def _print_rows(rows: Iterator[Row], make_table: Callable[[list[Row]], _TextTable]) -> bool:
     """Print rows as a table, and return whether there was a row.
 
-    A table of more than _ROWS_PER_PART rows is printed in parts, each with the heads of columns.
+    A table of more than _ROWS_PER_PART rows is printed in parts. Each part has the heads of columns
+    and its own widths of columns; the title is printed once.
     """
     rows_of_part = list(islice(rows, _ROWS_PER_PART))
     if not rows_of_part:
         return False
     next_rows = list(islice(rows, _ROWS_PER_PART))
-    grid = make_grid(rows_of_part)
+    table = make_table(rows_of_part)
     if not next_rows:
-        out_console.print(grid.to_table())
+        out_console.print(table.to_rich_table())
     else:
-        write_line(grid.title)
-        write_line("\n".join(grid.format_lines()))
+        write_line(table.title)
+        write_line("\n".join(table.format_lines()))
         while next_rows:
-            write_line("\n".join(make_grid(next_rows).format_lines()))
+            write_line("\n".join(make_table(next_rows).format_lines()))
             next_rows = list(islice(rows, _ROWS_PER_PART))
     out_console.print()
     return True
 
 
 def _is_captured_at_sender(row: Row) -> bool:
+    """Return whether a direction carries payload and was captured at the sender of this payload."""
     return row["captured_at"] == "source" and bool(row["first_time_bytes"])
 
 
@@ -415,11 +447,13 @@ def _format_count(value: int) -> str:
     return f"{value:,}" if value > 0 else "-"
 
 
-def _make_payload_table(rows: list[Row]) -> _Grid:
-    """Make the table of payload and goodput."""
+def _make_payload_table(rows: list[Row]) -> _TextTable:
+    """Make the table of payload and goodput. A `*` marks an AG that was measured at the sender."""
     has_agi = any("agi" in row for row in rows)
     heads = ["#", "from", "to", "start s", "s", "MB", "AG Mb/s"]
-    table = _Grid("TCP: achieved goodput", [*heads, *(("AGI", "/ ceiling") if has_agi else ())])
+    table = _TextTable(
+        "TCP: achieved goodput", [*heads, *(("AGI", "/ ceiling") if has_agi else ())]
+    )
     for row in rows:
         has_payload = row["first_time_bytes"] > 0
         cells = [_format_number(row["start_s"])]
@@ -440,24 +474,24 @@ def _make_payload_table(rows: list[Row]) -> _Grid:
     return table
 
 
-def _make_packet_table(rows: list[Row], *, has_interval: bool) -> _Grid:
+def _make_packet_table(rows: list[Row], *, has_interval: bool) -> _TextTable:
     """Make the table of packets.
 
-    `has_interval`: only an interval of the capture is measured (--from, --to).
+    `has_interval`: whether only an interval of the capture is measured (--from, --to).
     """
     columns = {
         "data": "data_packets_inside",
         "retr.": "retransmitted_packets_inside",
         "reordered": "out_of_order_packets_inside",
     }
-    # These columns count the whole capture, so a table about an interval leaves them out.
+    # These columns count the whole capture, so the table of an interval does not have them.
     if not has_interval:
         columns |= {
             "dup. ACKs": "duplicate_acks",
             "SACKs": "sack_blocks",
             "zero win.": "zero_window_packets",
         }
-    table = _Grid("Packets", ["#", "all", *columns, "retr. %"])
+    table = _TextTable("Packets", ["#", "all", *columns, "retr. %"])
     for row in rows:
         rate = row["retransmission_rate"]
         counts = [_format_count(row[name]) for name in columns.values()]
@@ -466,11 +500,11 @@ def _make_packet_table(rows: list[Row], *, has_interval: bool) -> _Grid:
     return table
 
 
-def _make_path_table(rows: list[Row]) -> _Grid:
+def _make_path_table(rows: list[Row]) -> _TextTable:
     """Make the table of RTTs and of options of the SYN."""
     names = ("min", "median", "p99", "max")
     options = ("MSS", "scale", "captured at")
-    table = _Grid("RTT (ms), options of the SYN", ["#", "handshake", *names, *options])
+    table = _TextTable("RTT (ms), options of the SYN", ["#", "handshake", *names, *options])
     for row in rows:
         table.add_row(
             _format_label(row),
@@ -483,9 +517,9 @@ def _make_path_table(rows: list[Row]) -> _Grid:
     return table
 
 
-def _make_udp_table(rows: list[Row]) -> _Grid:
+def _make_udp_table(rows: list[Row]) -> _TextTable:
     """Make the table of UDP connections."""
-    table = _Grid("UDP", ["#", "from", "to", "start s", "packets", "MB", "Mb/s"])
+    table = _TextTable("UDP", ["#", "from", "to", "start s", "packets", "MB", "Mb/s"])
     for row in rows:
         table.add_row(
             _format_label(row),

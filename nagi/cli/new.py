@@ -96,6 +96,7 @@ def write_new(
 
 
 def _check_scheme(name: str, template: str) -> None:
+    """Raise InputError if `name` is no name of a scheme, or --template is given with --scheme."""
     if re.fullmatch(NAME_PATTERN, name) is None:
         raise refuse(f"{name!r} is not a valid name of a scheme", NAME_CURE)
     if template != "path":
@@ -103,7 +104,7 @@ def _check_scheme(name: str, template: str) -> None:
 
 
 def _make_scheme_files(name: str, path: Path) -> dict[Path, str]:
-    """Return the contents of a scheme's file and of an experiment with the scheme, by path."""
+    """Return path -> content of two new files: a scheme in C, and an experiment with the scheme."""
     experiment = _make_experiment_files(name.replace("_", "-"), "path", path)[path]
     experiment = experiment.replace("[newreno, cubic]", f"[{name}.c, newreno]")
     source = _read_template("scheme.c").replace("scheme.c", f"{name}.c")
@@ -112,7 +113,13 @@ def _make_scheme_files(name: str, path: Path) -> dict[Path, str]:
 
 
 def _make_experiment_files(name: str, template: str, path: Path) -> dict[Path, str]:
-    """Return the contents of an experiment file and of a file that it reads, by path."""
+    """Return path -> content of a new experiment file, and of the trace file that it reads, if any.
+
+    Args:
+        name: The name of the experiment.
+        template: The name of the template.
+        path: The path of the experiment file. The trace file gets the same directory.
+    """
     experiment = _read_template(f"{template}.yaml").replace(
         f"\nname: {template}\n", f"\nname: {name}\n"
     )
@@ -133,6 +140,7 @@ def _read_template(name: str) -> str:
 
 
 def _write_file(file: Path, content: str) -> None:
+    """Write a new file. Raises InputError if the file exists or cannot be written."""
     try:
         with file.open("x") as stream:
             stream.write(content)

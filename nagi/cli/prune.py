@@ -13,7 +13,7 @@ from nagi.terminal.options import Directory
 
 def prune(
     directory: Directory,
-    yes: Annotated[bool, typer.Option("--yes", help="Remove them without asking")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Remove the runs without asking")] = False,
     json_: Json = False,
 ) -> None:
     """List the runs that are no longer part of the campaign, and remove them."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command `nagi show`: state of a campaign, or details of a run. It changes nothing."""
+"""The command `nagi show`: state of a campaign, or details of a run. No file is changed."""
 
 from __future__ import annotations
 

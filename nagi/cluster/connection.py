@@ -81,14 +81,17 @@ def _make_security(address: str) -> Security:
     Raises:
         InputError: The protocol of the address is not supported, or certificates are missing.
     """
-    scheme, _ = parse_address(address)
-    if scheme not in backends or scheme == "inproc":
+    protocol, _ = parse_address(address)
+    if protocol not in backends or protocol == "inproc":
         supported = [name for name in ("tcp", "tls", "ws", "wss") if name in backends]
-        problem = f"--dask {excerpt(address)}: {excerpt(scheme)} is no protocol of schedulers"
-        raise refuse(problem, suggest(scheme, supported))
+        problem = f"--dask {excerpt(address)}: {excerpt(protocol)} is no protocol of schedulers"
+        raise refuse(problem, suggest(protocol, supported))
     try:
         security = Security()
-        if scheme in ("tls", "wss") and _get_connection_arguments(security)["ssl_context"] is None:
+        if (
+            protocol in ("tls", "wss")
+            and _get_connection_arguments(security)["ssl_context"] is None
+        ):
             raise refuse(
                 f"--dask {excerpt(address)}: Dask has no certificates for TLS",
                 "set distributed.comm.tls.ca-file, client.cert and client.key in Dask's "

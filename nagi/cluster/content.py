@@ -33,12 +33,12 @@ def hash_files(files: list[Path]) -> Sums:
 
 
 def hash_sums(sums: Sums) -> str:
-    """Return the key of a set: one checksum of its names and contents."""
+    """Return the key of a set: one checksum of the names and checksums of its files."""
     return digest(sums)
 
 
 def pack(directory: Path, files: list[Path]) -> bytes:
-    """Return an archive of `files`, which must be below `directory`. Paths are relative to it."""
+    """Return an archive of `files`. Paths in the archive are relative to `directory`."""
     sink = pa.BufferOutputStream()
     with (
         pa.CompressedOutputStream(sink, "zstd") as stream,
@@ -52,10 +52,11 @@ def pack(directory: Path, files: list[Path]) -> bytes:
 def unpack(archive: bytes, target: Path) -> None:
     """Create the directory `target` from an archive that `pack()` made.
 
-    Either the whole directory is created or nothing. No file is written outside of `target`.
+    After an error, `target` does not exist. No file is written outside of `target`.
 
     Raises:
-        OSError: The archive is damaged, an entry is not a plain file, or the disk is full.
+        OSError: `target` exists, the archive is damaged, an entry is not a plain file, or the disk
+            is full.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     with make_scratch(target.parent) as directory:
@@ -107,7 +108,9 @@ def has_files(sums: Sums) -> bool:
 
 
 def ensure_files(sums: Sums, fetch: Callable[[str], bytes]) -> Path:
-    """Return the directory in which this machine stores a set, and fetch the set if it is missing.
+    """Return the directory in which this machine stores a set of files.
+
+    The set is fetched if it is missing, or if a stored file has another checksum.
 
     Args:
         sums: The checksums of the set.
@@ -138,7 +141,10 @@ def ensure_files(sums: Sums, fetch: Callable[[str], bytes]) -> Path:
 
 @cache
 def _hash_cached_files(key: str) -> Sums:
-    """Return the checksums of the set that this machine stores under a key; {} without one."""
+    """Return the checksums of the set that this machine stores under a key; {} if it stores none.
+
+    The files are read once per process.
+    """
     try:
         return hash_files(
             [file for file in (get_user_cache("by-content") / key).iterdir() if file.is_file()]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The software of a machine that can change a result. It must be equal on all machines.
+"""The software of a machine that can change a result, and so must be equal on all machines.
 
 The guest kernel is not compared, because workers fetch it.
 """
@@ -31,15 +31,15 @@ _GUEST_PROGRAMS = ("tcpdump", "iperf", "ip", "ethtool", "sysctl", "/usr/bin/pyth
 
 @dataclass(frozen=True)
 class Requirements:
-    """The requirements of an installation.
+    """The tasks that a machine's installation of nagi must support.
 
     Attributes:
-        guests: Whether the machine executes runs in guests. If not, it only reads captures.
+        runs_guests: Whether the machine executes runs in guests. If not, it only reads captures.
         backends: The backends that the experiment needs.
         switch: The target of switches.
     """
 
-    guests: bool = False
+    runs_guests: bool = False
     backends: tuple[str, ...] = ()
     switch: SwitchTarget = "nagi"
 
@@ -50,12 +50,12 @@ class Installation:
 
     Attributes:
         parts: Name -> version or checksum of software that must be equal on all machines.
-        machine: Name -> checksum of the distribution's programs that run in guests. If they differ
-            between machines, captures may differ.
+        guest_programs: Name -> checksum of the distribution's programs that run in guests; empty if
+            the machine executes no runs. If they differ between machines, captures may differ.
     """
 
     parts: dict[str, str]
-    machine: dict[str, str]
+    guest_programs: dict[str, str]
 
     @classmethod
     def from_this_machine(cls, requirements: Requirements) -> Installation:
@@ -71,17 +71,17 @@ class Installation:
             "capture reader": compute_sha256(_find_capture_reader()),
             **{name: version(name) for name in _FOREIGN_PACKAGES},
         }
-        if not requirements.guests:
+        if not requirements.runs_guests:
             return cls(parts, {})
         checksums = hash_programs(VIRTUAL, requirements.backends, requirements.switch)
         parts |= {name.replace("_", "-"): sha256 for name, sha256 in checksums.items()}
         executables = {name: shutil.which(name) for name in _GUEST_PROGRAMS}
-        machine = {
+        guest_programs = {
             name: compute_sha256(Path(file))
             for name, file in executables.items()
             if file is not None
         }
-        return cls(parts, machine)
+        return cls(parts, guest_programs)
 
 
 def list_differences(expected: dict[str, str], actual: dict[str, str]) -> list[str]:
@@ -99,12 +99,17 @@ def list_differences(expected: dict[str, str], actual: dict[str, str]) -> list[s
         actual_value = actual.get(name)
         if actual_value != value:
             is_version = len(value) < 32  # checksums are longer
-            differing.append(f"{name} {actual_value or 'none'} for {value}" if is_version else name)
+            differing.append(
+                f"{name} {actual_value or 'none'} in place of {value}" if is_version else name
+            )
     return differing
 
 
 def _hash_sources() -> str:
-    """Return one checksum of nagi's Python packages and of the pipeline edge.json of switches."""
+    """Return one checksum of nagi's Python packages and of the pipeline edge.json of switches.
+
+    Tests, benchmarks and data in the packages do not count.
+    """
     checksum = hashlib.sha256()
     for package in _PACKAGES:
         for root in _find_package_directories(package):

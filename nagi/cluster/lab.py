@@ -44,7 +44,7 @@ def collect_guest_files(plans: list[RunPlan]) -> GuestFiles:
 
 
 def _list_library() -> list[Path]:
-    """Return the files of every guest: kernel, modules, preloaded library, seccomp filter."""
+    """Return the files that every guest needs: kernel, modules, preloaded library, filter."""
     directory = guest_kernel.find_kernel_directory()
     files = [file for pattern in ("linux", "*.ko") for file in directory.glob(pattern)]
     return [*files, guest_kernel.find_preloaded_library(), guest.require_filter()]
@@ -60,7 +60,8 @@ class ClusterLab:
 
         Args:
             cluster: The cluster, whose workers have been examined.
-            records: The directory to which complete run directories are unpacked.
+            records: The directory of records. Complete run directories are unpacked to its
+                directory WHOLE.
             build: The build of nagi, which workers write to run directories.
             keep: The files of a run that are kept.
         """
@@ -82,6 +83,10 @@ class ClusterLab:
         return 0.0
 
     def run_batch(self, plans: dict[str, list[RunPlan]]) -> dict[str, str]:
+        """Execute plans as `Lab` states, but on any worker.
+
+        Workers return complete run directories, which are unpacked to WHOLE in `records`.
+        """
         batch_tasks = [
             self._make_task(plan) for cell_plans in plans.values() for plan in cell_plans
         ]
@@ -94,6 +99,7 @@ class ClusterLab:
         return reasons
 
     def _make_task(self, plan: RunPlan) -> Task:
+        """Make the task that executes a run on a worker, which needs the checksums of its files."""
         modules = {
             name: hash_files([file])
             for name, file in guest_modules.build_user_modules(plan).items()
@@ -122,7 +128,7 @@ def analyse(cluster: Cluster, runs: list[Path]) -> Iterator[tuple[Path, str]]:
     """Compute the metrics of run directories on workers, and write the metrics to the directories.
 
     Yields:
-        Each run directory when its task ends, with the reason why it has no metrics; "" if it has.
+        Each run directory when its task ends, with the reason of the failure; "" if it succeeded.
 
     Raises:
         Gone: The scheduler is gone, or no worker has been ready for some time.

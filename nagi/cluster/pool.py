@@ -120,22 +120,22 @@ class Cluster:
         return f"{format_count(len(workers), 'worker')}{threads}"
 
     def require_workers(
-        self, requirements: Requirements | None = None, guests: GuestFiles | None = None
+        self, requirements: Requirements | None = None, guest_files: GuestFiles | None = None
     ) -> None:
         """Wait until all connected workers have been examined, and at least one is ready.
 
         Workers that do not answer in time are not waited for if another worker is ready.
 
         Args:
-            requirements: The requirements of workers; by default, those of reading captures.
-            guests: The files that guests need, or None if workers execute no runs.
+            requirements: The requirements of workers; by default, those for reading captures.
+            guest_files: The files that guests need, or None if workers execute no runs.
 
         Raises:
             InputError: No worker fulfils the requirements.
             Interrupted: The user asked to stop.
             Gone: The scheduler is gone.
         """
-        self._registry.set_requirements(requirements or Requirements(), guests)
+        self._registry.set_requirements(requirements or Requirements(), guest_files)
         self._registry.check_scheduler()
         started_s = time.monotonic()
         is_notified = False
@@ -147,7 +147,7 @@ class Cluster:
                 break
             unexamined_text = format_count(len(unexamined), "worker")
             if waited_s > _ANSWERED_TIMEOUT_S and self._list_ready():
-                self.notify(f"{unexamined_text} not used yet, for lack of an answer")
+                self.notify(f"{unexamined_text} not used yet, because no answer has arrived")
                 break
             limit_s = max(self._timeout_s, _BUSY_TIMEOUT_S) if unexamined else self._timeout_s
             wait_longer = "to wait longer, set DASK_NAGI__WAIT_FOR_WORKERS, for example to 10min"
@@ -233,7 +233,7 @@ class Cluster:
         return self._registry.list_workers(WorkerState.READY)
 
     def _drop_worker(self, worker: Worker) -> None:
-        """Cancel the tasks of a lost worker, and let other workers repeat them."""
+        """Cancel the tasks of a lost worker, notify the user, and let other workers repeat them."""
         lost_tasks = list(worker.tasks.values())
         self._client.cancel([*worker.tasks, *([worker.inquiry] if worker.inquiry else [])])
         worker.tasks.clear()
@@ -246,6 +246,8 @@ class Cluster:
 
     def _handle_end(self, worker: Worker, future: AnyFuture, answer: Any) -> None:
         """Store the result of a task, or retry the task if its worker was lost or is broken.
+
+        A worker is broken if the task raised OSError. A broken worker gets no further tasks.
 
         Args:
             worker: The worker that executed the task.
@@ -268,7 +270,10 @@ class Cluster:
             self._results.append(TaskResult(task, *answer))
 
     def _retry(self, task: Task) -> None:
-        """Make a task pending again, unless it has lost _MAX_LOST_WORKERS workers."""
+        """Count one more worker that a task has lost, and make the task pending again.
+
+        If the task has lost _MAX_LOST_WORKERS workers, it fails instead.
+        """
         self._lost_workers[task.run_id] += 1
         if self._lost_workers[task.run_id] < _MAX_LOST_WORKERS:
             self._pending.appendleft(task)

@@ -48,10 +48,17 @@ class Task:
 
 
 class SchedulerClient:
-    """A connection to the scheduler at `address`, or at the address in the file `address`."""
+    """A connection to a scheduler.
+
+    `address` is the address of the scheduler.
+    """
 
     def __init__(self, address: str) -> None:
-        """Connect to the scheduler. Raises InputError if no scheduler answers."""
+        """Connect to the scheduler. Raises InputError if no scheduler answers.
+
+        Args:
+            address: The scheduler's address, or a file that `dask scheduler` has written.
+        """
         self._events: SimpleQueue[Callable[[], None]] = SimpleQueue()
         self._client, self.address = connect_client(address)
 
@@ -112,9 +119,11 @@ class SchedulerClient:
         """
 
         def submit() -> AnyFuture:
+            """Send the archive and the task to the worker, and prepare the end of the task."""
             archives: list[Any] = []
             if task.make_archive is not None:
-                # "direct": False sends it by the scheduler: this machine may not reach the worker.
+                # With "direct": False the archive is sent through the scheduler, because this
+                # machine may be unable to reach the worker.
                 options = {"workers": [address], "hash": False, "direct": False}
                 archives.append(self._client.scatter(task.make_archive(), **options))
             future: AnyFuture = self._client.submit(

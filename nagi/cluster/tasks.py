@@ -52,18 +52,18 @@ def examine(
         sets: The checksums of each set of files that guests need.
 
     Returns:
-        `parts` and `machine` of the Installation; the indices of the sets that the worker's machine
-        does not store; and the reason why the machine does not fulfil the requirements, or "". With
-        a reason, the other three values are empty.
+        `parts` and `guest_programs` of the Installation; the indices of the sets that the worker's
+        machine does not store; and the reason why the machine does not fulfil the requirements, or
+        "". With a reason, the other three values are empty.
     """
     try:
         installation = Installation.from_this_machine(requirements)
-        if requirements.guests:
+        if requirements.runs_guests:
             guest.require_machine()
     except InputError as error:
         return {}, {}, [], str(error)
     missing = [index for index, sums in enumerate(sets) if not has_files(sums)]
-    return installation.parts, installation.machine, missing, ""
+    return installation.parts, installation.guest_programs, missing, ""
 
 
 def prepare(sets: list[Sums], plan: str) -> str:
@@ -96,14 +96,14 @@ def prepare(sets: list[Sums], plan: str) -> str:
 
 
 def run(plan: str, build: str, keep: str, library: Sums, modules: dict[str, Sums]) -> Outcome:
-    """Execute a run in a guest, and return an archive of its run directory.
+    """Execute a run in a guest, and return an archive of its run directory, or why it failed.
 
     Args:
         plan: The RunPlan as JSON.
         build: The Build as JSON.
         keep: The Keep as JSON, which lists the files of the run that are kept.
         library: The checksums of the set that has the kernel.
-        modules: Congestion control of a user's scheme -> checksum of the module, as a set.
+        modules: Congestion control of a user's scheme -> checksums of a set that has its module.
     """
     interrupted = _make_cancel_check(get_worker())
     with make_scratch(_find_worker_directory()) as directory, _reserve_processor() as processor:
@@ -123,7 +123,9 @@ def run(plan: str, build: str, keep: str, library: Sums, modules: dict[str, Sums
 
 
 def analyse(archive: bytes) -> Outcome:
-    """Compute the metrics of a run directory, and return an archive of the files with metrics.
+    """Compute the metrics of a run directory.
+
+    The result is an archive of the files with the metrics, or the reason of the failure.
 
     Args:
         archive: The run directory, as `content.pack()` packs it.
@@ -140,7 +142,14 @@ def analyse(archive: bytes) -> Outcome:
 
 
 def _make_parts(library: Sums, user_modules: dict[str, Sums], processor: int) -> GuestParts:
-    """Fetch the files of guests that are missing, and return the parts of a guest."""
+    """Fetch the files of guests that this machine does not store, and return the parts of a guest.
+
+    Args:
+        library: The checksums of the set that has the kernel.
+        user_modules: Congestion control of a user's scheme -> checksums of a set that has its
+            module.
+        processor: The processor that executes the guest.
+    """
     modules = {
         name: ensure_files(sums, _fetch_files) / next(iter(sums))
         for name, sums in user_modules.items()
@@ -174,7 +183,8 @@ def _unpack_agent() -> Path:
 def _make_cancel_check(worker: Worker) -> Callable[[], bool]:
     """Return a function that returns whether the current task must be interrupted.
 
-    It must if the client has cancelled the task or is gone, or if the worker shuts down.
+    A task must be interrupted if the client has cancelled it or is gone, or if the worker shuts
+    down.
     """
     key = worker.get_current_task()
 
@@ -197,7 +207,7 @@ def _reserve_processor() -> Iterator[int]:
 
 
 def _bind_processor(reservation: socket.socket, processors: list[int]) -> int:
-    """Reserve the first free processor by `reservation`, and return it.
+    """Reserve the first free processor by binding `reservation`, and return this processor.
 
     If other workers have reserved all processors, return one of them.
     """

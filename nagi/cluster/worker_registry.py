@@ -2,7 +2,7 @@
 """Discovers the workers of a cluster and decides which of them are used.
 
 A worker is used if its installation equals the installation of this machine (installation.py). If
-it is to execute runs, it is also tried whether a guest works on the worker's machine.
+workers execute runs, a guest must also work on the worker's machine.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from nagi.cluster.content import Sums, hash_files, hash_sums, pack
 from nagi.cluster.installation import Installation, Requirements, list_differences
 from nagi.cluster.scheduler_client import AnyFuture, SchedulerClient, Task
 
-REPAIR = "repair that, then start it again"
+REPAIR = "repair this, then start the worker again"
 _SAME_BUILD = (
     f"install the same build of nagi {__version__} there as here (in a checkout: the same commit, "
     "built by `make setup`), then start that worker again"
@@ -109,20 +109,20 @@ class WorkerRegistry:
         self._workers: dict[str, Worker] = {}
         self._requirements = Requirements()
         self._installation = installation
-        self._guests: GuestFiles | None = None
+        self._guest_files: GuestFiles | None = None
         self._published: set[str] = set()
 
-    def set_requirements(self, requirements: Requirements, guests: GuestFiles | None) -> None:
+    def set_requirements(self, requirements: Requirements, guest_files: GuestFiles | None) -> None:
         """Set the requirements of workers that are added from now on.
 
         Args:
             requirements: The requirements.
-            guests: The files that guests need, or None if workers execute no runs.
+            guest_files: The files that guests need, or None if workers execute no runs.
 
         Raises:
             InputError: This machine does not fulfil the requirements itself.
         """
-        self._requirements, self._guests = requirements, guests
+        self._requirements, self._guest_files = requirements, guest_files
         self._installation = Installation.from_this_machine(requirements)
 
     def list_workers(self, state: WorkerState | None = None) -> list[Worker]:
@@ -148,7 +148,7 @@ class WorkerRegistry:
             for address in sorted(new & names.keys()):
                 worker = Worker(address, names[address], threads[address])
                 self._workers[address] = worker
-                arguments = self._requirements, self._guests.sums if self._guests else []
+                arguments = self._requirements, self._guest_files.sums if self._guest_files else []
                 examination = Task("nagi-examine", tasks.examine, arguments)
                 self._inquire(worker, examination, self._handle_examination)
 
@@ -162,15 +162,15 @@ class WorkerRegistry:
         cure = "start it in an environment with the same build of nagi as here"
         address = self._client.address
         try:
-            scheduler = self._client.run_on_scheduler(
+            installation = self._client.run_on_scheduler(
                 Installation.from_this_machine, Requirements()
             )
         except (ImportError, AttributeError) as error:
             raise refuse(
                 f"the scheduler at {address} has no nagi, or another version ({error})", cure
             ) from None
-        parts = {name: self._installation.parts[name] for name in scheduler.parts}
-        if differences := list_differences(parts, scheduler.parts):
+        own_parts = {name: self._installation.parts[name] for name in installation.parts}
+        if differences := list_differences(own_parts, installation.parts):
             problem = f"the scheduler at {address} has another build: {', '.join(differences)}"
             raise refuse(problem, cure)
 
@@ -183,6 +183,7 @@ class WorkerRegistry:
         """
 
         def handle_end(future: AnyFuture, answer: Any) -> None:
+            """Exclude the worker if the task raised an error; if not, handle the task's result."""
             worker.inquiry = None
             if isinstance(answer, ImportError | AttributeError):
                 self.exclude(worker, f"it has no nagi, or another version ({answer})", _SAME_BUILD)
@@ -194,36 +195,43 @@ class WorkerRegistry:
         worker.inquiry = self._client.submit(worker.address, task, handle_end)
 
     def _handle_examination(self, worker: Worker, answer: tuple[Any, ...]) -> None:
-        """Exclude or admit an examined worker. If it is to execute runs, try a guest there first.
+        """Exclude a worker, or admit it, by the result of its examination.
 
-        `answer` is the result of `tasks.examine()`.
+        If the worker is to execute runs, a task first tries a guest on its machine.
+
+        Args:
+            worker: The worker.
+            answer: The result of `tasks.examine()`.
         """
-        parts, machine, missing, error = answer
+        parts, guest_programs, missing, error = answer
         if error:
             problem, _, cure = error.partition("; ")
             return self.exclude(worker, problem, cure)
         if differences := list_differences(self._installation.parts, parts):
             problem = f"it has another build: {', '.join(differences)}"
             return self.exclude(worker, problem, _SAME_BUILD)
-        if differences := list_differences(self._installation.machine, machine):
+        if differences := list_differences(self._installation.guest_programs, guest_programs):
             self._notify(
                 f"worker {worker} has another {', '.join(differences)} than this machine: captures "
                 "of its runs may differ in bytes"
             )
-        if self._guests is None:
+        if self._guest_files is None:
             return self._admit(worker, "")
         for index in missing:
             self._publish_set(index)
-        arguments = self._guests.sums, self._guests.plan.model_dump_json()
+        arguments = self._guest_files.sums, self._guest_files.plan.model_dump_json()
         self._inquire(worker, Task("nagi-prepare", tasks.prepare, arguments), self._admit)
         return None
 
     def _publish_set(self, index: int) -> None:
-        """Store a set of files at the scheduler, unless this process has stored it before."""
-        assert self._guests is not None
-        key = hash_sums(self._guests.sums[index])
+        """Store a set of files at the scheduler, unless this process has stored it before.
+
+        `index` is the position of the set in `GuestFiles.sets`.
+        """
+        assert self._guest_files is not None
+        key = hash_sums(self._guest_files.sums[index])
         if key not in self._published:
-            files = self._guests.sets[index]
+            files = self._guest_files.sets[index]
             self._client.publish(key, pack(files[0].parent, files))
             self._published.add(key)
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The work of subcommands. `nagi.cli` declares them, and imports a module when it is called."""
+"""The work of subcommands. `nagi.cli` declares a subcommand, and imports its module at the call."""

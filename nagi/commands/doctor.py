@@ -31,18 +31,18 @@ def examine(
     """Check whether this machine, or the hosts of an inventory, are fit for runs.
 
     Args:
-        subject: The backend to examine, or None to check this machine or the hosts.
+        subject: The name of a backend whose examination replaces the general checks, or None.
         inventory: The inventory of the hosts, or None for this machine.
-        options: Backend -> option of its examination -> value.
+        options: Subject -> option of its examination -> value.
         json_: Whether to print JSON.
 
     Raises:
         InputError: The subject or an option is wrong, or the inventory cannot be used.
-        typer.Exit: Always, after the findings were printed; its status is that of the findings.
+        typer.Exit: Always, after the findings were printed, with the exit status of the findings.
     """
     if subject is not None:
         _require_local(subject, inventory)
-    _require_own_options(subject, options)
+    _refuse_other_options(subject, options)
     announce = _say_nothing if json_ else write_line
     if subject is not None:
         examination = load_examinations()[subject]
@@ -64,10 +64,10 @@ def _say_nothing(line: str) -> None:
 
 
 def _require_local(subject: str, inventory: Path | None) -> None:
-    """Require that `subject` exists, and that no inventory was given with it.
+    """Require that `subject` exists, and that no inventory is given with a subject.
 
     Raises:
-        InputError: There is no such subject, or an inventory was given.
+        InputError: There is no such subject, or an inventory is given.
     """
     examinations = load_examinations()
     if subject not in examinations:
@@ -82,12 +82,8 @@ def _require_local(subject: str, inventory: Path | None) -> None:
         )
 
 
-def _require_own_options(subject: str | None, options: Mapping[str, Mapping[str, Any]]) -> None:
-    """Require that no option of another subject is given.
-
-    Raises:
-        InputError: An option of another subject is given.
-    """
+def _refuse_other_options(subject: str | None, options: Mapping[str, Mapping[str, Any]]) -> None:
+    """Raise InputError if an option is given that belongs to another subject than `subject`."""
     for name, examination in load_examinations().items():
         for option in examination.own_options:
             if name != subject and options[name][option]:

@@ -56,9 +56,13 @@ def bring_up(
     switch: str,
     lease: str,
 ) -> None:
-    """Set up the topology of an experiment's first run, and keep it up.
+    """Set up the topology of the first run that the options choose, and keep it up.
 
     The arguments are the command's options.
+
+    Raises:
+        InputError: The experiment or an option is wrong, or a topology is up already.
+        typer.Exit: The lab failed, or the user interrupted the command.
     """
     lab_name = NETNS if lab is None and inventory is None else choose_lab_name(lab, inventory)
     if lab_name == VIRTUAL:
@@ -83,9 +87,9 @@ def bring_up(
     plan = selection.plans[0]
     require_lab([plan], lab_name)
     for name, needs in selection.lacking_needs.items():
-        if users := needs.list_users([plan]):
+        if links := needs.list_users([plan]):
             lacking = selection.lacking[name]
-            raise refuse(f"{needs.describe(users)}: {lacking.reason}", lacking.cure)
+            raise refuse(f"{needs.describe(links)}: {lacking.reason}", lacking.cure)
     lease_s = Duration.parse(lease).seconds
     if inventory is None:
         require_root()
@@ -110,7 +114,7 @@ def bring_up(
 def open_shell(node: str, command: list[str]) -> None:
     """Open a shell on a node of the topology that is up, or run a command there.
 
-    This replaces the process, so it does not return.
+    The shell or command replaces this process, so the function does not return.
     """
     live = LiveLab(find_state_directory()).get()
     if live.lab == NETNS:
@@ -120,10 +124,20 @@ def open_shell(node: str, command: list[str]) -> None:
 
 
 def take_down(inventory: Path | None, force: bool) -> None:
-    """Take down the topology that is up, or release the hosts of an inventory."""
+    """Take down the topology that is up, or release the hosts of an inventory.
+
+    Args:
+        inventory: The inventory whose hosts are released, or None to take down the topology.
+        force: Whether to release also hosts that others have reserved. This needs an inventory.
+
+    Raises:
+        InputError: No topology is up, `force` is given without an inventory, or the inventory
+            cannot be used.
+        LabError: Hosts could not be released.
+    """
     if inventory is None:
         if force:
-            raise refuse("--force is for the hosts of an inventory", "give one with -i")
+            raise refuse("--force is for the hosts of an inventory", "give the inventory with -i")
         live = LiveLab(find_state_directory()).take_down(_open_pool)
         write_line(f"{live.experiment} is down")
         return
@@ -146,6 +160,8 @@ def _bring_up_on_hosts(
 
     Raises:
         InputError: Hosts are not ready, or no cell has the nodes and links of the topology.
+        LabError: The topology could not be made.
+        Interrupted: The user asked to stop.
     """
     directory = lab.make_directory()
     token = make_token(find_state_directory())
@@ -165,6 +181,7 @@ def _bring_up_on_hosts(
 
 
 def _open_pool(live: Live) -> HostPool:
+    """Open the pool of the hosts on which a topology is up."""
     assert live.inventory is not None
     return open_host_pool(
         Path(live.inventory), Path(live.directory), make_token(find_state_directory())
@@ -192,9 +209,9 @@ def _print_topology(live: Live) -> None:
     target = next(iter(last.addresses.values())).split("/")[0]
     for line in (
         "",
-        f"nagi shell {first.node}                       a shell there",
+        f"nagi shell {first.node}                       a shell on this node",
         f"nagi shell {first.node} -- ping -c 3 {target}",
         f"nagi shell {EMULATOR} -- {shlex.join(show_command)}",
-        "nagi down                          takes it down",
+        "nagi down                          takes the topology down",
     ):
         write_line(line)

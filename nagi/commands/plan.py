@@ -63,6 +63,9 @@ def show_plan(
         out: The directory for results, or None for the default.
         all_: Whether to list every point.
         json_: Whether to print JSON.
+
+    Raises:
+        InputError: Options contradict each other, or the experiment cannot be planned for the lab.
     """
     # Planning for the netns lab needs no root.
     choice = choose_lab(lab, inventory, has_root=True)
@@ -127,39 +130,49 @@ class Estimate:
 
     @classmethod
     def from_selection(cls, selection: Selection, site: Site, out: Path) -> Estimate:
-        """Estimate the runs of a selection."""
+        """Estimate number, time and disk space of the runs of a selection.
+
+        Args:
+            selection: The runs.
+            site: The machines that would execute the runs.
+            out: The directory of results.
+        """
         available, keep = selection.list_available(), selection.experiment.keep
         goal = selection.experiment.until
-        maximum = available
+        most_plans = available
         if goal is not None:
             # Repeats differ in their seeds only.
-            maximum = [
+            most_plans = [
                 plans[0]
                 for plans in selection.group_by_point()
                 if not selection.list_missing(plans[0])
                 for _ in range(goal.at_most)
             ]
-        all_runs = len(selection.plans)
-        jobs, paces = site.jobs(available), read_paces()
+        run_count = len(selection.plans)
+        jobs, paces = site.count_jobs(available), read_paces()
 
         def estimate(plans: list[RunPlan]) -> tuple[float, Disk]:
             time_s = estimate_time(plans, jobs, site.name, paces)
             return time_s, estimate_disk(plans, keep, jobs, site.name, paces)
 
         least_s, least_disk = estimate(available)
-        most_s, most_disk = (least_s, least_disk) if goal is None else estimate(maximum)
+        most_s, most_disk = (least_s, least_disk) if goal is None else estimate(most_plans)
         return cls(
             out,
             jobs,
-            (all_runs, goal.at_most * len(selection.points) if goal else all_runs),
-            (len(available), len(maximum)),
+            (run_count, goal.at_most * len(selection.points) if goal else run_count),
+            (len(available), len(most_plans)),
             (least_s, most_s),
             (least_disk, most_disk),
             read_free_disk(out),
         )
 
     def describe(self, lab: str) -> list[str]:
-        """Return lines for people that describe the estimate in the lab `lab`."""
+        """Return lines for people that describe the estimate.
+
+        Args:
+            lab: The name of the lab.
+        """
         runs, possible = (
             _format_range(*map(str, self.runs)),
             _format_range(*map(str, self.possible)),
@@ -171,20 +184,23 @@ class Estimate:
             f"disk: about {_format_range(*(disk.describe() for disk in self.disk))}; "
             f"{format_bytes(self.free_bytes)} are free at {self.out}",
         ]
-        minimum, maximum = self._get_max_disk()
+        minimum, maximum = self._get_peak_disk()
         if minimum > self.free_bytes:
             lines.append(f"this does not fit: {MORE_DISK}")
         elif maximum > self.free_bytes:
             lines.append(f"this may not fit, if points take many repeats: {MORE_DISK}")
         return lines
 
-    def _get_max_disk(self) -> tuple[int, int]:
-        """Return the largest use of the disk during the campaign, in bytes: minimum and maximum."""
+    def _get_peak_disk(self) -> tuple[int, int]:
+        """Return the peak use of the disk during the campaign, in bytes.
+
+        The pair is the peak with the minimum and with the maximum number of runs.
+        """
         minimum, maximum = self.disk
         return minimum.peak, maximum.peak
 
     def to_data(self) -> dict[str, Any]:
-        """Return the keys of --json that contain the estimate."""
+        """Return the part of the command's JSON object (--json) that contains the estimate."""
         minimum, maximum = self.disk
 
         def to_object(pair: tuple[float, float]) -> dict[str, float]:
@@ -196,14 +212,17 @@ class Estimate:
             "runs": to_object(self.runs),
             "possible_runs": to_object(self.possible),
             "time_s": to_object(self.seconds),
-            "disk_bytes": to_object(self._get_max_disk()),
+            "disk_bytes": to_object(self._get_peak_disk()),
             "kept_bytes": to_object((minimum.kept, maximum.kept)),
             "free_bytes": self.free_bytes,
         }
 
 
 def _make_axes_table(selection: Selection) -> Table:
-    """Make a table with one row per axis, and one for repeats."""
+    """Make a table with one row per axis, and a row for repeats if points have several.
+
+    Of an axis with more than _MAX_VALUES values, the first ones and the last are shown.
+    """
     table = Table(show_edge=False, pad_edge=False)
     table.add_column("axis", no_wrap=True)
     table.add_column("", justify="right")
@@ -223,7 +242,7 @@ def _make_axes_table(selection: Selection) -> Table:
 
 
 def _list_axis_values(selection: Selection) -> dict[str, list[str]]:
-    """Return axis -> values that planned runs have, in the order of the experiment file."""
+    """Return axis -> values of the planned points, in the order of the experiment file."""
     points = selection.points
     return {
         axis: list(dict.fromkeys(point.values[axis] for point in points))
@@ -281,6 +300,7 @@ def _list_distinct(media: list[MediumPlan]) -> list[MediumPlan]:
 
 
 def _group_by_flow(plans: list[RunPlan]) -> dict[str, list[tuple[RunPlan, FlowPlan]]]:
+    """Return name of a flow -> each plan that has the flow, with the flow in this plan."""
     groups: dict[str, list[tuple[RunPlan, FlowPlan]]] = {}
     for run_plan in plans:
         for flow in run_plan.flows:
@@ -310,7 +330,7 @@ def _get_bottleneck_queue(plan: RunPlan, flow: FlowPlan) -> QueuePlan | None:
 
 
 def _describe_queues(queues: list[QueuePlan | None]) -> str:
-    """Return the range of limits of queues, and their disciplines."""
+    """Return a text with the range of the queues' limits, and with the queues' disciplines."""
     packets = [queue.packets for queue in queues if queue and queue.packets is not None]
     sizes = [queue.bytes for queue in queues if queue and queue.bytes is not None]
     texts = []
@@ -324,6 +344,7 @@ def _describe_queues(queues: list[QueuePlan | None]) -> str:
 
 
 def _format_span(values: list[int], kind: type[Bitrate] | type[Duration]) -> str:
+    """Return the range of values in the base unit of `kind`, as text with units."""
     return _format_range(str(kind(min(values))), str(kind(max(values))))
 
 
@@ -337,16 +358,15 @@ def _make_points_table(selection: Selection, site: Site) -> Table:
     table.add_column("first run, or what is missing")
     until, get_seconds = selection.experiment.until, make_time_estimator(site.name)
     for plans in selection.group_by_point():
-        first, minimum = plans[0], len(plans)
-        maximum = until.at_most if until else minimum
-        missing = selection.list_missing(first)
+        first_plan, min_runs = plans[0], len(plans)
+        max_runs = until.at_most if until else min_runs
+        run_s = get_seconds(first_plan)
+        missing = selection.list_missing(first_plan)
         table.add_row(
-            *first.point.values(),
-            _format_range(str(minimum), str(maximum)),
-            _format_range(
-                f"{get_seconds(first) * minimum:.1f}", f"{get_seconds(first) * maximum:.1f}"
-            ),
-            f"{missing[0]} is not available" if missing else first.run_id,
+            *first_plan.point.values(),
+            _format_range(str(min_runs), str(max_runs)),
+            _format_range(f"{run_s * min_runs:.1f}", f"{run_s * max_runs:.1f}"),
+            f"{missing[0]} is not available" if missing else first_plan.run_id,
             style="dim" if missing else None,
         )
     return table
@@ -395,7 +415,7 @@ def _to_data(
 
 
 def _describe_done(selection: Selection, site: Site, out: Path) -> list[str]:
-    """Describe how many runs in the directory of results are done, and how many are not.
+    """Describe the runs in the directory of results: done, to run, and not part of the campaign.
 
     Returns:
         Lines for people; none if no run is done.
@@ -410,7 +430,7 @@ def _describe_done(selection: Selection, site: Site, out: Path) -> list[str]:
     states = ", ".join(f"{counts[state]} {state}" for state in ("valid", "invalid", "failed"))
     lines = [f"done in this directory: {states}; to run: {len(pending)}"]
     if pending:
-        seconds = estimate_time(pending, site.jobs(pending), site.name)
+        seconds = estimate_time(pending, site.count_jobs(pending), site.name)
         lines[0] += f", about {format_time(seconds)}"
     if directory.campaign_file.exists():
         lines.append(describe_stray(directory, Campaign.read(directory.campaign_file)))

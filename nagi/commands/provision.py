@@ -61,7 +61,14 @@ def bootstrap(
     ask_become_pass: bool,
     json_: bool,
 ) -> None:
-    """Give this machine access to hosts by an SSH key. The arguments are the command's options."""
+    """Give this machine access to hosts by an SSH key; with `remove`, remove this access.
+
+    The arguments are the command's options.
+
+    Raises:
+        InputError: The inventory or an option is wrong.
+        typer.Exit: Always, after the outcome was printed.
+    """
     hosts = _select_hosts(inventory, limit)
     variables = {
         "nagi_login": user,
@@ -92,7 +99,12 @@ def provision(
     ask_become_pass: bool,
     json_: bool,
 ) -> None:
-    """Install and configure what hosts need for runs. The arguments are the command's options."""
+    """Install and configure what hosts need for runs. The arguments are the command's options.
+
+    Raises:
+        InputError: The inventory or an option is wrong.
+        typer.Exit: Always, after the outcome was printed.
+    """
     hosts = _select_hosts(inventory, limit)
     options = _make_options(limit, hosts, tags, ask_become_pass)
     outcome = _run_playbook("provision", inventory, hosts, options, json_)
@@ -106,7 +118,14 @@ def check(
     ask_become_pass: bool,
     json_: bool,
 ) -> None:
-    """Show what `nagi lab provision` would change, without changing anything."""
+    """Show what `nagi lab provision` would change, without changing anything.
+
+    The arguments are the command's options.
+
+    Raises:
+        InputError: The inventory or an option is wrong.
+        typer.Exit: Always, after the outcome was printed.
+    """
     hosts = _select_hosts(inventory, limit)
     options = ["--check", "--diff", *_make_options(limit, hosts, tags, ask_become_pass)]
     outcome = _run_playbook("provision", inventory, hosts, options, json_)
@@ -118,7 +137,14 @@ def check(
 def deprovision(
     inventory: Path, limit: list[str] | None, ask_become_pass: bool, *, yes: bool, json_: bool
 ) -> None:
-    """Remove the programs that nagi installed on hosts, and restore the settings it changed."""
+    """Remove the programs that nagi installed on hosts, and restore the settings that it changed.
+
+    Without `yes`, ask the user first. The arguments are the command's options.
+
+    Raises:
+        InputError: The inventory or an option is wrong, or the user cannot be asked.
+        typer.Exit: Always: the user declined, or the outcome was printed.
+    """
     hosts = _select_hosts(inventory, limit)
     if not yes:
         _confirm(f"remove what nagi installed on {', '.join(hosts)}, and restore what it changed?")
@@ -190,16 +216,16 @@ def _run_playbook(
 
 
 def _print_and_exit(
-    outcome: Outcome, json_: bool, done: str, next_step: str = "", *, is_check: bool = False
+    outcome: Outcome, json_: bool, success: str, next_step: str = "", *, is_check: bool = False
 ) -> NoReturn:
     """Print the outcome of each host and the next step, or one JSON object, and exit.
 
     Args:
         outcome: The outcome of the playbook.
         json_: Whether to print JSON.
-        done: The words after the number of hosts if all hosts succeeded, such as "provisioned".
+        success: The words after the number of hosts if all hosts succeeded, such as "provisioned".
         next_step: The line to print if all hosts succeeded, or an empty text.
-        is_check: Whether nothing was changed on hosts.
+        is_check: Whether the playbook ran with --check, which changes nothing on hosts.
     """
     if json_:
         hosts = [{"host": name, **dataclasses.asdict(host)} for name, host in outcome.hosts.items()]
@@ -213,7 +239,7 @@ def _print_and_exit(
             hosts_text = format_count(len(outcome.hosts), "host")
             summary = f"not done on {len(failed_hosts)} of {hosts_text}"
         else:
-            summary = f"{format_count(len(outcome.hosts), 'host')} {done}"
+            summary = f"{format_count(len(outcome.hosts), 'host')} {success}"
         console.print(Text(summary, _STYLES["ok" if outcome.ok else "failed"]))
         if outcome.ok and next_step:
             write_line(next_step)
@@ -223,6 +249,7 @@ def _print_and_exit(
 
 
 def _make_table(outcome: Outcome, is_check: bool) -> Table:
+    """Make a table with one row per host: name, status and message."""
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("host", no_wrap=True)
     table.add_column("status", no_wrap=True)
@@ -235,12 +262,13 @@ def _make_table(outcome: Outcome, is_check: bool) -> Table:
 
 
 def _describe_outcome(host: HostOutcome, is_check: bool) -> Text:
-    changes = format_count(len(host.changed), "change")
+    """Return the problem of a host, the number of changes, the files that stay, and the cure."""
+    changes_text = format_count(len(host.changed), "change")
     if is_check:
-        changes = f"{changes} to make"
+        changes_text = f"{changes_text} to make"
     if not host.changed:
-        changes = "" if host.status != "ok" else "nothing to change"
-    text = Text("; ".join(filter(None, (host.what, changes))))
+        changes_text = "" if host.status != "ok" else "nothing to change"
+    text = Text("; ".join(filter(None, (host.what, changes_text))))
     for kept_item in host.kept:
         text.append("\nstays: ", "dim").append(kept_item)
     if host.cure:

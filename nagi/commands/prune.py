@@ -17,7 +17,17 @@ from nagi.terminal.console import get_text_console, write_json, write_line
 
 
 def prune(directory: Path, yes: bool, json_: bool) -> None:
-    """List the runs that are no longer part of the campaign, and remove them if the user agrees."""
+    """List the runs that are no longer part of the campaign, and remove these runs.
+
+    Args:
+        directory: The directory of the campaign.
+        yes: Whether to remove the runs without asking the user.
+        json_: Whether to print JSON.
+
+    Raises:
+        InputError: The directory has no campaign, the last `nagi run` of the campaign left out some
+            of its runs (such as by --only), or the user cannot be asked.
+    """
     campaign_directory = find_campaign(directory)
     campaign = Campaign.read(campaign_directory.campaign_file)
     if narrowed := campaign.narrowed_by:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 def analyze(directory: Path, out: Path | None, dask: str | None, json_: bool) -> None:
     """Compute all metrics again from the captures, print them and write the report.
 
-    Runs that did not keep their captures keep their metrics.
+    Runs that did not keep their captures keep their earlier metrics.
 
     Args:
         directory: The directory of a campaign, or a bundle.
@@ -52,13 +52,13 @@ def analyze(directory: Path, out: Path | None, dask: str | None, json_: bool) ->
         runs = [campaign_directory.runs / entry.run_id for entry in campaign.runs]
         ended_runs = [run for run in runs if (run / MANIFEST).exists() and (run / LINKS).exists()]
         runs_with_captures = [run for run in ended_runs if analysis.can_analyse(run)]
-        count_without = len(ended_runs) - len(runs_with_captures)
+        count_without_captures = len(ended_runs) - len(runs_with_captures)
         cluster = None
         if dask is not None:
             cluster = open_cluster(dask, InterruptFlag(), cleanup)
             cluster.require_workers()
-        describe_place = cluster.describe_workers if cluster is not None else None
-        with Progress(console, len(runs), describe_place=describe_place) as progress:
+        describe_workers = cluster.describe_workers if cluster is not None else None
+        with Progress(console, len(runs), describe_workers=describe_workers) as progress:
             for _ in range(len(runs) - len(runs_with_captures)):
                 progress.step("analysing")
             if cluster is not None:
@@ -70,10 +70,10 @@ def analyze(directory: Path, out: Path | None, dask: str | None, json_: bool) ->
                     progress.step("analysing")
         print_conclusion(campaign_directory, campaign, json_)
         give_to_user(campaign_directory.out)
-    if count_without:
+    if count_without_captures:
         write_line(
-            f"{format_count(count_without, 'run')} without captures (the experiment's `keep`): "
-            "metrics unchanged",
+            f"{format_count(count_without_captures, 'run')} without captures (the experiment's "
+            "`keep`): metrics unchanged",
             console,
         )
 
@@ -94,7 +94,16 @@ def _analyse_on_cluster(cluster: Cluster, runs: list[Path], progress: Progress) 
 
 
 def write_report(directory: Path, format_: str, out: Path | None) -> None:
-    """Write the report of a campaign again, as PDF or HTML."""
+    """Write the report of a campaign again, as PDF or HTML.
+
+    Args:
+        directory: The directory of a campaign, or a bundle.
+        format_: The format, `pdf` or `html`.
+        out: The directory to unpack a bundle to, or None for the default.
+
+    Raises:
+        InputError: There is no such format or no campaign, or `out` is given without a bundle.
+    """
     from nagi_reports import report
 
     if format_ not in report.FORMATS:
@@ -157,7 +166,7 @@ def _choose_format(out: Path) -> report.Format:
     """Return the format of a report by the suffix of its file.
 
     Raises:
-        InputError: There is no such format, or no such directory.
+        InputError: The suffix is not a format of reports, or the file's directory does not exist.
     """
     from nagi_reports import report
 
@@ -185,7 +194,12 @@ def make_bundle(directory: Path, out: Path | None) -> None:
 
 
 def publish(directory: Path, target: Path) -> None:
-    """Write the results of a campaign for a repository, and the files of its release."""
+    """Write the results of a campaign for a repository, and the files of its release.
+
+    Args:
+        directory: The directory of the campaign, in which the files of the release are written.
+        target: The directory for the results. Its earlier contents are replaced.
+    """
     from nagi_reports import publication
 
     campaign_directory, campaign = open_campaign(directory, None)
@@ -205,7 +219,7 @@ def verify(directory: Path, published: Path, release: Path | None, json_: bool) 
     Args:
         directory: The directory of the campaign.
         published: The directory that `publish()` wrote.
-        release: The directory with the published files, or None to compare only values.
+        release: The directory with the files of the release, or None to compare only values.
         json_: Whether to print JSON.
 
     Raises:
@@ -245,7 +259,9 @@ def verify(directory: Path, published: Path, release: Path | None, json_: bool) 
             own_programs, published_programs = (
                 "; ".join(programs) for programs in (outcome.programs, outcome.published_programs)
             )
-            write_line(f"your runs: made by {own_programs}; published runs: {published_programs}")
+            write_line(
+                f"your runs: made by {own_programs}; published runs: made by {published_programs}"
+            )
         if outcome.differing and outcome.other_parts:
             parts = ", ".join(outcome.other_parts)
             write_line(f"parts of the build that differ from the published build: {parts}")

@@ -120,14 +120,14 @@ def execute(
         selection = requested.select(site)
         left_out = leave_out(selection, skip_unavailable)
         site.require_fit(selection.list_available())
-        side_by_side = jobs or site.jobs(selection.list_available())
+        side_by_side = jobs or site.count_jobs(selection.list_available())
         pending = [plan for plan in selection.list_available() if directory.needs_run(plan)]
         keep = selection.experiment.keep
         # Unfinished runs need space for all their records; on a cluster, the disks of workers.
         concurrent_runs = side_by_side if cluster is None else 0
         needed_disk = estimate_disk(pending, keep, concurrent_runs, choice.name)
         require_disk(len(pending), needed_disk, directory.out, read_free_disk(directory.out))
-        labs = cleanup.enter_context(site.labs(directory, selection))
+        labs = cleanup.enter_context(site.open_labs(directory, selection))
         launch = _Launch(
             requested.name,
             directory,
@@ -160,8 +160,8 @@ class _Launch:
         directory: The directory of the campaign.
         labs: The labs that execute runs.
         left_out: Scheme or link that is left out -> reason.
-        jobs: How many runs are executed side by side.
-        tries: How often an invalid run is tried at most.
+        jobs: The number of runs that are executed side by side.
+        tries: The maximum number of tries of an invalid run.
         stop_if_noisy: Whether to stop if most of the first runs are late.
         json_: Whether to print JSON.
         cluster: The cluster, or None without --dask.
@@ -190,7 +190,9 @@ class _Launch:
         return get_text_console(self.json_)
 
     def carry_out(self, selection: Selection) -> dict[str, Verdict]:
-        """Execute the runs, then write the table of results and the report.
+        """Execute the runs, then write the table of results and the report, and print the results.
+
+        The pace of the campaign is stored, also if the campaign stops early.
 
         Returns:
             Run id -> verdict.
@@ -206,6 +208,7 @@ class _Launch:
         self._announce(selection, done_before)
 
         def grow(selection: Selection) -> Selection:
+            """Add the repeats that `until` still needs, and list them in campaign.json."""
             larger = repeats.add_repeats(selection, directory.runs)
             if larger is not selection:
                 directory.write_campaign(larger, self.labs.name, self.left_out)
@@ -219,7 +222,7 @@ class _Launch:
             tried=self._count_tries(selection.list_available()),
             jobs=self.jobs,
             estimate=make_time_estimator(self.labs.name, self._paces),
-            describe_place=self.cluster.describe_workers if self.cluster is not None else None,
+            describe_workers=self.cluster.describe_workers if self.cluster is not None else None,
         )
         if self.cluster is not None:
             self.cluster.notify = progress.print_note
@@ -270,7 +273,9 @@ class _Launch:
         progress: Progress,
         processor_share: float,
     ) -> None:
-        """Store the pace of this campaign (estimated and measured time and disk) for estimates.
+        """Store the pace of this campaign, from which later campaigns make their estimates.
+
+        The pace is the time and the disk space of the new runs, both estimated and measured.
 
         Args:
             selection: All runs of the campaign.
@@ -289,7 +294,7 @@ class _Launch:
         kept_bytes = count_bytes_of_runs(self.directory.runs / plan.run_id for plan in new_plans)
         any_plan = selection.plans[0]  # one pace is stored for all runs of a campaign
         new_pace = pace.Pace(
-            # The estimate without the ratio of earlier campaigns, with which it was multiplied.
+            # The estimate was multiplied by the ratio of earlier campaigns, which is removed here.
             estimated_s=estimated_s / self._paces.find_time_ratio(any_plan),
             took_s=took_s * processor_share,
             estimated_bytes=estimated_bytes,
@@ -328,7 +333,7 @@ class _Launch:
             write_line(line, self._console)
 
     def _count_tries(self, plans: list[RunPlan]) -> Counter[str]:
-        """Return the number of tries of each invalid run, by run id."""
+        """Return run id -> number of tries, for the invalid runs among `plans`."""
         runs = self.directory.runs
         tries: Counter[str] = Counter()
         for plan in plans:
@@ -369,7 +374,7 @@ def stops_if_noisy(lab: str, keep_going: bool) -> bool:
 
 
 def describe_noise(error: TooNoisy, command: list[str], out: Path) -> list[str]:
-    """Return lines for people: why a campaign was stopped, and two commands to continue.
+    """Return lines for people: why a noisy machine stopped a campaign, and two ways to continue.
 
     A campaign has one lab, so a campaign in virtual time needs another directory.
 
@@ -394,12 +399,17 @@ def describe_noise(error: TooNoisy, command: list[str], out: Path) -> list[str]:
 
 
 def leave_out(selection: Selection, skip_unavailable: bool) -> dict[str, str]:
-    """Print and return the schemes and links that are not available, each with its reason.
+    """Print the schemes and links that are not available and are left out.
 
-    Without --skip-unavailable, something that is not available is an error.
+    Args:
+        selection: The chosen runs.
+        skip_unavailable: The option --skip-unavailable.
+
+    Returns:
+        Scheme or link that is left out -> reason.
 
     Raises:
-        InputError: Something is not available and --skip-unavailable was not given, or nothing is
+        InputError: Something is not available and --skip-unavailable was not given, or no run is
             left.
     """
     if not skip_unavailable and (problems := list_problems(selection)):

@@ -71,11 +71,10 @@ def list_schemes(lab: str | None, inventory: Path | None, json_: bool) -> None:
         )
         if availability.available and availability.reason:
             description += f" ({availability.reason}; {availability.cure})"
-        defaults = _list_parameters(scheme)
-        parameters = ", ".join(
-            f"{key} {parameter['default']}" for key, parameter in defaults.items()
+        defaults = ", ".join(
+            f"{key} {parameter['default']}" for key, parameter in _list_parameters(scheme).items()
         )
-        table.add_row(name, "yes" if availability.available else "no", description, parameters)
+        table.add_row(name, "yes" if availability.available else "no", description, defaults)
     write_line(f"TCP schemes in the {choice.name} lab\n")
     out_console.print(table)
 
@@ -101,6 +100,7 @@ def _check_on_hosts(inventory: Path, all_schemes: dict[str, Scheme]) -> dict[str
 
 
 def _list_parameters(scheme: Scheme) -> dict[str, Any]:
+    """Return parameter -> its fields, such as the default."""
     return {key: parameter.model_dump() for key, parameter in scheme.parameters.items()}
 
 

@@ -35,7 +35,8 @@ def show(directory: Path, run: str | None, *, all_: bool, check: str | None, jso
         directory: The directory of the campaign, or of a run.
         run: The id of a run, or its first characters.
         all_: Whether to list all runs.
-        check: The name of a check of the run, whose packets are printed.
+        check: The name of a check of the run. If given, only the values and packets of this check
+            are printed.
         json_: Whether to print JSON.
     """
     run_directory = directory.resolve()
@@ -107,7 +108,7 @@ def _print_facts(facts: dict[str, str]) -> None:
 
 
 def _print_runs(status: CampaignStatus, all_: bool) -> None:
-    """Print one line per run, of all runs or of the first invalid and failed runs."""
+    """Print one line per run: about all runs, or about the first invalid and failed runs."""
     not_valid = [run for run in status.runs if run.state in ("invalid", "failed")]
     shown_runs = status.runs if all_ else not_valid[:_SHOWN]
     if not shown_runs:
@@ -124,9 +125,12 @@ def _print_runs(status: CampaignStatus, all_: bool) -> None:
 
 
 def _print_run(status: CampaignStatus, run_name: str, json_: bool) -> None:
-    """Print everything about one run."""
-    name, run = _find_run(status, run_name)
-    directory = status.directory.runs / name
+    """Print everything about one run, or about an earlier try of the run.
+
+    `run_name` names the run as for _find_run().
+    """
+    directory_name, run = _find_run(status, run_name)
+    directory = status.directory.runs / directory_name
     verdict = _read_if_present(Verdict, directory / VERDICT)
     manifest = _read_if_present(Manifest, directory / MANIFEST)
     metrics = _read_if_present(Metrics, directory / "metrics.json")
@@ -153,7 +157,7 @@ def _print_run(status: CampaignStatus, run_name: str, json_: bool) -> None:
         )
         return
     facts = {
-        "run": f"{name} of {status.name}",
+        "run": f"{directory_name} of {status.name}",
         **run.run.point,
         "repeat": str(run.run.repeat + 1),
     }
@@ -190,25 +194,37 @@ def _print_run(status: CampaignStatus, run_name: str, json_: bool) -> None:
             write_line(f"  {file}  {format_bytes(size)}")
 
 
-def _print_check(status: CampaignStatus, run_name: str | None, name: str, json_: bool) -> None:
-    """Print the values that a check measured on links, nodes or flows, and the packets concerned.
+def _print_check(
+    status: CampaignStatus, run_name: str | None, check_name: str, json_: bool
+) -> None:
+    """Print the values that a check measured on links, nodes or flows, and its witnesses.
 
-    The worst values and packets come first.
+    Witnesses are the packets that contributed to the check. The worst values and packets are first.
+
+    Args:
+        status: The campaign.
+        run_name: The name of the run, as for _find_run(), or None if the user gave none.
+        check_name: The name of the check.
+        json_: Whether to print JSON.
+
+    Raises:
+        InputError: The user gave no run, there is no such run or check, or the records that the
+            check needs were removed.
     """
     from nagi.campaign.rechecking import recheck
 
     if run_name is None:
         raise refuse(
             "--check needs the id of a run",
-            f"give it: nagi show {status.directory.out} RUN --check {name}",
+            f"give it: nagi show {status.directory.out} RUN --check {check_name}",
         )
-    run, _ = _find_run(status, run_name)
-    rechecked = recheck(status.directory.runs / run, name)
+    directory_name, _ = _find_run(status, run_name)
+    rechecked = recheck(status.directory.runs / directory_name, check_name)
     check, witnesses = rechecked.check, rechecked.witnesses
     if json_:
         write_json(
             {
-                "run": run,
+                "run": directory_name,
                 "check": check.model_dump(mode="json"),
                 "places": [{"at": subject, "value": value} for value, subject in rechecked.values],
                 "witnesses": None
@@ -220,8 +236,8 @@ def _print_check(status: CampaignStatus, run_name: str | None, name: str, json_:
     value = "n/a" if check.value is None else f"{check.value:g} {check.unit}"
     _print_facts(
         {
-            "run": f"{run} of {status.name}",
-            "check": f"{name}: {check.description}",
+            "run": f"{directory_name} of {status.name}",
+            "check": f"{check_name}: {check.description}",
             "measured": f"{value}, limit {check.limit:g}: {'ok' if check.ok else 'not ok'}",
         }
     )
@@ -305,7 +321,7 @@ def _read_if_present(kind: type[Any], path: Path) -> Any:
 
 
 def _list_files(directory: Path) -> dict[str, int]:
-    """Return file -> size in bytes of all files below a directory, by relative path."""
+    """Return relative path -> size in bytes, for all files below a directory."""
     return {
         str(path.relative_to(directory)): path.stat().st_size
         for path in sorted(directory.rglob("*"))
@@ -314,6 +330,7 @@ def _list_files(directory: Path) -> dict[str, int]:
 
 
 def _make_checks_table(checks: list[Check]) -> Table:
+    """Make a table with one row per check. The rows of checks that failed are red."""
     table = _make_table("check", "value", "limit", "unit", "", "at")
     for check in checks:
         table.add_row(
@@ -360,7 +377,10 @@ _APPLICATION_METRICS = {
 
 
 def _make_flows_table(rows: list[ResultRow]) -> Table:
-    """Make a table with one column per flow and one row per metric."""
+    """Make a table with one column per flow and one row per metric.
+
+    Metrics of media and of applications have a row only if a flow has a value.
+    """
     table = Table(show_edge=False, pad_edge=False)
     table.add_column("flow", no_wrap=True)
     for row in rows:
@@ -380,6 +400,7 @@ def _has_value(rows: list[ResultRow], name: str) -> bool:
 
 
 def _make_table(first: str, *heads: str) -> Table:
+    """Make an empty table with the given heads of columns. Only the first column never wraps."""
     table = Table(show_edge=False, pad_edge=False)
     table.add_column(first, no_wrap=True)
     for head in heads:

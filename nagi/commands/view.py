@@ -25,6 +25,9 @@ def view(directory: Path, out: Path | None, *, opens_browser: bool, json_: bool)
         out: The directory for the page, or None for `explorer` in the campaign's directory.
         opens_browser: Whether to open the page in a browser, if there is a display.
         json_: Whether to print JSON.
+
+    Raises:
+        InputError: There is no campaign, or a directory contains a link, a pipe or a device.
     """
     campaign_directory = find_campaign(directory)
     refuse_links(campaign_directory.out)

@@ -34,7 +34,7 @@ _STAGES_BEFORE: dict[str, _Check] = {
 _STAGES_AFTER: dict[str, _Check] = {
     "processors": readiness.check_processors,
     "disk": readiness.check_disks,
-    "lock": readiness.check_locks,
+    "lock": readiness.check_reservations,
     "leftovers": readiness.check_leftovers,
 }
 

@@ -20,7 +20,10 @@ _CHRONY = "run chrony (`apt install chrony`) with the same server on all hosts"
 
 
 def check_clocks(observations: Observations) -> Iterator[StageFinding]:
-    """Check the offset of each host's clock from this machine's, and offsets within each cell."""
+    """Check the offset of each host's clock from this machine's, and offsets within each cell.
+
+    If the offset is small, also check whether the host's clock is synchronised.
+    """
     inspected = dict(observations.list_inspected())
     boots = {inspection.facts.boot_id for inspection in inspected.values()}
     have_one_clock = len(boots) == 1 and None not in boots
@@ -49,6 +52,8 @@ def _check_synchronisation(
     host: str, inspection: Inspection, reading: ClockReading | None, have_one_clock: bool
 ) -> StageFinding:
     """Return a finding: whether a host's clock is synchronised, as the host's kernel reports.
+
+    The finding is `skipped` if `reading` is None.
 
     Args:
         host: The host.

@@ -85,8 +85,9 @@ def to_observations(
 def examine_hosts(pool: HostPool) -> Observations:
     """Inspect all hosts of an inventory. If no finding is a failure, try their links.
 
-    To try links, hosts are reserved, and links are set up without impairments. If links were not
-    tried, `paths_left_out` of the result has the reason.
+    To try the links of a cell, nagi reserves the cell's hosts, sets the links up without
+    impairments, and sends pings. If links were not tried, `paths_left_out` of the result has the
+    reason.
     """
     survey = pool.survey()
     observations = to_observations(survey, pool.inventory, pool.token)
@@ -128,7 +129,12 @@ def examine_hosts(pool: HostPool) -> Observations:
 def examine_this_machine(scratch: Path, interrupted: Callable[[], bool]) -> Observations:
     """Inspect this machine. If no finding is a failure, try a link of a netns lab.
 
-    If this machine cannot make a netns lab, `no_namespaces` of the result has the reason.
+    If this machine cannot make a netns lab, such as without root, `no_namespaces` of the result has
+    the reason.
+
+    Args:
+        scratch: A directory for temporary files.
+        interrupted: A function that returns whether the user asked to stop.
     """
     observations = Observations(
         cells={HERE: "netns"}, inspections={HERE: _inspect_this_machine(scratch)}, now_s=time.time()
@@ -157,6 +163,7 @@ def examine_this_machine(scratch: Path, interrupted: Callable[[], bool]) -> Obse
     )
 
 
+# The link of the netns lab, as in Shape.links.
 _LINK = ("path", 0, ("S", "D"), ("198.18.0.1/30", "198.18.0.2/30"))
 
 
@@ -184,13 +191,13 @@ def _inspect_this_machine(scratch: Path) -> Inspection:
             [_PYTHON, agent, "inspect", request], capture_output=True, text=True, check=True
         )
         inspections.append(Inspection.model_validate_json(process.stdout))
-    host, emulator = inspections
-    return host.model_copy(
+    as_node, as_emulator = inspections
+    return as_node.model_copy(
         update={
-            "nagi_link": emulator.nagi_link,
-            "nagi_link_error": emulator.nagi_link_error,
-            "backends": host.backends | emulator.backends,
-            "problems": list(dict.fromkeys(host.problems + emulator.problems)),
+            "nagi_link": as_emulator.nagi_link,
+            "nagi_link_error": as_emulator.nagi_link_error,
+            "backends": as_node.backends | as_emulator.backends,
+            "problems": list(dict.fromkeys(as_node.problems + as_emulator.problems)),
         }
     )
 
@@ -198,7 +205,8 @@ def _inspect_this_machine(scratch: Path) -> Inspection:
 def _plan_idle_run(shape: Shape, delay_ns: int) -> RunPlan:
     """Plan a run without traffic, to try its links.
 
-    Links have a delay and no other impairment. On media, all stations receive each other.
+    Both directions of a link have the delay `delay_ns` and no other impairment. On media, all
+    stations receive each other.
     """
     direction = DirectionPlan(delay_ns=delay_ns)
     return RunPlan(

@@ -14,7 +14,9 @@ from nagi.labs.complaints import find_cure
 from nagi.plan.schemes import Scheme, check_availability_on_host, read_schemes
 
 OLDEST_PYTHON = (3, 9)
-_PYTHON_CURE = "install Python 3.9 or newer there; see `ansible_python_interpreter`"
+_PYTHON_CURE = (
+    "install Python 3.9 or newer there, or name another interpreter by `ansible_python_interpreter`"
+)
 # Program -> Debian's package that has the program, if the names differ.
 _PACKAGES = {
     "ip": "iproute2",
@@ -38,7 +40,10 @@ def check_ssh(observations: Observations) -> Iterator[StageFinding]:
 
 
 def check_versions(observations: Observations) -> Iterator[StageFinding]:
-    """Check whether each host has the programs that its agent needs."""
+    """Check whether each host has the programs that its agent needs, in the right versions.
+
+    A host whose agent did not answer has a failure with the output of the command.
+    """
     for host, inspection in observations.list_inspected():
         problems = list(_list_version_problems(inspection, observations.needs))
         yield from (StageFinding([host], "failure", message, cure) for message, cure in problems)
@@ -71,7 +76,7 @@ def _list_version_problems(
         are = "is" if len(missing) == 1 else "are"
         yield f"{', '.join(missing)} {are} missing", f"install there: {', '.join(packages)}"
     iperf = facts.programs.get("iperf", "")
-    if needs and needs.iperf and re.match(r"iperf3?( version)? 3", iperf):
+    if needs and needs.uses_iperf and re.match(r"iperf3?( version)? 3", iperf):
         yield f"its iperf is {iperf}", "install iperf 2 there; Debian's package is called iperf"
 
 
@@ -107,7 +112,7 @@ def _list_kernel_problems(
         yield StageFinding(
             [host], "failure", message, _cure_namespaces(observations.no_namespaces.lower())
         )
-    if not inspection.cgroup2 and (observations.needs is None or observations.needs.window_cap):
+    if not inspection.cgroup2 and (observations.needs is None or observations.needs.has_max_window):
         yield StageFinding(
             [host],
             "warning" if observations.needs is None else "failure",
@@ -141,7 +146,11 @@ def _check_same_kernel(traffic: dict[str, Inspection]) -> Iterator[StageFinding]
 
 
 def check_schemes(observations: Observations) -> Iterator[StageFinding]:
-    """Check which schemes the hosts with traffic can run."""
+    """Check which schemes the hosts with traffic can run.
+
+    The schemes are those of the experiment; without an experiment, all schemes. A scheme that is
+    not available is then only a warning.
+    """
     hosts = dict(observations.list_traffic_hosts())
     status: Status = "warning" if observations.needs is None else "failure"
     available = []
@@ -151,8 +160,8 @@ def check_schemes(observations: Observations) -> Iterator[StageFinding]:
         lacking = _find_lacking_hosts(read_schemes()[name], hosts)
         if not lacking:
             available.append(name)
-        for (reason, cure), affected in lacking.items():
-            yield StageFinding(affected, status, f"{name} is not available: {reason}", cure)
+        for (reason, cure), lacking_hosts in lacking.items():
+            yield StageFinding(lacking_hosts, status, f"{name} is not available: {reason}", cure)
     if hosts and available:
         yield StageFinding(list(hosts), "ok", ", ".join(available))
     yield from observations.skip_uninspected()

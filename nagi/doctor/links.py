@@ -17,7 +17,8 @@ _OTHER_INTERFACE = "name another interface in its `nagi_links`"
 def check_interfaces(observations: Observations) -> Iterator[StageFinding]:
     """Check that the test interfaces of each host exist, have a carrier, and are fit for tests.
 
-    An interface that is down has no carrier to check, so the finding is `skipped`.
+    An interface that is down has no carrier to check, so the finding is `skipped`. This machine
+    alone has no test interfaces, so it has no finding `ok`.
     """
     for host, inspection in observations.list_inspected():
         findings = list(_list_interface_problems(host, inspection))
@@ -69,7 +70,7 @@ def _list_interface_problems(host: str, inspection: Inspection) -> Iterator[Stag
                 [host],
                 "failure",
                 message,
-                f"{_OTHER_INTERFACE}; runs over this one are invalid (driver {driver})",
+                f"{_OTHER_INTERFACE}; runs over this interface are invalid (driver {driver})",
             )
         if interface.carrier is False:
             cure = f"plug its cable in, at both ends, or {_OTHER_INTERFACE}"
@@ -110,7 +111,7 @@ def check_mtu(observations: Observations) -> Iterator[StageFinding]:
             yield StageFinding(
                 [host],
                 "failure",
-                f"packets of {size} to {neighbour} are lost, short ones are not",
+                f"packets of {size} to {neighbour} are lost, and short packets are not",
                 f"set an MTU of {size} on all interfaces of the link and on switches between them, "
                 "or a smaller MTU on both nodes",
             )
@@ -132,9 +133,9 @@ def _list_readings(observations: Observations) -> Iterator[tuple[str, PathReadin
 
 
 def _list_untried(observations: Observations) -> Iterator[StageFinding]:
-    """Yield findings `skipped` for nodes whose links were not tried.
+    """Yield findings `skipped` for nodes whose links were not tried, and for uninspected hosts.
 
-    This machine alone has none of them, because the netns lab makes links for each run.
+    This machine alone has no such finding, because the netns lab makes links for each run.
     """
     if observations.is_local:
         return
@@ -146,7 +147,13 @@ def _list_untried(observations: Observations) -> Iterator[StageFinding]:
 
 
 def _locate_loss(observations: Observations, cell: str, reading: PathReading) -> tuple[str, str]:
-    """Return where pings were lost, according to the emulator's counters, and the cure."""
+    """Return where pings were lost, according to the emulator's counters, and the cure.
+
+    Args:
+        observations: The observations, with the counters.
+        cell: The name of the cell of both nodes.
+        reading: The result of the pings, none of which was answered.
+    """
     emulator = next(
         (host for host, _ in observations.list_emulators() if observations.cells[host] == cell),
         EMULATOR,
@@ -156,24 +163,26 @@ def _locate_loss(observations: Observations, cell: str, reading: PathReading) ->
         for port in observations.ports.get(emulator, [])
         if port.link == reading.link
     }
-    near, far = ports.get(reading.from_node), ports.get(reading.to_node)
-    if near is None or far is None:
+    from_port, to_port = ports.get(reading.from_node), ports.get(reading.to_node)
+    if from_port is None or to_port is None:
         return (
             f"{emulator} reported no counters",
             f"check the link's cables, and `nagi_links` of both nodes and of {emulator}",
         )
-    if near.received == 0:
+    if from_port.received == 0:
         return (
-            f"nothing arrived at {emulator}'s {near.interface}",
-            f"check that the cable leads there: compare its `nagi_links` with {emulator}'s",
+            f"nothing arrived at {emulator}'s {from_port.interface}",
+            f"check that the cable of {reading.from_node} leads to this interface: compare its "
+            f"`nagi_links` with {emulator}'s",
         )
-    if far.sent == 0:
+    if to_port.sent == 0:
         return (
-            f"{emulator} sent nothing at {far.interface}",
-            f"set {far.interface} up there; if it is up already, read nagi-link.log there",
+            f"{emulator} sent nothing at {to_port.interface}",
+            f"set {to_port.interface} of {emulator} up; if it is up already, read {emulator}'s "
+            "nagi-link.log",
         )
     return (
-        f"{emulator} sent the packets at {far.interface}",
-        f"check that the cable at {emulator}'s {far.interface} leads to {reading.to_node}, and "
+        f"{emulator} sent the packets at {to_port.interface}",
+        f"check that the cable at {emulator}'s {to_port.interface} leads to {reading.to_node}, and "
         f"that no cables are swapped: compare `nagi_links` of {reading.to_node} with {emulator}'s",
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Observations of hosts before a campaign. The stages of the doctor derive findings from them."""
+"""Observations of hosts before a campaign, from which stages of the doctor derive findings."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ HERE = "this machine"
 
 @dataclass(frozen=True)
 class ExperimentNeeds:
-    """The needs of an experiment at its hosts.
+    """The schemes, programs, kernel features and disk space that an experiment needs on hosts.
 
     Attributes:
         schemes: The TCP schemes of all flows.
         traffic_nodes: The nodes that are senders or receivers.
-        window_cap: Whether a flow has `max_window`, which needs cgroup2.
-        iperf: Whether a flow is sent by iperf.
+        has_max_window: Whether a flow has `max_window`, which needs cgroup2.
+        uses_iperf: Whether iperf sends a flow.
         free_bytes: The disk space that each host needs for records, or None if it is not known.
         parts: Stage of a backend -> the result of the stage's `collect_needs()`.
     """
 
     schemes: tuple[str, ...]
     traffic_nodes: frozenset[str]
-    window_cap: bool = False
-    iperf: bool = False
+    has_max_window: bool = False
+    uses_iperf: bool = False
     free_bytes: int | None = None
     parts: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
@@ -52,8 +52,8 @@ class ExperimentNeeds:
                 node for flow in flows for node in (flow.sender, flow.receiver)
             ),
             parts={stage.name: stage.collect_needs(plans) for stage in load_stages().values()},
-            window_cap=any(flow.max_window is not None for flow in flows),
-            iperf=any(flow.uses_iperf for flow in flows),
+            has_max_window=any(flow.max_window is not None for flow in flows),
+            uses_iperf=any(flow.uses_iperf for flow in flows),
             free_bytes=free_bytes,
         )
 
@@ -94,11 +94,18 @@ class Observations:
 
     @property
     def is_local(self) -> bool:
-        """True if this machine is the only host. It then is every node, and the emulator."""
+        """True if this machine is the only host, and thus is every node and the emulator."""
         return self.inventory is None
 
     def list_needs(self, stage: str) -> tuple[Any, ...]:
-        """Return the result of `collect_needs()` of a backend's stage; () without an experiment."""
+        """Return what the experiment needs for a backend's stage, from `stage.collect_needs()`.
+
+        Args:
+            stage: The name of the stage.
+
+        Returns:
+            The result of `collect_needs()`; () without an experiment.
+        """
         return () if self.needs is None else self.needs.parts.get(stage, ())
 
     def list_inspected(self) -> Iterator[tuple[str, Inspection]]:
@@ -152,7 +159,7 @@ class StageFinding(NamedTuple):
     Attributes:
         hosts: The hosts that the finding is about.
         status: The status.
-        what: The message. The output prints the names of the hosts before it.
+        what: The message. The output prints the names of the hosts before the message.
         cure: The cure; for `skipped`, the stage that has the reason.
     """
 

@@ -37,19 +37,20 @@ class ProgramStage(Stage):
     def check(self, observations: Observations) -> Iterator[StageFinding]:
         """Check that each emulator has the program in nagi's version.
 
-        If the experiment does not need the program, a wrong program is a warning.
+        If the experiment does not need the program, a program that is missing is `ok`, and a
+        program that is wrong is a warning.
         """
         links = observations.list_needs(self.name)
-        users = self.needs.describe(links) if links else ""
+        need = self.needs.describe(links) if links else ""
         cure = self.install if observations.is_local else self.install_there
         for host, inspection in observations.list_emulators():
             facts = inspection.read_program(self.name)
-            yield _check_program(host, self.program, facts, users, cure)
+            yield _check_program(host, self.program, facts, need, cure)
         yield from observations.skip_uninspected()
 
 
 def _check_program(
-    host: str, program: str, facts: ProgramFacts, users: str, cure: str
+    host: str, program: str, facts: ProgramFacts, need: str, cure: str
 ) -> StageFinding:
     """Return the finding about a program on a host.
 
@@ -57,16 +58,17 @@ def _check_program(
         host: The host.
         program: The name of the program.
         facts: The program's version or error, as the agent reported them.
-        users: The links that need the program, for messages; "" if no link needs it.
+        need: A clause on the links that need the program, such as `link wireless is a radio`; "" if
+            no link needs it.
         cure: The cure if the program does not work.
     """
     version, error = (facts.version or "").split()[-1:], facts.error
-    status_if_lacking: Status = "failure" if users else "warning"
+    status_if_lacking: Status = "failure" if need else "warning"
     if error is not None:
         message = f"{program} does not run: {' '.join(error.split())}"
         return StageFinding([host], status_if_lacking, message, cure)
-    if not version and users:
-        return StageFinding([host], "failure", f"{users}, and there is no {program}", cure)
+    if not version and need:
+        return StageFinding([host], "failure", f"{need}, and there is no {program}", cure)
     if not version:
         return StageFinding([host], "ok", f"no {program} is installed")
     if version != [__version__]:

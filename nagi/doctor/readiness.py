@@ -18,7 +18,7 @@ MIN_FREE_BYTES = 10**9  # on hosts that are checked without an experiment
 
 
 def check_captures(observations: Observations) -> Iterator[StageFinding]:
-    """Check that tcpdump can capture on each node."""
+    """Check that tcpdump can capture on each node. The agent has tried a capture."""
     for host, inspection in observations.list_nodes():
         if not inspection.is_root:
             yield StageFinding([host], "skipped", "only root can try to capture", "see kernel")
@@ -55,7 +55,10 @@ def check_processors(observations: Observations) -> Iterator[StageFinding]:
 
 
 def check_disks(observations: Observations) -> Iterator[StageFinding]:
-    """Check that each host has space for records."""
+    """Check that each host has space for records.
+
+    Without an experiment, the limit is MIN_FREE_BYTES, and less space is only a warning.
+    """
     needed_bytes = observations.needs.free_bytes if observations.needs else None
     cure = "free disk space"
     if not observations.is_local:
@@ -75,7 +78,7 @@ def check_disks(observations: Observations) -> Iterator[StageFinding]:
     yield from observations.skip_uninspected()
 
 
-def check_locks(observations: Observations) -> Iterator[StageFinding]:
+def check_reservations(observations: Observations) -> Iterator[StageFinding]:
     """Check that no other campaign has reserved a host."""
     for host, inspection in observations.list_inspected():
         if inspection.holder is None:
@@ -129,14 +132,14 @@ def check_leftovers(observations: Observations) -> Iterator[StageFinding]:
 
 
 def _list_obstacles(inspection: Inspection) -> Iterator[tuple[str, str]]:
-    """Yield a message and a cure for each other problem that an agent reports, such as a used port.
+    """Yield a message and a cure for each obstacle that an agent reports, such as a used port.
 
     Yield nothing if privileges or programs are missing, which earlier stages report.
     """
     if inspection.is_root and not inspection.missing_programs and not inspection.nagi_link_error:
         for problem in inspection.problems:
             message, _, cure = problem.partition("; ")
-            yield message, cure or "fix that, then check again"
+            yield message, cure or "fix this, then check again"
 
 
 def _make_down_command(observations: Observations) -> str:

@@ -15,7 +15,7 @@ def make_step_findings(
     steps: Sequence[str],
     titles: Mapping[str, str],
 ) -> Doctor:
-    """Return the findings about the steps of an examination of this machine.
+    """Return the findings about the steps of an examination of this machine: a stage per step.
 
     Args:
         checked: The steps that were checked, each with its name, whether it succeeded, the message,
@@ -42,7 +42,7 @@ def make_step_findings(
                 cell=None,
                 hosts=[HERE],
                 status="skipped",
-                what="it depends on a stage that failed",
+                what="it depends on a step that failed",
                 cure=f"see {titles.get(failed, failed)}",
             )
             for step in steps[len(checked) :]

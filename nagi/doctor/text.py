@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prints findings. A stage is one line if all its findings are `ok`; others have all details."""
+"""Prints findings. A stage is one line if all its findings are `ok`. Other stages have details."""
 
 from __future__ import annotations
 
@@ -57,7 +57,10 @@ def describe_readiness(doctor: Doctor) -> str:
 
 
 def _format_stage(findings: list[Finding]) -> Iterator[tuple[Status, Text]]:
-    """Yield status and text of each line of a stage: one line for all `ok`, one for each other."""
+    """Yield status and text of each line about a stage.
+
+    All findings that are `ok` have one line together; each other finding has a line of its own.
+    """
     ok_findings = [finding for finding in findings if finding.status == "ok"]
     other_findings = [finding for finding in findings if finding.status != "ok"]
     if ok_findings:
@@ -74,16 +77,17 @@ def _format_stage(findings: list[Finding]) -> Iterator[tuple[Status, Text]]:
             ),
         )
     for finding in other_findings:
-        words = Text(f"{_list_hosts(finding.hosts)}: ", "bold")
-        words.append(finding.what, "not bold")
+        line = Text(f"{_join_hosts(finding.hosts)}: ", "bold")
+        line.append(finding.what, "not bold")
         if finding.status == "skipped":
-            words.append(f"; {finding.cure}", "not bold")
+            line.append(f"; {finding.cure}", "not bold")
         else:
-            words.append("\ncure: ", "not bold dim").append(finding.cure, "not bold")
-        yield finding.status, words
+            line.append("\ncure: ", "not bold dim").append(finding.cure, "not bold")
+        yield finding.status, line
 
 
-def _list_hosts(names: list[str]) -> str:
+def _join_hosts(names: list[str]) -> str:
+    """Return the names of hosts as a text; of more than _MAX_HOSTS, the first names and a count."""
     if len(names) <= _MAX_HOSTS:
         return ", ".join(names)
     first = names[: _MAX_HOSTS - 1]

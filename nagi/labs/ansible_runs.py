@@ -42,7 +42,7 @@ class Playbooks:
         interrupted: Callable[[], bool],
         user_inventory: Path | None = None,
     ) -> None:
-        """Write the inventory.
+        """Write the inventory, and end Ansible's processes of an earlier nagi with this directory.
 
         Args:
             directory: The directory for Ansible's files.
@@ -53,13 +53,13 @@ class Playbooks:
         self._directory = directory
         self._interrupted = interrupted
         (directory / "tmp").mkdir(parents=True, exist_ok=True)
-        added = directory / "inventory.yml"
-        added.write_text(to_yaml(inventory))
+        inventory_file = directory / "inventory.yml"
+        inventory_file.write_text(to_yaml(inventory))
         self._home = directory / "home"
         # An earlier nagi with this directory may have been killed while its workers ran.
         kill_workers(_make_home_mark(self._home))
         self._inventories = [
-            str(path.absolute()) for path in (user_inventory, added) if path is not None
+            str(path.absolute()) for path in (user_inventory, inventory_file) if path is not None
         ]
         self.windows: dict[tuple[str, str], Window] = {}
 
@@ -167,7 +167,7 @@ def kill_workers_on_exit(mark: str) -> Iterator[None]:
     """Kill the processes with `mark` in their environment when the block ends (kill_workers()).
 
     After an interruption, Ansible's workers would wait forever to send results to a parent that has
-    ended. Signals to nagi's process group do not reach them, because each has its own session.
+    ended. Signals to nagi's process group do not reach workers, because each has its own session.
     """
     try:
         yield
@@ -178,7 +178,8 @@ def kill_workers_on_exit(mark: str) -> Iterator[None]:
 def kill_workers(mark: str) -> None:
     """Kill all processes with the variable `mark` (NAME=VALUE) in their environment.
 
-    Persistent connections of ssh survive, because ssh overwrites its environment.
+    Return when no such process is left, or after _TIMEOUT_S. Persistent connections of ssh survive,
+    because ssh overwrites its environment.
     """
     variable = mark.encode()
     deadline = time.monotonic() + _TIMEOUT_S

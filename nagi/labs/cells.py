@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the cells of an inventory: real hosts, each with the node of an experiment that it can be.
+"""Reads the cells of an inventory, whose hosts state which node of an experiment they can be.
 
     cells:
       children:
@@ -262,7 +262,7 @@ def _read_host(inventory: Path, name: str, cell: str, variables: dict[str, Any])
         "{link: {node: interface, node: interface}}" if node == EMULATOR else "{link: interface}"
     )
     try:
-        interfaces = {
+        link_fields = {
             "ports" if node == EMULATOR else "links": (
                 _PORTS if node == EMULATOR else _LINKS
             ).validate_python(links)
@@ -280,7 +280,7 @@ def _read_host(inventory: Path, name: str, cell: str, variables: dict[str, Any])
         name,
         cell,
         node,
-        **interfaces,  # type: ignore[arg-type]
+        **link_fields,  # type: ignore[arg-type]
         spool=str(variables.get("nagi_spool", SPOOL)),
         state=str(variables.get("nagi_state", STATE)),
         user=variables.get("nagi_user"),
@@ -310,7 +310,10 @@ def _read_settings(inventory: Path, name: str, variables: dict[str, Any]) -> dic
 
 
 def _check_cabling(inventory: Path, cell: str, hosts: dict[str, LabHost]) -> list[Problem]:
-    """Return a problem for each contradiction between `nagi_links` of emulator and nodes."""
+    """Return a problem for each contradiction between `nagi_links` of emulator and nodes.
+
+    A link with a wrong number of nodes, and a cell without an emulator, are problems, too.
+    """
 
     def make_problem(host: str, message: str, cure: str) -> Problem:
         return Problem(message, cure, file=str(inventory), key=f"{cell}.{host}.nagi_links")

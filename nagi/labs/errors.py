@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exceptions of labs. Commands that use a lab end with them, unless another attempt is possible."""
+"""Exceptions of labs. They end the command that uses the lab, unless a further attempt may help."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 
 The guest's clock advances only when all processes of the guest sleep. The guest runs in a sandbox
 (sandbox.py) without a network, and can write to one directory only. The guest sees nagi's files
-below /mnt/nagi, whatever their paths on the host are, so its files are equal on every machine. All
+below /mnt/nagi, whatever their paths on the host are, so paths in guests are equal everywhere. All
 random numbers of the guest follow from a seed.
 """
 
@@ -52,19 +52,19 @@ class GuestExit:
     """The exit of a guest.
 
     Attributes:
-        in_time: Whether the guest ended before the limit.
+        in_time: Whether the guest ended by itself before the limit.
         wall_s: How long the guest ran, in seconds of wall time.
         console: The last lines of its console; the file CONSOLE has more lines.
         stuck: Whether the watchdog ended the guest.
-        foreign: Entries of its directory that were neither files nor directories, such as symbolic
-            links. They were removed.
+        removed: The paths of entries of the guest's directory that were removed, because they were
+            neither files nor directories, such as symbolic links.
     """
 
     in_time: bool
     wall_s: float
     console: str
     stuck: bool = False
-    foreign: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
 
 
 # Process 1 of a sandbox, a shell. It waits for the guest, so that the guest's processor time counts
@@ -79,7 +79,7 @@ class Guest:
     def __init__(
         self,
         directory: Path,
-        programs: dict[Path, Path],
+        mounts: dict[Path, Path],
         script: str,
         seed: int,
         processor: int,
@@ -89,14 +89,14 @@ class Guest:
 
         Args:
             directory: The directory to which the guest can write; the guest sees it as WRITABLE.
-            programs: Path in the guest -> file or directory of the host that the guest can read.
+            mounts: Path in the guest -> file or directory of the host that the guest can read.
             script: Shell commands, which the guest's first process executes.
             seed: The seed of the guest's random numbers.
             processor: The processor on which the guest runs. It executes one thread at a time.
             memory_mib: The memory of the guest.
         """
         self._directory = directory
-        readable = {LIBRARY: guest_kernel.find_kernel_directory(), **programs}
+        readable = {LIBRARY: guest_kernel.find_kernel_directory(), **mounts}
         self._sandbox = Sandbox(readable[LIBRARY] / FILTER, {WRITABLE: directory}, readable)
         self._processor = processor
         self._environment = {
@@ -120,7 +120,9 @@ class Guest:
     def run(self, limit_s: float, interrupted: Callable[[], bool]) -> GuestExit:
         """Boot the guest and wait for its end.
 
-        After `limit_s` seconds of wall time, or if it is stuck, the guest is killed.
+        After `limit_s` seconds of wall time, or if it is stuck, the guest is killed. Entries of its
+        directory that are neither files nor directories are then removed, and the file CONSOLE gets
+        the end of the guest's console.
 
         Args:
             limit_s: The limit, in seconds.
@@ -156,10 +158,10 @@ class Guest:
             wall_s = time.monotonic() - started
             log.seek(max(0, log.seek(0, os.SEEK_END) - _CONSOLE_BYTES))
             console = log.read()
-        foreign = _remove_all_but_files(self._directory)
+        removed = _remove_special_files(self._directory)
         (self._directory / CONSOLE).unlink(missing_ok=True)
         (self._directory / CONSOLE).write_bytes(console)
-        return GuestExit(in_time, wall_s, _join_last_lines(console), stuck, foreign)
+        return GuestExit(in_time, wall_s, _join_last_lines(console), stuck, removed)
 
 
 class _Watchdog:
@@ -171,26 +173,29 @@ class _Watchdog:
     a guest on a busy machine is slow, but not stuck.
     """
 
-    def __init__(self, process: int, directory: Path) -> None:
-        self._process = process
+    def __init__(self, pid: int, directory: Path) -> None:
+        self._pid = pid
         self._directory = directory
         self._recorded_bytes = -1
         self._progress_s = 0.0
         self._next_check_s = 0.0
 
     def is_stuck(self) -> bool:
-        """Return whether the guest has recorded nothing for STUCK_PROCESSOR_S of processor time."""
+        """Return whether the guest has recorded nothing for STUCK_PROCESSOR_S of processor time.
+
+        The guest is checked every _WATCHDOG_INTERVAL_S. Calls between two checks return False.
+        """
         if time.monotonic() < self._next_check_s:
             return False
         self._next_check_s = time.monotonic() + _WATCHDOG_INTERVAL_S
-        processor_s = _read_processor_s(self._process)
+        processor_s = _read_processor_s(self._pid)
         recorded_bytes = count_bytes(self._directory, without=CONSOLE)
         if recorded_bytes != self._recorded_bytes:
             self._recorded_bytes, self._progress_s = recorded_bytes, processor_s
         return processor_s - self._progress_s > STUCK_PROCESSOR_S
 
 
-def _remove_all_but_files(directory: Path) -> tuple[str, ...]:
+def _remove_special_files(directory: Path) -> tuple[str, ...]:
     """Remove all entries of a guest's directory that are neither files nor directories.
 
     A scheme in the guest can make symbolic links to files of the user, and pipes that block

@@ -138,7 +138,8 @@ def build_user_module(object_file: Path, source: Path) -> Path:
         source: The user's C file, for messages.
 
     Raises:
-        InputError: The source does not compile, or the guest kernel is missing.
+        InputError: The source does not compile, or the guest kernel or its build directory is
+            missing.
     """
     kernel = require_installed()
     name = f"nagi_{object_file.name.partition('.')[0]}"

@@ -40,44 +40,48 @@ def build_user_modules(plan: RunPlan) -> dict[str, Path]:
 
 
 def check_availability(scheme: Scheme) -> Availability:
-    """Return whether the guest kernel can run `scheme`. If not, the result has reason and cure."""
+    """Return whether the guest kernel can run `scheme`. If not, the result has reason and cure.
+
+    Modules of a user's schemes are built if they do not exist yet.
+    """
     try:
         kernel = guest_kernel.require_installed()
     except InputError as error:
         return Availability(False, error.problems[0].what, error.problems[0].cure)
-    if scheme.kernel is not None:
-        is_present = scheme.congestion_control in kernel.congestion_controls
-        result = schemes.check_kernel_control(scheme, kernel.release, is_present)
-        if not is_present:
-            return replace(result, cure=_IN_NETNS)
-    parts = [scheme] if scheme.receiver is None else [scheme, scheme.receiver]
+    if scheme.kernel is not None and scheme.congestion_control not in kernel.congestion_controls:
+        availability = schemes.check_kernel_control(scheme, kernel.release, is_present=False)
+        return replace(availability, cure=_IN_NETNS)
+    schemes_of_both_ends = [scheme] if scheme.receiver is None else [scheme, scheme.receiver]
     try:
-        parts_with_objects = [part for part in parts if part.object_file is not None]
-        modules = [
-            part.congestion_control for part in parts_with_objects if _build_module_of(part) is None
+        needed_modules = [
+            end_scheme.congestion_control
+            for end_scheme in schemes_of_both_ends
+            if end_scheme.object_file is not None and _build_user_module(end_scheme) is None
         ]
     except InputError as error:
         problem = error.problems[0]
         return Availability(False, str(problem).removesuffix(f"; {problem.cure}"), problem.cure)
-    if any(module not in kernel.modules for module in modules):
+    if any(module not in kernel.modules for module in needed_modules):
         return Availability(
             False,
-            "the virtual lab's kernel has no eBPF struct_ops, only modules of hosts/tcp",
+            "the virtual lab's kernel has no eBPF struct_ops, and no module for this scheme",
             _IN_NETNS,
         )
-    if modules and kernel.module_sources != guest_kernel.hash_module_sources():
+    if needed_modules and kernel.module_sources != guest_kernel.hash_module_sources():
         return Availability(
             False,
-            "its module in the virtual lab was built from other sources than those in hosts/tcp",
-            "build its modules again: `nagi setup virtual-lab`",
+            "the virtual lab's modules of schemes were built from other sources than those in "
+            "hosts/tcp",
+            "build the modules again: `nagi setup virtual-lab`",
         )
     return Availability(True)
 
 
-def _build_module_of(scheme: Scheme) -> Path | None:
-    """Return the kernel module of a user's scheme in C, or None if `scheme` is no such scheme.
+def _build_user_module(scheme: Scheme) -> Path | None:
+    """Return the kernel module of a user's scheme in C. Build the module if it does not exist yet.
 
-    The module is built if it does not exist yet. Raises InputError if it does not compile.
+    Return None if `scheme` is one of nagi's schemes, or the user gave no C file. Raises InputError
+    if the module cannot be built.
     """
     if scheme.own_file is None or scheme.object_file is None:
         return None

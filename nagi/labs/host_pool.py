@@ -122,6 +122,10 @@ class HostPool:
         return self
 
     def __exit__(self, *_: object) -> None:
+        """Release the hosts, unless `keep_hosts` is set.
+
+        If hosts that may be reserved cannot be released, notify the user, and raise no error.
+        """
         if self.keep_hosts:
             return
         try:
@@ -163,18 +167,19 @@ class HostPool:
         return f"{host.spool}/{self.token}"
 
     def _make_placement(
-        self, host: LabHost, shape: Shape, macs: Callable[[str, str], str] | None
+        self, host: LabHost, shape: Shape, find_mac: Callable[[str, str], str] | None
     ) -> HostPlacement:
         """Return the placement of one host.
 
-        `macs` returns the MAC address of a node on a link; None if addresses are not known.
+        `find_mac` is a function that returns the MAC address of a node on a link, or None if
+        addresses are not known.
         """
         interfaces: dict[str, str] | dict[str, tuple[str, ...]]
-        stations: dict[str, tuple[str, ...]] = {}
+        macs_on_media: dict[str, tuple[str, ...]] = {}
         if host.node == EMULATOR:
-            if macs is not None:
-                stations = {
-                    link: tuple(macs(node, link) for node in nodes)
+            if find_mac is not None:
+                macs_on_media = {
+                    link: tuple(find_mac(node, link) for node in nodes)
                     for link, _, nodes, _ in shape.links
                     if link in shape.media
                 }
@@ -199,7 +204,7 @@ class HostPool:
             nagi_link=host.nagi_link or f"{programs}/nagi-link",
             token=self.token,
             backends=list_remote_programs(host.node, shape, host.backends, programs),
-            macs=stations,
+            macs=macs_on_media,
         )
 
     def make_playbooks(
@@ -267,14 +272,14 @@ class HostPool:
         records: Path,
         inspections: dict[str, Inspection] | None = None,
     ) -> Batches:
-        """Return an object that ships batches to hosts.
+        """Return an object that ships batches to hosts, starts them, and fetches their records.
 
         Args:
             cells: Cells of the pool.
             shape: The shape whose nodes the hosts are; None for all hosts.
             playbooks: The playbooks of these hosts, from make_playbooks().
             records: The directory to which records are fetched.
-            inspections: As for make_placements().
+            inspections: Host -> inspection, with MAC addresses; necessary if `shape` has media.
         """
         return Batches(
             self.make_placements(cells, shape, inspections),
@@ -314,7 +319,7 @@ class HostPool:
         )
 
     def describe_holder(self, campaign: str, until_s: float) -> dict[str, object]:
-        """Return the description of a reservation that agents store: keys of `Holder`.
+        """Return the fields of a `Holder`, by which agents store who has reserved their hosts.
 
         Args:
             campaign: The name of the campaign or command, for other users.
@@ -378,7 +383,7 @@ def _make_mac_lookup(cell: Cell, inspections: dict[str, Inspection]) -> Callable
 
 
 def _list_shipped_programs(host: LabHost, placement: HostPlacement) -> dict[str, object]:
-    """Return the variables with the programs that are shipped to a host."""
+    """Return Ansible's variables with the paths of programs to copy to a host."""
     shipped: dict[str, object] = {}
     if host.node == EMULATOR and host.nagi_link is None:
         shipped["nagi_link_source"] = str(paths.executable("nagi-link"))

@@ -58,7 +58,7 @@ def make_netns_placements(
         shape: The nodes and links of each cell.
         cells: The names of the cells.
         spools: The directory of records, in which each node gets a directory.
-        directory: The directory of the lab.
+        directory: The directory of the lab, in which each agent gets a directory for its state.
         nagi_link: The path of nagi-link.
         list_programs: A function that returns backend -> programs for a node.
     """
@@ -97,8 +97,8 @@ def make_netns_inventory(
         modules: The kernel modules to load.
     """
     groups: dict[str, Any] = {}
-    command = ["/usr/bin/python3", str(agent)]
-    commands = [f"netns add {placement.host}" for placement in placements]
+    agent_command = ["/usr/bin/python3", str(agent)]
+    ip_commands = [f"netns add {placement.host}" for placement in placements]
     for placement in placements:
         variables = {
             "nagi_node": placement.node,
@@ -109,22 +109,22 @@ def make_netns_inventory(
         }
         groups.setdefault(placement.cell, {"hosts": {}})["hosts"][placement.host] = variables
     for cell in groups:
-        commands += _make_veth_commands(shape, cell)
+        ip_commands += _make_veth_commands(shape, cell)
     return {
         "all": {
             "vars": {
                 "ansible_connection": "nagi.testbed.netns",
                 "ansible_python_interpreter": "/usr/bin/python3",
                 "nagi_keeper_pid": keeper_pid,
-                "nagi_agent": command,
-                "nagi_agent_apart": command,
+                "nagi_agent": agent_command,
+                "nagi_agent_apart": agent_command,
                 "nagi_modules": modules,
             },
             "children": {
                 "keeper": {
                     "hosts": {
                         "lab": {
-                            "nagi_netns_commands": commands,
+                            "nagi_netns_commands": ip_commands,
                             "nagi_last_namespace": placements[-1].host,
                         }
                     }
@@ -161,7 +161,7 @@ def describe_interfaces(
     shape: Shape,
     node: str,
     names: dict[str, str] | dict[str, tuple[str, ...]],
-    macs: Callable[[str, str], str] | None = None,
+    find_mac: Callable[[str, str], str] | None = None,
 ) -> list[dict[str, object]]:
     """Return the argument `interfaces` of the Ansible module nagi.testbed.interfaces for a node.
 
@@ -169,7 +169,7 @@ def describe_interfaces(
         shape: The nodes and links of the cell.
         node: The name of the node, or EMULATOR.
         names: Link -> name of the node's interface; for the emulator, names of its interfaces.
-        macs: A function that returns the MAC address of a node on a link; None if nagi sets the
+        find_mac: A function that returns the MAC address of a node on a link; None if nagi sets the
             addresses that Shape chooses.
     """
     if node == EMULATOR:
@@ -179,7 +179,9 @@ def describe_interfaces(
             "name": names[interface.link],
             "address": interface.address,
             "neighbours": {
-                neighbour.address: macs(neighbour.node, interface.link) if macs else neighbour.mac
+                neighbour.address: find_mac(neighbour.node, interface.link)
+                if find_mac
+                else neighbour.mac
                 for neighbour in interface.neighbours
             },
             **({} if interface.mtu is None else {"mtu": interface.mtu}),

@@ -106,14 +106,17 @@ def _start(unshare_command: list[str]) -> tuple[subprocess.Popen[bytes], int]:
 
 
 def _wait_for_end(pid: int) -> None:
-    """Wait until a keeper has ended. The kernel ends all processes of its namespace before."""
+    """Wait until a keeper has ended, but no longer than _TIMEOUT_S.
+
+    The kernel ends all processes in the keeper's PID namespace before the keeper itself.
+    """
     deadline = time.monotonic() + _TIMEOUT_S
     while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
         time.sleep(0.01)
 
 
 def _find_only_child(parent: int) -> int:
-    """Return the process ID of the only child of a process. Raises LabError if it has none."""
+    """Return the process ID of the only child of a process. Raises LabError if there is none."""
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:

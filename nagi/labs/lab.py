@@ -152,7 +152,7 @@ class Batches:
         playbooks: Playbooks,
         directory: Path,
         records: Path,
-        lead_s: Callable[[int], float],
+        compute_lead_s: Callable[[int], float],
         *,
         fetch: bool,
         collected: dict[str, list[str]] | None = None,
@@ -164,8 +164,8 @@ class Batches:
             playbooks: The playbooks of the hosts.
             directory: The directory of the lab.
             records: The directory of records, with one directory per host.
-            lead_s: A function that returns the time that agents on a given number of hosts need to
-                start, in seconds.
+            compute_lead_s: A function that returns the time that agents on a given number of hosts
+                need to start, in seconds.
             fetch: Whether records must be fetched from hosts. If not, hosts write to `records`.
             collected: Host -> IDs of runs whose records were fetched. This object updates it.
         """
@@ -173,10 +173,10 @@ class Batches:
         self._playbooks = playbooks
         self._directory = directory / "batches"
         self._records = records
-        self._lead_s = lead_s
+        self._compute_lead_s = compute_lead_s
         self._fetch = fetch
         self._collected = {} if collected is None else collected
-        self._written = False
+        self._has_written_batches = False
         self._check_duration_s = 0.0
         self._directory.mkdir(parents=True, exist_ok=True)
         records.mkdir(parents=True, exist_ok=True)
@@ -189,12 +189,14 @@ class Batches:
     def estimate_lead_s(self) -> float:
         """Return the seconds between the start of a batch and its first run.
 
-        This time is longer if the check of all agents by prepare() took long.
+        If prepare() was slow to check all agents, this is twice the duration of its check.
         """
-        return max(self._lead_s(len(self.placements)), 2 * self._check_duration_s)
+        return max(self._compute_lead_s(len(self.placements)), 2 * self._check_duration_s)
 
     def prepare(self, playbook: str, plans: list[RunPlan], **options: Any) -> Results:
-        """Run `playbook`, whose last task Check lets agents check that they can execute `plans`.
+        """Prepare the hosts of all cells, and require that each agent can execute `plans`.
+
+        The last task of `playbook`, which is called Check, asks the agents.
 
         Args:
             playbook: The name of a playbook in playbooks/runs.
@@ -242,9 +244,10 @@ class Batches:
             self.fetch_records()
 
     def fetch_records(self) -> None:
-        """Fetch the records from hosts, and note their runs as collected.
+        """Fetch the records from hosts, and note the runs that have records as collected.
 
-        Do nothing if hosts write to this machine's records directory themselves.
+        Hosts that cannot be reached are left out. Do nothing if hosts write to this machine's
+        records directory themselves.
         """
         if not self._fetch:
             return
@@ -264,7 +267,7 @@ class Batches:
 
     def _write(self, plans: dict[str, list[RunPlan]]) -> None:
         """Write the batch of each host to the lab's directory."""
-        self._written = True
+        self._has_written_batches = True
         for placement in self.placements:
             runs = list(schedule(plans.get(placement.cell, [])))
             batch = placement.make_batch(runs, self._collected.get(placement.host, []))
@@ -281,7 +284,7 @@ class Batches:
             LabError: A task failed.
             Interrupted: The user asked to stop.
         """
-        if not self._written:
+        if not self._has_written_batches:
             self._write({})
         return self._playbooks.run(
             playbook,
@@ -307,7 +310,7 @@ def make_agent(directory: Path, objects: dict[str, Path]) -> Path:
 
     Args:
         directory: The directory for the file.
-        objects: Name of a scheme's object in plans -> eBPF object file.
+        objects: Name by which plans refer to an eBPF object -> the file of the object.
     """
     agent = directory / "nagi-agent.pyz"
     files = {NAGI_TCP: find_nagi_tcp(), BUNDLED: find_nagi_traffic(), **objects}
@@ -316,12 +319,12 @@ def make_agent(directory: Path, objects: dict[str, Path]) -> Path:
 
 
 def list_scheme_objects(schemes: Iterable[Scheme]) -> dict[str, Path]:
-    """Return name in plans -> file, for all eBPF objects of schemes."""
+    """Return name -> file of the eBPF objects of `schemes`. Plans refer to these names."""
     return {make_object_name(path): path for scheme in schemes for path in scheme.object_files}
 
 
 def list_plan_objects(plans: list[RunPlan]) -> dict[str, Path]:
-    """Return name in plans -> file, for all eBPF objects that plans need."""
+    """Return name -> file of the eBPF objects that `plans` refer to by these names."""
     objects = [
         scheme_object
         for plan in plans

@@ -37,14 +37,14 @@ class LiveLab:
         self._file = state / "live.json"
 
     def get(self) -> Live:
-        """Return the description of the live topology. Raises InputError if there is none."""
+        """Return the description of the topology that is up. Raises InputError if none is up."""
         live = self._read()
         if live is None or not _is_alive(live):
             raise refuse("no topology is up", "bring a topology up with `nagi up SPEC`")
         return live
 
     def require_none(self) -> None:
-        """Raise InputError if there is a live topology. Remove the files of an earlier one."""
+        """Raise InputError if a topology is up. If not, remove the files of an earlier topology."""
         live = self._read()
         if live is not None and _is_alive(live):
             raise refuse(f"{live.experiment} is up already", "take it down with `nagi down`")
@@ -159,7 +159,7 @@ class LiveLab:
         return Path(tempfile.mkdtemp(prefix="lab-", dir=self._state))
 
     def _read(self) -> Live | None:
-        """Return the description of the topology, or None if there is no valid one."""
+        """Return the stored description of a topology, which may be down, or None."""
         try:
             return Live.read(self._file)
         except InputError:

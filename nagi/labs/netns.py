@@ -114,6 +114,7 @@ class NetnsLabs(LocalLabs):
 
     @contextmanager
     def open(self, shape: Shape, plans: list[RunPlan], jobs: int) -> Iterator[NetnsLab]:
+        """Make a lab with `jobs` cells, or with fewer if there are fewer plans."""
         with Keeper() as keeper:
             yield NetnsLab(
                 keeper.pid,

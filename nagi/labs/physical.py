@@ -81,6 +81,14 @@ class PhysicalLabs:
         records: Path,
         campaign: str,
     ) -> None:
+        """Store the arguments, without contacting a host.
+
+        Args:
+            pool: The hosts.
+            survey: The inspections of the hosts.
+            records: The directory to which records are fetched.
+            campaign: The name of the campaign, for the hosts' reservation.
+        """
         self._pool = pool
         self._survey = survey
         self._records = records
@@ -113,6 +121,8 @@ class PhysicalLabs:
     def open(self, shape: Shape, plans: list[RunPlan], jobs: int) -> Iterator[PhysicalLab]:
         """Make a lab of the cells that have all nodes and links of `shape`.
 
+        The lab has at most `jobs` cells, and no cell that exclude_cells() has excluded.
+
         Raises:
             Unfit: No cell has all nodes and links of `shape`.
         """
@@ -136,6 +146,7 @@ class PhysicalLabs:
         )
 
     def exclude_cells(self, error: LabError) -> list[str]:
+        """Exclude the cells of the hosts that failed, unless no cell would remain (see `Labs`)."""
         failed_hosts = {failure.host for failure in error.failures}
         cells = [cell for cell in self._pool.cells if cell.name not in self._excluded]
         failed_cells = sorted(

@@ -22,27 +22,27 @@ def list_local_programs(node: str, shape: Shape) -> dict[str, Json]:
 
     Backends that the node does not use are missing, here and in the following functions.
     """
-    return _call_all(lambda _, part: part.list_local(node, shape))
+    return _call_all(lambda _, backend: backend.list_local(node, shape))
 
 
 def list_guest_programs(node: str, shape: Shape) -> dict[str, Json]:
     """Return backend -> programs by their paths in a guest, for a node in the virtual lab."""
-    return _call_all(lambda _, part: part.list_in_guest(node, shape))
+    return _call_all(lambda _, backend: backend.list_in_guest(node, shape))
 
 
 def list_guest_mounts(plans: Sequence[RunPlan]) -> dict[Path, Path]:
     """Return path in guests -> path on this machine of the files that backends need for `plans`.
 
-    Files that do not exist are left out, and files in /usr, which all guests see, unless they have
-    another path in guests.
+    A file that has the same path in guests is left out if it does not exist, or if it is in /usr,
+    which all guests see.
     """
     mounts: dict[Path, Path] = {}
-    for part in load_programs().values():
-        mounts |= part.list_guest_mounts(plans)
+    for backend in load_programs().values():
+        mounts |= backend.list_guest_mounts(plans)
     return {
-        inside: outside
-        for inside, outside in mounts.items()
-        if inside != outside or (outside.exists() and not outside.is_relative_to("/usr"))
+        guest_path: path
+        for guest_path, path in mounts.items()
+        if guest_path != path or (path.exists() and not path.is_relative_to("/usr"))
     }
 
 
@@ -57,7 +57,9 @@ def list_remote_programs(
         settings: The host's settings, from read_settings().
         directory: The directory of nagi's programs on the host.
     """
-    return _call_all(lambda name, part: part.list_remote(node, shape, settings[name], directory))
+    return _call_all(
+        lambda name, backend: backend.list_remote(node, shape, settings[name], directory)
+    )
 
 
 def list_shipped_programs(
@@ -70,8 +72,8 @@ def list_shipped_programs(
         programs: The host's programs, from list_remote_programs().
     """
     shipped: dict[str, str] = {}
-    for name, part in load_programs().items():
-        shipped |= part.list_shipped(settings[name], programs.get(name, {}))
+    for name, backend in load_programs().items():
+        shipped |= backend.list_shipped(settings[name], programs.get(name, {}))
     return shipped
 
 
@@ -81,10 +83,10 @@ def read_settings(variables: Mapping[str, Any]) -> dict[str, Json]:
     Raises:
         BadValue: A variable is wrong.
     """
-    return {name: part.read_variables(variables) for name, part in load_programs().items()}
+    return {name: backend.read_variables(variables) for name, backend in load_programs().items()}
 
 
 def _call_all(call: Callable[[str, Programs], Json]) -> dict[str, Json]:
-    """Call a function for each backend, and return backend -> result if it is not empty."""
-    results = {name: call(name, part) for name, part in load_programs().items()}
+    """Call a function for each backend, and return backend -> result, without empty results."""
+    results = {name: call(name, backend) for name, backend in load_programs().items()}
     return {name: result for name, result in results.items() if result}

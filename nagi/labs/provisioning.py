@@ -74,7 +74,7 @@ class Outcome:
 
     @property
     def ok(self) -> bool:
-        """True if the playbook succeeded on all hosts."""
+        """True if the playbook succeeded on all hosts, and no other problem occurred."""
         return not self.error and all(host.status == "ok" for host in self.hosts.values())
 
 
@@ -183,8 +183,8 @@ def _make_environment(record: Path) -> dict[str, str]:
 def _wait(process: subprocess.Popen[bytes], interrupted: Callable[[], bool]) -> int:
     """Wait for a process, and return its exit status.
 
-    If the user asks to stop, send the process SIGTERM after a time, then SIGKILL. After Ctrl-C the
-    terminal has already sent SIGINT to the process. This is not so if only nagi got a signal.
+    If the user asks to stop, give the process _TIMEOUT_S to end by itself, because Ctrl-C sends
+    SIGINT to both processes. Then send SIGTERM, and after a further _TIMEOUT_S SIGKILL.
     """
     signals = iter((signal.SIGTERM, signal.SIGKILL))
     while True:
@@ -216,7 +216,7 @@ def _summarise_events(events: list[dict[str, Any]], hosts: list[str], status: in
         elif event["event"] in ("failed", "unreachable") and not (
             end_event is not None and event["host"] in end_event["rescued"]
         ):
-            _record_failure(host, event)  # a later failure replaces it: this one was rescued then
+            _record_failure(host, event)  # a later failure replaces this one, which was rescued
             is_aborted = is_aborted or event["ends_for_all"]
     for name, outcome in outcomes.items():
         if outcome.status == "stopped" and not outcome.what:
@@ -254,7 +254,7 @@ def _record_failure(host: HostOutcome, event: dict[str, Any]) -> None:
 
 
 def _is_refusal(event: dict[str, Any]) -> bool:
-    """Return whether a check refused the host. A check that has an error itself does not count."""
+    """Return whether a check refused the host. A check with an error of its own does not count."""
     is_broken = any(
         str(reason.get("msg", "")).startswith("Task failed") for reason in event["reasons"]
     )

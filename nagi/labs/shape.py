@@ -93,7 +93,7 @@ class Shape:
         return interfaces
 
     def name_emulator_interfaces(self) -> dict[str, tuple[str, ...]]:
-        """Return link or medium -> names of the emulator's interfaces, in the order of its nodes.
+        """Return link or medium -> names of the emulator's interfaces, in the order of nodes.
 
         Labs that create the interfaces use these names: `LINK.a` and `LINK.b` for a link, and
         `MEDIUM.NODE` for a medium, or `MEDIUM.NUMBER` if a name `MEDIUM.NODE` is too long.

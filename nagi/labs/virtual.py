@@ -115,11 +115,11 @@ class VirtualLab:
         limit: GuestTimeLimit = TIME_LIMIT,
         parts: GuestParts | None = None,
     ) -> None:
-        """Unpack the agent.
+        """Unpack the agent, unless `parts` has its directory.
 
         Args:
             shape: The shape of the runs.
-            cells: The number of cells, and so of guests that run side by side.
+            cells: The number of cells. Each cell executes one guest at a time.
             directory: The directory of the lab.
             records: The directory of records.
             interrupted: A function that returns whether the user asked to stop.
@@ -146,7 +146,7 @@ class VirtualLab:
         return 0.0
 
     def prepare(self, plans: list[RunPlan]) -> None:
-        """Boot one guest, in which agents check that they can execute `plans`.
+        """Boot a guest, in which the agents of all nodes check that they can execute `plans`.
 
         Raises:
             Unfit: The guest does not work, or an agent cannot execute the plans.
@@ -164,13 +164,14 @@ class VirtualLab:
             raise Unfit(problems)
 
     def run_batch(self, plans: dict[str, list[RunPlan]]) -> dict[str, str]:
-        """Execute plans as `Lab` states. A free cell takes the next plan, even of another cell."""
+        """Execute plans as `Lab` states, but let a free cell take the next plan of any cell."""
         pending: Queue[RunPlan] = Queue()
         for next_plans_of_cells in zip_longest(*plans.values()):
             for plan in filter(None, next_plans_of_cells):
                 pending.put(plan)
 
         def run_pending(cell: str) -> dict[str, str]:
+            """Execute runs in `cell` until none is pending, and return run ID -> error."""
             failures = {}
             with suppress(Empty):
                 while True:
@@ -188,7 +189,8 @@ class VirtualLab:
         """Execute a run in `cell`, and move its records to the records directory.
 
         Returns:
-            The reason why the run failed, or None.
+            The reason why the run failed, or None if it succeeded. After a failure of the guest,
+            the file make_console_path() has the guest's console.
         """
         directory = self._make_directory(plan.run_id)
         job = self._make_job("run", [plan])
@@ -214,7 +216,7 @@ class VirtualLab:
         return error
 
     def _make_directory(self, name: str) -> Path:
-        """Make the empty directory of a guest.
+        """Make an empty directory for a guest. An earlier directory of the same name is removed.
 
         The parent directory is closed to other users of this machine (mode 0700), because parts of
         the guest's directory are writable by every user in the guest.
@@ -242,12 +244,12 @@ class VirtualLab:
             directory: The directory of the guest.
             job: The job that the guest executes.
             seed: The seed of the guest's random numbers.
-            cell: The cell, which is a processor.
+            cell: The cell, whose processor executes the guest.
             limit_s: The maximum wall time, in seconds.
             modules: Path in the guest -> directory of the host with modules of users' schemes.
 
         Returns:
-            The reason why the guest gave no answer, or None if it gave one.
+            The error of the guest, or None if the guest wrote its answer and left only plain files.
 
         Raises:
             OSError: The disk is full.
@@ -257,7 +259,7 @@ class VirtualLab:
         plans = [run.plan for run in next(iter(job.nodes.values())).batch.runs]
         for node in job.nodes:
             (directory / _SPOOL / make_host_name(_CELL_IN_GUEST, node)).mkdir(parents=True)
-        programs = {
+        mounts = {
             guest.LIBRARY: self._parts.library,
             guest.AGENT: self._agent,
             guest.NAGI_LINK: paths.executable("nagi-link"),
@@ -267,10 +269,10 @@ class VirtualLab:
         }
         script = f"exec /usr/bin/python3 -I -S {guest.AGENT} guest {guest.WRITABLE / _JOB}"
         memory_mib = guest.choose_memory_mib(len(self._shape.nodes))
-        run_guest = Guest(directory, programs, script, seed, self._processors[cell], memory_mib)
+        run_guest = Guest(directory, mounts, script, seed, self._processors[cell], memory_mib)
         exit_ = run_guest.run(limit_s, self._interrupted)
-        if exit_.foreign:
-            names = ", ".join(map(excerpt, exit_.foreign[:3]))
+        if exit_.removed:
+            names = ", ".join(map(excerpt, exit_.removed[:3]))
             return f"a program in the guest left records that are not plain files: {names}"
         if exit_.stuck:
             return (
@@ -289,7 +291,7 @@ class VirtualLab:
     def _make_job(self, action: Action, plans: list[RunPlan]) -> GuestJob:
         """Return the job of a guest that checks (`check`) or executes (`run`) plans."""
         runs = list(schedule(plans))
-        update = {
+        changes = {
             "virtual": True,
             "files": {
                 file.key: str(make_guest_path(file)) for plan in plans for file in plan.files()
@@ -311,7 +313,7 @@ class VirtualLab:
                         self._shape, placement.node, placement.interfaces
                     )
                 ],
-                batch=placement.make_batch(runs, []).model_copy(update=update),
+                batch=placement.make_batch(runs, []).model_copy(update=changes),
             )
             for placement in placements
         }
@@ -328,7 +330,7 @@ class VirtualLab:
         )
 
     def _list_modules(self, plans: list[RunPlan]) -> list[GuestModule]:
-        """Return the kernel modules of the schemes of plans, with their parameters."""
+        """Return the kernel modules of the schemes in `plans`, with the parameters of modules."""
         user_modules = {name for plan in plans for name in self._parts.find_user_modules(plan)}
         objects = {
             name: scheme_object
@@ -365,6 +367,7 @@ class VirtualLabs(LocalLabs):
 
     @contextmanager
     def open(self, shape: Shape, plans: list[RunPlan], jobs: int) -> Iterator[VirtualLab]:
+        """Make a lab with `jobs` cells, or with fewer if there are fewer plans."""
         yield VirtualLab(
             shape,
             min(jobs, len(plans)),

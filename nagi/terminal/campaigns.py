@@ -25,14 +25,16 @@ from nagi.terminal.console import error_console, out_console, write_json, write_
 
 
 def open_campaign(directory: Path, out: Path | None) -> tuple[CampaignDirectory, Campaign]:
-    """Return the directory of a campaign, and its campaign.json. Unpack a bundle first.
+    """Return the directory of a campaign, and the content of its campaign.json.
+
+    If `directory` is a bundle, unpack the bundle first, and print the new directory.
 
     Args:
         directory: The directory of a campaign, or a bundle.
         out: The directory to unpack a bundle to, or None for the default.
 
     Raises:
-        InputError: There is no campaign, or `out` was given without a bundle.
+        InputError: There is no campaign, or `out` is given without a bundle.
     """
     if directory.is_file():
         from nagi_reports import bundle
@@ -74,9 +76,14 @@ def find_campaign(directory: Path) -> CampaignDirectory:
 
 
 def print_conclusion(directory: CampaignDirectory, campaign: Campaign, json_: bool) -> None:
-    """Write the report of a campaign if it has a valid run, and print its results.
+    """Write the results of a campaign, write its report if a run is valid, and print the results.
 
-    `json_` prints the JSON object of `nagi show --json`, with the path of the report or null.
+    Args:
+        directory: The directory of the campaign, in which results.parquet and report.pdf are
+            written. A report.html that exists is written again.
+        campaign: The campaign.
+        json_: Whether to print the JSON object of `nagi show --json`, with the path of the report
+            or null.
     """
     from nagi_reports import analysis, report, summary, text
 

@@ -36,6 +36,7 @@ class PlainConsole(Console):
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
+        """Render an object as `rich` does, but replace control characters in its texts."""
         for segment in super().render(renderable, options):
             yield (
                 segment

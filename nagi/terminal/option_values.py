@@ -28,7 +28,7 @@ def choose_variant(quick: bool, variant: str | None) -> str | None:
 
 
 def choose_switch(name: str, points: list[Point]) -> SwitchTarget | None:
-    """Check the value `name` of --switch, and return it; None if no point has switches.
+    """Return the target of switches that --switch names, or None if no point has switches.
 
     Raises:
         InputError: There is no target `name`.

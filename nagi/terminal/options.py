@@ -65,7 +65,7 @@ def _complete_variant(ctx: typer.Context, incomplete: str) -> list[str]:
 
 
 def _complete_only(ctx: typer.Context, incomplete: str) -> list[str]:
-    """Complete AXIS= without "=" in `incomplete`, or AXIS=VALUE with it."""
+    """Return completions AXIS=, or AXIS=VALUE if `incomplete` has an "=" already."""
     axes = _read_mapping(ctx, "matrix")
     axis, separator, _ = incomplete.partition("=")
     if not separator:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shows the progress of a campaign, and detects interrupts.
 
-On a terminal, progress is a bar with the time left. In other outputs, it is lines of text.
+A terminal shows a bar with the time left. Other outputs get lines of text.
 """
 
 from __future__ import annotations
@@ -106,10 +106,10 @@ class Progress:
         tried: Mapping[str, int] | None = None,
         jobs: int = 1,
         estimate: Callable[[RunPlan], float] = estimate_seconds,
-        describe_place: Callable[[], str] | None = None,
+        describe_workers: Callable[[], str] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Make a display. Its `with` statement starts the display.
+        """Make a display. A `with` statement shows the display, and ends it with the block.
 
         Args:
             console: The console on which progress is shown.
@@ -117,9 +117,9 @@ class Progress:
             at_least: Whether runs may be added to `total`.
             tries: The maximum number of tries of a run.
             tried: Run id -> number of earlier tries; runs without tries may be missing.
-            jobs: How many runs are executed side by side.
+            jobs: The number of runs that are executed side by side.
             estimate: A function that returns the estimated duration of a run, in seconds.
-            describe_place: A function that describes the workers of a cluster; None without one.
+            describe_workers: A function that describes the workers of a cluster; None without one.
             clock: A function that returns a clock's time, in seconds.
         """
         self._console = console
@@ -130,7 +130,7 @@ class Progress:
         self._jobs = jobs
         self._estimate = estimate
         self._estimates: dict[str, float] = {}  # run id -> estimated duration, in seconds
-        self._describe_place = describe_place
+        self._describe_workers = describe_workers
         self._clock = clock
         self._activity = "starting"
         self._done = 0
@@ -157,9 +157,9 @@ class Progress:
         self._ticker = threading.Thread(target=self._update_repeatedly, daemon=True)
 
     def compare_estimate(self) -> tuple[float, float]:
-        """Return the estimated and the measured seconds of runs in virtual time.
+        """Return the sum of estimated and the sum of measured durations of runs, in seconds.
 
-        Both are 0 without such runs.
+        Only runs in virtual time that have ended count. Without such runs, both sums are 0.
         """
         pace = self._virtual_pace
         return (0.0, 0.0) if pace is None else (pace.estimated_s, pace.took_s)
@@ -195,14 +195,14 @@ class Progress:
             self._count_as_done(plans)
 
     def runs_added(self, plans: list[RunPlan]) -> None:
-        """Add runs to the total."""
+        """Add runs to the total, and print how many and why."""
         with self._lock:
             self._total += len(plans)
             more = f"{len(plans)} more {'run' if len(plans) == 1 else 'runs'}"
             self._print(f"{more}, because confidence intervals are wider than requested")
 
     def round_starting(self, plans: list[RunPlan]) -> None:
-        """Start a round of runs, some of which may have been tried before."""
+        """Start a round of runs. Print a line if some of the runs have been tried before."""
         with self._lock:
             self._end_batch()
             self._pending = {plan.run_id: plan for plan in plans}
@@ -214,8 +214,8 @@ class Progress:
                 self._print(f"{self._describe_tried()}; {self._activity}{self._format_time_left()}")
 
     def lab_starting(self, lab: str, cells: int) -> None:
-        """Show that a lab with `cells` cells is being set up."""
-        if self._describe_place is not None:  # workers need no lab
+        """Show that a lab with `cells` cells is being set up. Show nothing with a cluster."""
+        if self._describe_workers is not None:  # workers need no lab
             return
         parallelism = f"{cells} runs side by side" if cells > 1 else "one run at a time"
         with self._lock:
@@ -223,11 +223,11 @@ class Progress:
             if not self._console.is_terminal:
                 self._print(self._activity)
 
-    def lab_failed(self, reason: str, given_up: list[str]) -> None:
-        """Show that a lab failed, and which schemes are left out from now on."""
+    def lab_failed(self, reason: str, excluded_cells: list[str]) -> None:
+        """Show that a lab failed, and which cells are excluded from now on."""
         with self._lock:
             self._end_batch()
-            without = f" without {', '.join(given_up)}" if given_up else ""
+            without = f" without {', '.join(excluded_cells)}" if excluded_cells else ""
             self._print(f"the lab failed: {reason}; continuing{without}")
 
     def batch_starting(self, plans: dict[str, list[RunPlan]], lead_s: float | None) -> None:
@@ -293,8 +293,8 @@ class Progress:
                 done = min(done + uncollected, total)
             left = self._describe_time_left()
             activity = (
-                f"{self._activity} on {self._describe_place()}"
-                if self._describe_place
+                f"{self._activity} on {self._describe_workers()}"
+                if self._describe_workers
                 else self._activity
             )
             self._bar.update(
@@ -333,16 +333,16 @@ class Progress:
         return f"trying {runs} again (attempt {attempt} of {self._tries})"
 
     def _describe_time_left(self) -> str:
-        """Return the time left of this round, or an empty text if it is not known."""
+        """Return a text with the time left of this round; "" if no run of the round is pending."""
         if not self._pending:
             return ""
         left_s = self._estimate_seconds_left()
         return f"{format_time(left_s)} left" if left_s >= 0.5 else _LATE
 
     def _format_time_left(self) -> str:
-        """Return a comma and the time left.
+        """Return a comma and the time left, or "" if there is nothing to say.
 
-        Only the first line after a delay says that the run takes longer than estimated.
+        That a round takes longer than estimated is said only once per campaign.
         """
         left = self._describe_time_left()
         if left == _LATE:
@@ -351,6 +351,7 @@ class Progress:
         return f", {left}" if left else ""
 
     def _estimate_run(self, plan: RunPlan) -> float:
+        """Return the estimated duration of a run, in seconds. It is computed once per run."""
         if plan.run_id not in self._estimates:
             self._estimates[plan.run_id] = self._estimate(plan)
         return self._estimates[plan.run_id]
@@ -389,13 +390,15 @@ class Progress:
 
 
 class InterruptFlag:
-    """A function that returns whether the user has asked to stop.
+    """An object that handles signals. A call returns whether the user has asked to stop.
 
-    The user asks by SIGINT, SIGTERM, or SIGHUP (a closed terminal). If nohup(1) ignores SIGHUP,
-    this class ignores SIGHUP, too. The third signal ends the process at once, with status 130.
+    The user asks by SIGINT, SIGTERM, or SIGHUP (a closed terminal). If SIGHUP is ignored already,
+    because nohup(1) started the process, this class does not handle SIGHUP. The third signal ends
+    the process at once, with status 130.
     """
 
     def __init__(self) -> None:
+        """Install the handlers of the signals."""
         self._signals = 0
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:

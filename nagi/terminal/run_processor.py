@@ -2,8 +2,8 @@
 """Collects and analyses the runs of `nagi run`, by modules that are imported late.
 
 The modules need pandas and matplotlib, whose import takes as long as a short run. While guests of
-the virtual lab run, the import costs no time. It would disturb runs in real time, so in other labs
-the import comes first.
+the virtual lab run, the import costs no time. Runs in real time would be disturbed by the import,
+so in other labs the import ends before the first run.
 """
 
 from __future__ import annotations

@@ -125,11 +125,11 @@ def choose_lab(
     Args:
         lab: The option --lab.
         inventory: The option -i.
-        has_root: Whether the netns lab may be used.
+        has_root: Whether the netns lab may replace the virtual lab, because this process is root.
         require_guests: A function that raises InputError if this machine cannot run guests.
 
     Raises:
-        InputError: Options contradict each other, or no lab can be used.
+        InputError: Options contradict each other, or neither lab can be used.
     """
     name = choose_lab_name(lab, inventory)
     if lab is not None or name != VIRTUAL:
@@ -225,6 +225,8 @@ def open_site(
 ) -> Site:
     """Make the site of a lab. For the physical lab, also inspect the hosts of the inventory.
 
+    The site of the physical lab gets a directory for temporary files, which `cleanup` removes.
+
     Args:
         lab: The name of the lab.
         inventory: The option -i.
@@ -248,9 +250,9 @@ def open_site(
 
 
 def list_problems(selection: Selection) -> list[Problem]:
-    """Return one problem per scheme, and one per kind of link, that the lab cannot execute.
+    """Return a problem for each scheme, and for each backend of links, that the lab cannot execute.
 
-    A problem has the line of the experiment file that requires the scheme or the link.
+    A problem names the line of the experiment file that requires the scheme or the backend.
     """
     document = selection.points[0].document
     problems = [
@@ -265,18 +267,18 @@ def list_problems(selection: Selection) -> list[Problem]:
 
 
 def list_lacking_links(selection: Selection) -> list[tuple[list[str], Problem]]:
-    """Return, for each backend that lacks something in the lab, its links and the problem.
+    """Return the pair (links, problem) of each backend that lacks something in the lab.
 
     A link is written as `link NAME`, as in `Selection.list_missing`.
     """
     problems = []
     for name, needs in selection.lacking_needs.items():
-        availability, users = selection.lacking[name], needs.list_users(selection.plans)
+        availability, links = selection.lacking[name], needs.list_users(selection.plans)
         first_plan = next(plan for plan in selection.plans if needs.list_users([plan]))
         point = next(point for point in selection.points if point.values == first_plan.point)
-        message = f"{needs.describe(users)}: {availability.reason}"
+        message = f"{needs.describe(links)}: {availability.reason}"
         problem = point.document.problem(
-            ("links", users[0], "emulator"), message, availability.cure
+            ("links", links[0], "emulator"), message, availability.cure
         )
-        problems.append(([f"link {user}" for user in users], problem))
+        problems.append(([f"link {link}" for link in links], problem))
     return problems

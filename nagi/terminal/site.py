@@ -44,19 +44,19 @@ class Site:
 
     Attributes:
         name: The name of the lab.
-        jobs: A function that returns how many of the given runs to execute side by side, unless
-            the user gives a number.
+        count_jobs: A function that returns how many of the given runs to execute side by side. A
+            number given by the user replaces it.
         check_scheme: A function that returns whether a scheme is available.
         require_fit: A function that raises InputError if the site cannot execute the plans.
-        labs: A function that returns a context manager, which opens the labs for a campaign.
+        open_labs: A function that returns a context manager, which opens the labs for a campaign.
         check_needs: A function that returns whether the site has what a backend needs.
     """
 
     name: str
-    jobs: Callable[[list[RunPlan]], int]
+    count_jobs: Callable[[list[RunPlan]], int]
     check_scheme: Callable[[Scheme], Availability]
     require_fit: Callable[[list[RunPlan]], None]
-    labs: Callable[[CampaignDirectory, Selection], AbstractContextManager[Labs]]
+    open_labs: Callable[[CampaignDirectory, Selection], AbstractContextManager[Labs]]
     check_needs: Callable[[Needs], Availability] = check_here
 
 
@@ -93,7 +93,7 @@ def make_virtual_site(interrupted: Callable[[], bool]) -> Site:
 def make_cluster_site(cluster: Cluster, points: list[Point], switch: SwitchTarget | None) -> Site:
     """Make the site of the virtual lab on a cluster.
 
-    Its workers fetch the files of guests, such as the kernel, from this machine.
+    Workers fetch the files of guests, such as the kernel, from this machine.
 
     Args:
         cluster: The cluster.
@@ -106,7 +106,7 @@ def make_cluster_site(cluster: Cluster, points: list[Point], switch: SwitchTarge
     def require_fit(plans: list[RunPlan]) -> None:
         require_same_machine(plans)
         requirements = Requirements(
-            guests=True,
+            runs_guests=True,
             backends=tuple(find_backends(points)),
             switch=switch or "nagi",
         )
@@ -171,12 +171,15 @@ def make_physical_site(
 
 
 def require_ready(pool: HostPool, survey: Survey, needs: ExperimentNeeds | None = None) -> Doctor:
-    """Return the findings of the doctor about inspected hosts.
+    """Require that no finding of the doctor about inspected hosts is a failure.
 
     Args:
         pool: The hosts.
         survey: The inspections of the hosts.
         needs: The needs of an experiment, or None for general findings.
+
+    Returns:
+        The findings.
 
     Raises:
         InputError: A finding is a failure.
@@ -197,10 +200,14 @@ def choose_jobs(plans: list[RunPlan], processors: int = os.cpu_count() or 1) -> 
 
     This is one run per processor, or fewer if a run needs several processors. The maximum is eight,
     because starting more runs takes longer than it saves.
+
+    Args:
+        plans: The runs.
+        processors: The number of processors of this machine.
     """
     backends = load_needs().values()
-    heaviest = max((_estimate_processors(plan, backends) for plan in plans), default=0.0)
-    return min(max(1, int(processors / max(1, heaviest))), 8)
+    per_run = max((_estimate_processors(plan, backends) for plan in plans), default=0.0)
+    return min(max(1, int(processors / max(1, per_run))), 8)
 
 
 def _estimate_processors(plan: RunPlan, backends: Collection[Needs]) -> float:

@@ -278,7 +278,7 @@ def run_scenario(scenario: Scenario, directory: Path) -> dict[str, Observed]:
             selection,
             campaign,
             VirtualLabs(campaign.lab, campaign.records, lambda: False),
-            jobs=site.jobs(selection.plans),
+            jobs=site.count_jobs(selection.plans),
             tries=1,
             analyse=lambda run: None,
             grow=lambda selection: selection,

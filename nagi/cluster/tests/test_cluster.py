@@ -112,7 +112,7 @@ def test_a_time_that_is_none_is_refused(refusal, monkeypatch):
 def test_installations_differ_in_words():
     here = {"nagi": "0.1.0", "nagi-link": "a" * 64, "pandas": "3.1.1"}
     there = {"nagi": "0.0.9", "nagi-link": "b" * 64, "pandas": "3.1.1"}
-    assert list_differences(here, there) == ["nagi 0.0.9 for 0.1.0", "nagi-link"]
+    assert list_differences(here, there) == ["nagi 0.0.9 in place of 0.1.0", "nagi-link"]
     local = Installation.from_this_machine(Requirements())
     assert list_differences(local.parts, Installation.from_this_machine(Requirements()).parts) == []
 

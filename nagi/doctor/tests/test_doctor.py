@@ -250,7 +250,7 @@ CASES = [
     ("versions", "ok", see(hosts={"bob": {"programs": {"iperf": "iperf 3.12 (cJSON)"}}}),
      ["bob"], "iperf 3.12", ""),
     ("versions", "failure", see(hosts={"bob": {"programs": {"iperf": "iperf 3.12 (cJSON)"}}},
-     needs=needs("cubic", iperf=True)), ["bob"], "its iperf is iperf 3.12", "install iperf 2"),
+     needs=needs("cubic", uses_iperf=True)), ["bob"], "its iperf is iperf 3.12", "install iperf 2"),
     ("versions", "failure", see(but=["bob"], silent={"bob": "python3: not found"}), ["bob"],
      "nagi-agent cannot run on this host: python3: not found", "ansible_python_interpreter"),
     ("versions", "failure", see(but=["bob"]), ["bob"], "it printed nothing", "Python 3.9"),
@@ -263,7 +263,7 @@ CASES = [
     ("kernel", "warning", see(hosts={"bob": {"cgroup2": False}}), ["bob"], "no cgroup2",
      "CONFIG_CGROUP_BPF"),
     ("kernel", "failure",
-     see(hosts={"bob": {"cgroup2": False}}, needs=needs("cubic", window_cap=True)), ["bob"],
+     see(hosts={"bob": {"cgroup2": False}}, needs=needs("cubic", has_max_window=True)), ["bob"],
      "no cgroup2", "CONFIG_CGROUP_BPF"),
     ("kernel", "failure", see(hosts={"bob": {"is_root": False}}), ["bob"], "is not root",
      "ansible_become"),
@@ -595,9 +595,10 @@ def test_what_an_experiment_wants_follows_from_its_plans():
     experiment_needs = ExperimentNeeds.from_plans([plan], free_bytes=7)
     assert experiment_needs.schemes == tuple(dict.fromkeys(flow.scheme for flow in plan.flows))
     assert experiment_needs.traffic_nodes == {"client", "server"}
-    assert experiment_needs.window_cap and experiment_needs.free_bytes == 7
+    assert experiment_needs.has_max_window and experiment_needs.free_bytes == 7
     uncapped = [flow.model_copy(update={"max_window": None}) for flow in plan.flows]
-    assert not ExperimentNeeds.from_plans([plan.model_copy(update={"flows": uncapped})]).window_cap
+    uncapped_plan = plan.model_copy(update={"flows": uncapped})
+    assert not ExperimentNeeds.from_plans([uncapped_plan]).has_max_window
 
 
 def test_failures_are_problems_with_host_cause_and_cure():

@@ -178,7 +178,7 @@ def test_without_gnu_radio_nothing_else_is_looked_at(machine):
     for stage in STEPS[1:]:
         assert found(doctor)[stage] == (
             "skipped",
-            "it depends on a stage that failed",
+            "it depends on a step that failed",
             "see GNU Radio",
         )
     assert doctor.exit_status == 2
