@@ -139,7 +139,7 @@ TEST_F(Replay, RefusesWhatIsNoRecord) {
   EXPECT_THAT(refusal(), testing::HasSubstr("direction 7"));
   record({arrival(0, 0, 0)});
   std::filesystem::resize_file(path("recorded"), 16 + 39);
-  EXPECT_THAT(refusal(), testing::HasSubstr("cut off"));
+  EXPECT_THAT(refusal(), testing::HasSubstr("the last record is incomplete"));
 }
 
 }  // namespace

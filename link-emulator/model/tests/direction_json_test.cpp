@@ -220,8 +220,10 @@ TEST(ReadDirection, NamesWhatIsWrongWithATrace) {
   const auto rate_trace = [](const std::string& trace) {
     return refusal((R"({"rate_trace": )" + trace + "}").c_str());
   };
-  EXPECT_THAT(refusal(R"({"rate_bps": 1, "rate_trace": {}})").what, HasSubstr("beside"));
-  EXPECT_THAT(refusal(R"({"delay_ns": 1, "delay_trace": {}})").what, HasSubstr("beside"));
+  EXPECT_THAT(refusal(R"({"rate_bps": 1, "rate_trace": {}})").what,
+              HasSubstr("given together with"));
+  EXPECT_THAT(refusal(R"({"delay_ns": 1, "delay_trace": {}})").what,
+              HasSubstr("given together with"));
   EXPECT_EQ(rate_trace(R"({"steps": [], "period_ns": 9})").where, "/link/rate_trace/steps");
   EXPECT_EQ(rate_trace(R"({"steps": [[1, 5]], "period_ns": 9})").where,
             "/link/rate_trace/steps/0/0");
