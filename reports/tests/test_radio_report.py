@@ -135,7 +135,7 @@ def test_transmissions_are_counted_by_cause_at_each_snr(campaign):
     ]  # fmt: skip
     (said,) = blocks_of(report, "radio", Paragraph)
     assert "All received packets had the bytes that were sent." in said.text
-    assert "over up to 8 runs" in said.text
+    assert "the sums of up to 8 runs" in said.text
 
 
 def test_packet_error_rates_are_drawn_over_snr(campaign):

@@ -697,7 +697,7 @@ def test_needs_privileges_and_says_so(wire):
             check=False,
         )
     assert done.returncode == 2
-    assert "run it as root, or with CAP_NET_RAW and CAP_NET_ADMIN" in done.stderr
+    assert "run the program as root, or with CAP_NET_RAW and CAP_NET_ADMIN" in done.stderr
 
 
 def test_ends_with_its_parent(wire, tmp_path):
