@@ -201,7 +201,10 @@ class Memory:
         return self._profiles.setdefault(id, ProfileMemory())
 
     def put(self, items: dict[K, V], key: K, value: V) -> None:
-        """Set an item of a dict of this memory, or of one of its ProfileMemory objects."""
+        """Set an item, so that the change can be undone.
+
+        `items` is a dict of this memory or of one of its ProfileMemory objects.
+        """
         if key in items:
             old = items[key]
             self._undo.append(lambda: items.__setitem__(key, old))

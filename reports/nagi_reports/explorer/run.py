@@ -518,7 +518,7 @@ def _read_events(run: RunFiles, flow: FlowPlan) -> list[dict[str, Any]]:
 
 
 def _round_up(seconds: float) -> float:
-    """Return 1, 2 or 5 times a power of ten that is at least `seconds`."""
+    """Return the smallest 1, 2 or 5 times a power of ten that is not less than `seconds`."""
     power = 10.0 ** math.floor(math.log10(seconds))
     return next(
         round(step * power, 9) for step in (1, 2, 5, 10) if step * power >= seconds * (1 - 1e-9)
