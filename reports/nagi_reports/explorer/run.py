@@ -156,12 +156,12 @@ class RunFiles:
         return None
 
     def scan_capture(self, path: Path, interval_ns: int | None = None, start_ns: int = 0) -> Scan:
-        """Return a scan of a capture. Each capture is scanned once for each `interval_ns`.
+        """Return a scan of a capture, which is kept for further calls with the same `interval_ns`.
 
         Args:
             path: The capture.
             interval_ns: Length of intervals in which to count; None means no intervals.
-            start_ns: Begin of the first interval.
+            start_ns: Start of the first interval; the same in all calls.
         """
         key = (path, interval_ns)
         if key not in self.scans:
