@@ -13,9 +13,10 @@ Clocks that are not synchronised drift by tens of ppm, and clocks that are synch
 rate. So limits are computed for each second, and straight lines of about ten seconds each are
 fitted to the middles of the limits. The rates of quartz oscillators, and of clocks that NTP
 adjusts, change more slowly than this. In seconds in which packets took longer, the distance of the
-limits is larger, and the fit ignores these seconds. So a delay that is present for less than three
-quarters of the time does not change the estimate. If a delay is always present in one direction
-only, half of it is mistaken for an offset, and the other half appears as delay of both directions.
+limits is larger, and the fit ignores these seconds. An additional delay does not change the
+estimate if it is absent for at least a quarter of the time. If one direction always has an
+additional delay D, the estimate is wrong by D/2, and each direction seems to have D/2 of
+additional delay.
 """
 
 from __future__ import annotations

@@ -144,7 +144,7 @@ def _has_huge_number(value: Any) -> bool:
 
 
 def _is_pipe_or_device(entry: os.DirEntry[str]) -> bool:
-    """Return whether an entry is a pipe or a device; a removed entry is neither."""
+    """Return whether an entry of a directory is a named pipe or a device; False if it is gone."""
     try:
         mode = entry.stat(follow_symlinks=False).st_mode
     except FileNotFoundError:

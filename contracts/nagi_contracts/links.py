@@ -59,7 +59,10 @@ class ServerCounts(Contract):
 
 
 class Lateness(Contract):
-    """The distribution over packets of a time in nanoseconds, by the clock of the emulator."""
+    """How much later than due packets were sent or received: the distribution over all packets.
+
+    Times are in nanoseconds of the emulator's clock.
+    """
 
     count: int
     median: int

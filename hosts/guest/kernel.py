@@ -433,7 +433,10 @@ def _prune_objects(output: Path) -> None:
 
 
 def _relocate(output: Path, partial: Path, cached: Path) -> None:
-    """Replace the path `partial` by `cached` in Makefile and link `source` of a build directory."""
+    """Replace the path `partial` by `cached` in a build directory.
+
+    The path is in the Makefile and in the target of the symbolic link `source`.
+    """
     makefile = output / "Makefile"
     text = makefile.read_text(encoding="utf-8")
     makefile.write_text(text.replace(str(partial), str(cached)), encoding="utf-8")

@@ -34,7 +34,8 @@ def run_rattan_trial(bench: Bench, rattan: Path, rate_bps: int, seconds: float) 
     """Send frames over a link of Rattan, which creates its own namespaces.
 
     Rattan runs the source in its left namespace. The right end of its link is in the namespace in
-    which Rattan was started. Rattan has the processor and the priority of nagi-link.
+    which Rattan was started. Rattan runs on the same processor and with the same priority as
+    nagi-link in its trials.
 
     Raises:
         BenchError: Rattan creates no interface, or fails.

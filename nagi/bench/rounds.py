@@ -109,9 +109,11 @@ class Benchmark(Generic[Round]):
     describe_round: Callable[[Round], object]
 
     def main(self, require: Callable[[], None] = lambda: None) -> int:
-        """Run the benchmark and return its exit status.
+        """Read the command line, run the benchmark, and return the exit status.
 
-        `require` is a function that raises InputError if the machine lacks something.
+        Args:
+            require: A function that raises InputError if the machine lacks something. Support for
+                guests is always required. main() prints the error and returns 2.
         """
         parser = argparse.ArgumentParser(prog=self.name, description=self.description)
         parser.add_argument(

@@ -96,7 +96,7 @@ class CampaignStatus:
         return datetime.fromtimestamp(first).astimezone(), datetime.fromtimestamp(last).astimezone()
 
     def _read_end_times(self) -> Iterator[float]:
-        """Yield when each run with a verdict ended, in seconds since the epoch."""
+        """Yield the end time of each run that has a verdict, in seconds since the epoch."""
         for status in self.runs:
             try:
                 yield (self.directory.runs / status.run.run_id / VERDICT).stat().st_mtime

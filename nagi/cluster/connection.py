@@ -84,7 +84,7 @@ def _make_security(address: str) -> Security:
     protocol, _ = parse_address(address)
     if protocol not in backends or protocol == "inproc":
         supported = [name for name in ("tcp", "tls", "ws", "wss") if name in backends]
-        problem = f"--dask {excerpt(address)}: {excerpt(protocol)} is no protocol of schedulers"
+        problem = f"--dask {excerpt(address)}: {excerpt(protocol)} is no protocol of Dask"
         raise refuse(problem, suggest(protocol, supported))
     try:
         security = Security()

@@ -295,7 +295,7 @@ def _make_media_table(plans: list[RunPlan]) -> Table:
 
 
 def _list_distinct(media: list[MediumPlan]) -> list[MediumPlan]:
-    """Return each medium once. Repeats of a point share the object of a medium."""
+    """Return each medium once, by identity: repeats of a point have the same object."""
     return list({id(medium): medium for medium in media}.values())
 
 

@@ -413,7 +413,7 @@ def leave_out(selection: Selection, skip_unavailable: bool) -> dict[str, str]:
             left.
     """
     if not skip_unavailable and (problems := list_problems(selection)):
-        skip = "or leave out what is not available with --skip-unavailable"
+        skip = "or give --skip-unavailable to leave out what is not available"
         raise InputError(
             *(
                 Problem(

@@ -18,7 +18,7 @@ MIN_FREE_BYTES = 10**9  # on hosts that are checked without an experiment
 
 
 def check_captures(observations: Observations) -> Iterator[StageFinding]:
-    """Check that tcpdump can capture on each node. The agent has tried a capture."""
+    """Check that tcpdump can capture on each node, by the capture that each agent has tried."""
     for host, inspection in observations.list_nodes():
         if not inspection.is_root:
             yield StageFinding([host], "skipped", "only root can try to capture", "see kernel")

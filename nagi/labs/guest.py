@@ -92,7 +92,8 @@ class Guest:
             mounts: Path in the guest -> file or directory of the host that the guest can read.
             script: Shell commands, which the guest's first process executes.
             seed: The seed of the guest's random numbers.
-            processor: The processor on which the guest runs. It executes one thread at a time.
+            processor: The host's processor on which the guest runs. The guest executes only one
+                thread at a time.
             memory_mib: The memory of the guest.
         """
         self._directory = directory

@@ -159,7 +159,10 @@ class LiveLab:
         return Path(tempfile.mkdtemp(prefix="lab-", dir=self._state))
 
     def _read(self) -> Live | None:
-        """Return the stored description of a topology, which may be down, or None."""
+        """Return the stored description of a topology, or None if none can be read.
+
+        The topology may be down.
+        """
         try:
             return Live.read(self._file)
         except InputError:

@@ -115,7 +115,7 @@ def get_receivers(
         first_numbers[number : number + len(medium.stations)] = number
         number += len(medium.stations)
     station_numbers = first_numbers[numbers.astype(np.int64)] + stations
-    return get_senders(np.where(stations < 0, 0, station_numbers), plan)
+    return get_senders(np.where(stations < 0, -1, station_numbers), plan)  # -1 is no number
 
 
 def _list_stations(plan: RunPlan) -> list[tuple[str, str]]:

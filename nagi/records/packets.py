@@ -257,6 +257,9 @@ def find_differences(recorded: Records, replayed: Records) -> npt.NDArray[np.boo
 
 
 def sort_records(records: Records) -> Records:
-    """Return records in the order of replay(): by direction and arrival; copies after originals."""
+    """Return records in the order of replay(): by direction, time of arrival, and index.
+
+    A copy of a packet comes after the original with the same direction, time and index.
+    """
     keys = (are_copies(records), records["index"], records["arrived_ns"], records["direction"])
     return records[np.lexsort(keys)]

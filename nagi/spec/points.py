@@ -34,7 +34,7 @@ from nagi.spec.schema import NO_AXES
 from nagi.spec.yaml_source import KeyPath, Source, read_yaml
 
 MAX_RUNS = 100_000
-_VALUES = str | int | float  # types of an axis's values; bool is an int
+_VALUE_TYPES = str | int | float  # types of an axis's values; bool is an int
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ def _read_matrix(document: Document) -> dict[str, list[Any]]:
         texts: set[str] = set()
         for index, value in enumerate(values):
             key_path = ("matrix", axis, index)
-            if not isinstance(value, _VALUES):
+            if not isinstance(value, _VALUE_TYPES):
                 message = f"{format_value(value)} in place of a value"
                 raise document.error(key_path, message, "write a text, a number, true or false")
             text = _format_value(value)
@@ -500,6 +500,6 @@ def _list_all_values(document: Document) -> dict[str, list[str]]:
         for axis, values in matrix.items() if isinstance(matrix, dict) else ():
             if axis in all_values and isinstance(values, list):
                 all_values[axis] += [
-                    _format_value(value) for value in values if isinstance(value, _VALUES)
+                    _format_value(value) for value in values if isinstance(value, _VALUE_TYPES)
                 ]
     return {axis: list(dict.fromkeys(values)) for axis, values in all_values.items()}

@@ -46,11 +46,11 @@ def read_outcomes(path: Path, link: str | None, direction: str | None) -> Record
     """
     status = path.stat()
     version = (status.st_ino, status.st_size, status.st_mtime_ns)
-    return _read_version(path, link, direction, version, _read_traffic_ns(path))
+    return _read_cached_version(path, link, direction, version, _read_traffic_ns(path))
 
 
 @lru_cache(maxsize=16)
-def _read_version(
+def _read_cached_version(
     path: Path,
     link: str | None,
     direction: str | None,
@@ -93,7 +93,7 @@ def _read_version(
         )
     table = table.sort_values("number", kind="stable")
     numbers = table["number"].to_numpy(np.int64)
-    _require_all_numbers(path, numbers)
+    _require_no_missing_numbers(path, numbers)
     starts = table["start_ns"].to_numpy(np.int64)
     ends = table["end_ns"].to_numpy(np.int64)
     is_lost = (table["outcome"].astype(str) != _RECEIVED).to_numpy()
@@ -136,7 +136,7 @@ def _read_traffic_ns(record: Path) -> int | None:
         ) from None
 
 
-def _require_all_numbers(path: Path, numbers: npt.NDArray[np.int64]) -> None:
+def _require_no_missing_numbers(path: Path, numbers: npt.NDArray[np.int64]) -> None:
     """Check that no transmission is missing. A run numbers its transmissions from 0.
 
     Raises:

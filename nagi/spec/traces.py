@@ -90,13 +90,13 @@ def read_trace(path: Path, format_: Format, quantity: Quantity = "rate") -> Trac
             "give a part of it, because a trace repeats after its end",
             file=str(path),
         )
-    return _read_version(
+    return _read_cached_version(
         path, format_, quantity, (status.st_ino, status.st_size, status.st_mtime_ns)
     )
 
 
 @lru_cache(maxsize=16)
-def _read_version(
+def _read_cached_version(
     path: Path, format_: Format, quantity: Quantity, version: tuple[int, int, int]
 ) -> Trace:
     """Read a trace, from the cache if all arguments are those of an earlier call.

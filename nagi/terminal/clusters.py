@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 def require_virtual(lab: str | None, inventory: Path | None, jobs: int | None) -> None:
-    """Require that options choose the virtual lab, and that this machine has a guest kernel.
+    """Check that other options fit --dask, and that this machine has a guest kernel.
 
     Args:
-        lab: The option --lab.
-        inventory: The option -i.
-        jobs: The option --jobs.
+        lab: The option --lab; must be None or the virtual lab.
+        inventory: The option -i; must be None.
+        jobs: The option --jobs; must be None.
 
     Raises:
         InputError: Another option contradicts --dask, or this machine has no guest kernel.

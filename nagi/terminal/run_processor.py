@@ -23,11 +23,11 @@ class RunProcessor:
     """Collects and analyses runs, by modules that are imported in the background if allowed."""
 
     def __init__(self, keep: Keep, *, in_background: bool) -> None:
-        """Start the import.
+        """Start to import the Python modules that process runs, in a thread.
 
         Args:
             keep: The files of runs to keep.
-            in_background: Whether to return before the import has ended.
+            in_background: True: return at once. False: wait until the modules are imported.
         """
         self._keep = keep
         self._importer = Thread(target=_import_modules)

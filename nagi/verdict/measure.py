@@ -273,7 +273,7 @@ def _measure_direction(
 
 
 def _explain_missing_values(data: _Comparison, values: dict[str, list[Value]]) -> dict[str, str]:
-    """Return check -> reason, for checks of captures of which all or some values are missing."""
+    """Return check -> reason, for those checks of captures that lack some or all values."""
     plan, nodes_without_clock = data.plan, data.nodes_without_clock
     if nodes_without_clock:
         no_times = (

@@ -83,7 +83,10 @@ def draw(overview: Overview, row: Row, path: Path, *, tunnels: bool = False) -> 
 
 
 def make_conversation_figure(trace: Trace, first_ns: int, title: str) -> Figure:
-    """Return the figure of one direction of a connection, with times in s since `first_ns`."""
+    """Return a figure of one direction of a connection over time, in s since `first_ns`.
+
+    Its panels are sequence numbers, throughput, RTT, and bytes in flight.
+    """
     with figures.figure_style():
         figure = Figure(figsize=(figures.WIDTH * 1.3, 9.5), layout="constrained")
         sequence, rate, rtt, flight = figure.subplots(4, 1, sharex=True, height_ratios=(4, 1, 1, 1))

@@ -176,9 +176,10 @@ def compute_fairness(
 def measure_convergence(
     ends_s: Floats, goodputs: Floats, last_start_s: float
 ) -> tuple[float, Convergence]:
-    """Return the convergence time in s (nan if flows do not converge), and the outcome.
+    """Return the convergence time in s since the last start, and the outcome.
 
-    TOLERANCE and HOLD_S define convergence.
+    TOLERANCE and HOLD_S define convergence. Without convergence the time is nan, and the outcome is
+    `never`, or `too short` if less than HOLD_S follows the last start.
 
     Args:
         ends_s: The end of each window, in s since the run began.

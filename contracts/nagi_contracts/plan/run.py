@@ -89,8 +89,9 @@ class RunPlan(Contract):
 
         Args:
             build: The id of the build that executes the run.
-            memo: A cache for the JSON of objects that several plans have in common, such as nodes
-                and links. None means no cache.
+            memo: A cache that several calls share. The ids are hashes of the plan's JSON, and
+                objects that several plans have in common are then converted to JSON once. None
+                means no cache.
         """
         texts = self._encode_fields(memo or Memo())
         without = ("repeat", "seed", "switch_target")

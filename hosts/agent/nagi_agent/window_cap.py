@@ -21,7 +21,9 @@ _SOL_TCP, _SNDCWND_CLAMP = 6, 1002
 
 
 def build_program(port: int, packets: int, netns_cookie: int, *, listening: bool) -> bytes:
-    """Return a BPF program that caps the window of connections when they are established.
+    """Return a BPF program that limits the congestion window of connections.
+
+    It sets the limit of a connection when the connection is established.
 
     Args:
         port: the port.

@@ -16,7 +16,7 @@ from nagi.backends.interface import Needs
 
 
 class LinkNeeds(Needs):
-    """The need of nagi-link. Without nagi-link, no run can be planned."""
+    """The need for nagi-link: without this program, no run can be planned."""
 
     is_always_needed = True
 

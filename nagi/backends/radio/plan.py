@@ -81,7 +81,8 @@ class RadioPlanner(Planner):
     """The planner of links that are radios.
 
     Raises:
-        InputError: A radio has settings that radios do not support, or another link has `radio`.
+        InputError: A radio has settings that radios do not support, or a link that is no radio has
+            the key `radio`.
     """
 
     noun = "a radio"

@@ -156,7 +156,7 @@ def test_runs_wait_for_the_program_of_a_further_backend(tmp_path, echo):
     )
     assert str(problem) == (
         f"{tmp_path}/spec.yaml:{line}: links.echo.emulator: link echo is an echo: there is no "
-        "nagi-echo; shout louder, or leave out what is not available with --skip-unavailable"
+        "nagi-echo; shout louder, or give --skip-unavailable to leave out what is not available"
     )
     echo.touch()
     chosen = select_runs(points, None, {}, identify_build())

@@ -61,7 +61,10 @@ def other_server() -> Iterator[int]:
     [
         ("cluster", "this address has no HOST:PORT; give the address that `dask scheduler` prints"),
         ("tcp://127.0.0.1:abc", "this address has no HOST:PORT"),
-        ("http://127.0.0.1:8786", "http is no protocol of schedulers; one of: tcp, tls"),
+        (
+            "http://127.0.0.1:8786",
+            "http is no protocol of Dask; one of: tcp, tls",
+        ),
         ("tcp://127.0.0.1:1", "no scheduler answers at this address: Connection refused"),
         ("tls://127.0.0.1:1", "Dask has no certificates for TLS; set distributed.comm.tls.ca-file"),
         (str(EXPERIMENT), "this is not a scheduler's file; give the file that `dask"),

@@ -201,7 +201,10 @@ class Memory:
         return self._profiles.setdefault(id, ProfileMemory())
 
     def put(self, items: dict[K, V], key: K, value: V) -> None:
-        """Set an item of a dict of this memory, or of one of its ProfileMemory objects."""
+        """Set an item, so that the change can be undone.
+
+        `items` is a dict of this memory or of one of its ProfileMemory objects.
+        """
         if key in items:
             old = items[key]
             self._undo.append(lambda: items.__setitem__(key, old))
@@ -216,10 +219,10 @@ class Memory:
             self._undo.append(lambda: items.__setitem__(key, old))
 
     def allocate(self, numbers: Numbers, id: int | None) -> int:
-        """Predict and take the number that the switch will give to a new member or group.
+        """Predict the number that the switch will give to a new member or group; mark it as used.
 
         Args:
-            numbers: The numbers of the members, or of the groups, of an action profile.
+            numbers: The numbers in use by the members, or by the groups, of an action profile.
             id: The client's id of the new member or group; None if clients must not see it.
         """
         number = numbers.find_free()

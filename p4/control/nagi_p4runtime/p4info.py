@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A P4Info: the names and widths of the objects that P4Runtime names by ids.
+"""A P4Info: the names and bit widths of the objects that P4Runtime identifies by numbers.
 
 The names are those in the pipeline's JSON, which a switch uses for its tables, actions and externs.
 """

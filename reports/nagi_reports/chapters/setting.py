@@ -41,12 +41,12 @@ _MAX_UNLINKED = 4  # if more stations have no links, the diagram leaves out all 
 def compose_blocks(
     material: Material, backend_rows: list[tuple[str, str]], notes: Notes
 ) -> list[Block]:
-    """Return the blocks of the section.
+    """Return the blocks of the section Setup.
 
     Args:
         material: The records of the campaign.
         backend_rows: Rows of backends for the table of facts, as name and value.
-        notes: Texts of backends; the text on "emulator" continues the row Lab.
+        notes: Topic -> texts of backends. Those on "emulator" are appended to the row Lab.
     """
     links = _compose_links(material) if material.plan.links else []
     return [*links, Facts(_collect_facts(material, backend_rows, notes))]

@@ -119,7 +119,7 @@ def describe_condition(outcome: Outcome) -> str:
 
 
 def _name_metric(name: str) -> str:
-    """Return the name of a metric within a sentence."""
+    """Return the phrase for a metric that is used inside a sentence."""
     application_metric = APPLICATION_METRICS.get(name)
     return _METRICS[name] if application_metric is None else application_metric.phrase
 

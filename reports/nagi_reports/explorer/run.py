@@ -156,12 +156,12 @@ class RunFiles:
         return None
 
     def scan_capture(self, path: Path, interval_ns: int | None = None, start_ns: int = 0) -> Scan:
-        """Return a scan of a capture. Each capture is scanned once for each `interval_ns`.
+        """Return a scan of a capture, which is kept for further calls with the same `interval_ns`.
 
         Args:
             path: The capture.
             interval_ns: Length of intervals in which to count; None means no intervals.
-            start_ns: Begin of the first interval.
+            start_ns: Start of the first interval; the same in all calls.
         """
         key = (path, interval_ns)
         if key not in self.scans:
@@ -518,7 +518,7 @@ def _read_events(run: RunFiles, flow: FlowPlan) -> list[dict[str, Any]]:
 
 
 def _round_up(seconds: float) -> float:
-    """Return 1, 2 or 5 times a power of ten that is at least `seconds`."""
+    """Return the smallest 1, 2 or 5 times a power of ten that is not less than `seconds`."""
     power = 10.0 ** math.floor(math.log10(seconds))
     return next(
         round(step * power, 9) for step in (1, 2, 5, 10) if step * power >= seconds * (1 - 1e-9)

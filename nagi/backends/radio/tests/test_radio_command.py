@@ -87,7 +87,7 @@ def test_runs_over_radios_wait_for_gnu_radio(tmp_path):
     assert (problem.line, problem.key) == (10, "links.wireless.emulator")
     assert str(problem).endswith(
         "link wireless is a radio: there is no nagi-sdr; install GNU Radio and nagi-sdr with "
-        "`make sdr`, or leave out what is not available with --skip-unavailable"
+        "`make sdr`, or give --skip-unavailable to leave out what is not available"
     )
     with pytest.raises(InputError, match="link wireless is a radio"):
         leave_out(chosen, skip_unavailable=True)  # nothing would be left

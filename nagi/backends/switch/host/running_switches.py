@@ -56,10 +56,12 @@ Target = Literal["nagi", "bmv2", "p4runtime"]
 
 
 def read_programs(programs: dict[str, Json]) -> SwitchPrograms:
-    """Return the paths of the switch programs in a batch; all are None if the batch has none.
+    """Return the paths of the programs of the switch backend.
+
+    All paths are None if the batch has no entry for this backend.
 
     Args:
-        programs: `backends` of the batch: backend -> its programs.
+        programs: The field `backends` of the batch: backend -> paths of its programs.
     """
     return SwitchPrograms.from_json(programs.get("switch", {}))
 

@@ -207,7 +207,7 @@ class Table:
 
 
 def _describe_origin(value: Any) -> str:
-    """Return a device or a version as text for messages."""
+    """Return an entry of a table's provenance, such as the device, as text for messages."""
     if isinstance(value, dict) and "name" in value:
         return ", ".join(str(value[key]) for key in ("name", "firmware") if value.get(key))
     return str(value)

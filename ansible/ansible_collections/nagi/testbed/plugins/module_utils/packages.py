@@ -48,7 +48,7 @@ class Package(ManagedResource):
         return {"installed": _find_names("Inst", output), "removed": _find_names("Remv", output)}
 
     def _update(self) -> None:
-        """Update apt's lists if nagi updated them more than an hour ago, or never.
+        """Update apt's lists, unless nagi has updated them within the last hour.
 
         Errors are ignored here, because the installation reports them.
         """
