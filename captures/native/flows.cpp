@@ -10,15 +10,12 @@ namespace nagi::captures {
 namespace {
 
 void add_sample(std::unique_ptr<Distribution>& samples, std::int64_t value) {
-  if (!samples) [[unlikely]] {
+  if (!samples) [[unlikely]]
     samples = std::make_unique<Distribution>();
-  }
   samples->add(value);
 }
 
 }  // namespace
-
-// ---------------------------------------------------------------------------------- sequence space
 
 /// Mark the numbers in [begin, end) as captured. Return how many of them are new.
 std::int64_t Direction::add_interval(std::int64_t begin, std::int64_t end) {
@@ -91,16 +88,12 @@ void Direction::add_data(std::int64_t time_ns, std::uint32_t payload, bool outst
   counts.payload_bytes += payload;
 }
 
-// ------------------------------------------------------------------------------------------ engine
-
 /// Return whether the same packet has been captured before, at another point of the path or as a
-/// frame that the link layer sent again. To be the same, packets must agree in connection and
-/// direction, identification, sequence and acknowledgement number, flags, payload and checksum.
-/// Retransmissions and repeated acknowledgements of TCP may also agree in these fields, if their
-/// sender does not increment identifications (IPv6 has none, and a sender may keep them constant).
-/// In this case, a packet counts as a copy only if its hop limit is lower (a router forwarded it),
-/// if the link layer marks its frame as repeated, if it is a SYN that is repeated earlier than TCP
-/// would repeat it, or if it has data and is repeated almost immediately.
+/// frame that the link layer sent again. Copies agree in connection, direction, identification,
+/// sequence and acknowledgement number, flags, payload and checksum. TCP's retransmissions and
+/// repeated ACKs may agree, too, if the sender does not increment identifications. Then a packet is
+/// a copy only if its hop limit is lower (a router forwarded it), if the link layer marks its frame
+/// as repeated, if it is a SYN repeated earlier than TCP would, or data repeated almost at once.
 bool Engine::is_copy(const Packet& packet, const Classification& result, Connection& connection,
                      Direction& direction) {
   constexpr std::int64_t longest_delay_of_copy_ns = 4'000'000'000;
@@ -332,8 +325,7 @@ inline void Engine::add_tcp(const Packet& packet, Connection& connection, unsign
       }
     }
     if (repeated && to >= direction.acked_) [[unlikely]] {
-      // An acknowledgement above `begin` may be for either copy of the data, or may have waited for
-      // the second copy. So there is no sample until data that is sent from now on is acknowledged.
+      // An ACK above `begin` may be for either copy, so the next sample is of data sent after this.
       while (!direction.outstanding_.empty() && direction.outstanding_.back().end > begin) {
         direction.outstanding_.pop_back();
       }
@@ -474,9 +466,8 @@ inline void Engine::add_timestamps(const Packet& packet, Direction& direction, D
   }
 }
 
-/// Append a segment or timestamp that has not been answered to a ring. A full ring grows, but drops
-/// its oldest element if no answer was ever captured (`answered` is false, as in a capture of one
-/// direction only), or if the rings of all connections are too large.
+/// Append a segment or timestamp without an answer to a ring. A full ring grows, but drops its
+/// oldest element if no answer was ever captured (`answered`), or if all rings are too large.
 template <typename T>
 inline void Engine::append(Ring<T>& ring, const T& value, bool answered) {
   if (ring.full()) [[unlikely]] {

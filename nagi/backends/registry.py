@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
     from nagi.backends.interface import (
         Examination,
-        Keys,
         Needs,
         PlannerFactory,
         Programs,
         Stage,
         Verifier,
     )
+    from nagi.backends.keys import Keys
 
 
 def load_keys() -> dict[str, Keys]:

@@ -10,10 +10,9 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from ipaddress import ip_network
-from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,14 +20,19 @@ import typer
 from nagi_captures.reading import STANDARD_INPUT, read_in_parallel
 from nagi_contracts.errors import InputError, refuse
 from nagi_reports import overview
-from nagi_reports.overview import Choice, Network, Overview, Row
-from rich.table import Table
+from nagi_reports.overview import Choice, Network, Overview
 
+from nagi.terminal.connection_tables import (
+    is_captured_at_sender,
+    make_packet_table,
+    make_path_table,
+    make_payload_table,
+    make_udp_table,
+    print_rows,
+)
 from nagi.terminal.console import Json, complain, error_console, out_console, write_json, write_line
 
 _SHOWN = 20  # connections that are shown without --all
-_ROWS_PER_PART = 400  # longer tables are printed in parts, each with its own widths of columns
-_ENDPOINT_HEADS = ("from", "to")
 _SELECT, _OUTPUT, _PAIR, _PLOT = "Connections", "Output", "Two captures of one path", "Plot"
 
 
@@ -330,17 +334,17 @@ def _print_overview(capture: Overview, with_name: bool) -> None:
     has_interval = capture.totals.start_ns is not None or capture.totals.end_ns is not None
     has_rows = False
     for protocol, make_table in (
-        ("tcp", _make_payload_table),
-        ("tcp", partial(_make_packet_table, has_interval=has_interval)),
-        ("tcp", _make_path_table),
-        ("udp", _make_udp_table),
+        ("tcp", make_payload_table),
+        ("tcp", partial(make_packet_table, has_interval=has_interval)),
+        ("tcp", make_path_table),
+        ("udp", make_udp_table),
     ):
-        has_rows |= _print_rows(capture.iterate_rows(protocol), make_table)
+        has_rows |= print_rows(capture.iterate_rows(protocol), make_table)
     if capture.left_out:
         write_line(f"{capture.left_out:,} more connections: --all shows them")
     if not has_rows:
         write_line(f"{capture.name}: no connection was selected")
-    if any(map(_is_captured_at_sender, capture.iterate_rows("tcp"))):
+    if any(map(is_captured_at_sender, capture.iterate_rows("tcp"))):
         write_line(
             "* captured at the sender: AG counts payload that was sent; for payload that arrived, "
             "give the receiver's capture"
@@ -356,177 +360,3 @@ def _print_overview(capture: Overview, with_name: bool) -> None:
         )
     for line in capture.list_notices():
         write_line(line)
-
-
-@dataclass
-class _TextTable:
-    """A table of texts, with a title and heads of columns.
-
-    The columns `from` and `to` are left-aligned, and folded if the terminal is too narrow.
-    """
-
-    title: str
-    heads: Sequence[str]
-    rows: list[Sequence[str]] = field(default_factory=list)
-
-    def add_row(self, *cells: str) -> None:
-        self.rows.append(cells)
-
-    def to_rich_table(self) -> Table:
-        """Return the table as a table of `rich`, which fits the columns to the terminal."""
-        table = Table(
-            title=self.title, title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0)
-        )
-        for head in self.heads:
-            if head in _ENDPOINT_HEADS:
-                table.add_column(head, overflow="fold", min_width=9)
-            else:
-                table.add_column(head, justify="right", no_wrap=True)
-        for row in self.rows:
-            table.add_row(*row)
-        return table
-
-    def format_lines(self) -> Iterator[str]:
-        """Yield the lines of the table. Columns are not fitted to the terminal.
-
-        This is thirty times faster than the layout of `rich`.
-        """
-        rows = [self.heads, *self.rows]
-        widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
-        alignments = ["<" if head in _ENDPOINT_HEADS else ">" for head in self.heads]
-        for row in rows:
-            cells = zip(row, alignments, widths, strict=True)
-            yield "  ".join(f"{cell:{align}{width}}" for cell, align, width in cells).rstrip()
-
-
-def _print_rows(rows: Iterator[Row], make_table: Callable[[list[Row]], _TextTable]) -> bool:
-    """Print rows as a table, and return whether there was a row.
-
-    A table of more than _ROWS_PER_PART rows is printed in parts. Each part has the heads of columns
-    and its own widths of columns; the title is printed once.
-    """
-    rows_of_part = list(islice(rows, _ROWS_PER_PART))
-    if not rows_of_part:
-        return False
-    next_rows = list(islice(rows, _ROWS_PER_PART))
-    table = make_table(rows_of_part)
-    if not next_rows:
-        out_console.print(table.to_rich_table())
-    else:
-        write_line(table.title)
-        write_line("\n".join(table.format_lines()))
-        while next_rows:
-            write_line("\n".join(make_table(next_rows).format_lines()))
-            next_rows = list(islice(rows, _ROWS_PER_PART))
-    out_console.print()
-    return True
-
-
-def _is_captured_at_sender(row: Row) -> bool:
-    """Return whether a direction carries payload and was captured at the sender of this payload."""
-    return row["captured_at"] == "source" and bool(row["first_time_bytes"])
-
-
-def _format_label(row: Row) -> str:
-    """Return the number of the connection, and its direction: > for forward, < for backward."""
-    return f"{row['connection']}{'<' if row['direction'] else '>'}"
-
-
-def _format_endpoints(row: Row) -> tuple[str, str]:
-    return (
-        overview.format_endpoint(row["source"], row["source_port"]),
-        overview.format_endpoint(row["destination"], row["destination_port"]),
-    )
-
-
-def _format_number(value: float | None, scale: float = 1.0) -> str:
-    return "-" if value is None else f"{value * scale:,.3f}"
-
-
-def _format_count(value: int) -> str:
-    return f"{value:,}" if value > 0 else "-"
-
-
-def _make_payload_table(rows: list[Row]) -> _TextTable:
-    """Make the table of payload and goodput. A `*` marks an AG that was measured at the sender."""
-    has_agi = any("agi" in row for row in rows)
-    heads = ["#", "from", "to", "start s", "s", "MB", "AG Mb/s"]
-    table = _TextTable(
-        "TCP: achieved goodput", [*heads, *(("AGI", "/ ceiling") if has_agi else ())]
-    )
-    for row in rows:
-        has_payload = row["first_time_bytes"] > 0
-        cells = [_format_number(row["start_s"])]
-        for name, scale in (
-            ("interval_s", 1),
-            ("first_time_bytes_inside", 1e-6),
-            ("goodput_bps", 1e-6),
-        ):
-            cells.append(_format_number(row[name] if has_payload else None, scale))
-        if _is_captured_at_sender(row):
-            cells[-1] += "*"
-        if has_agi:
-            cells += [
-                _format_number(row[name] if has_payload else None)
-                for name in ("agi", "agi_of_ceiling")
-            ]
-        table.add_row(_format_label(row), *_format_endpoints(row), *cells)
-    return table
-
-
-def _make_packet_table(rows: list[Row], *, has_interval: bool) -> _TextTable:
-    """Make the table of packets.
-
-    `has_interval`: whether only an interval of the capture is measured (--from, --to).
-    """
-    columns = {
-        "data": "data_packets_inside",
-        "retr.": "retransmitted_packets_inside",
-        "reordered": "out_of_order_packets_inside",
-    }
-    # These columns count the whole capture, so the table of an interval does not have them.
-    if not has_interval:
-        columns |= {
-            "dup. ACKs": "duplicate_acks",
-            "SACKs": "sack_blocks",
-            "zero win.": "zero_window_packets",
-        }
-    table = _TextTable("Packets", ["#", "all", *columns, "retr. %"])
-    for row in rows:
-        rate = row["retransmission_rate"]
-        counts = [_format_count(row[name]) for name in columns.values()]
-        packets = _format_count(row["packets_inside"])
-        table.add_row(_format_label(row), packets, *counts, _format_number(rate or None, 100))
-    return table
-
-
-def _make_path_table(rows: list[Row]) -> _TextTable:
-    """Make the table of RTTs and of options of the SYN."""
-    names = ("min", "median", "p99", "max")
-    options = ("MSS", "scale", "captured at")
-    table = _TextTable("RTT (ms), options of the SYN", ["#", "handshake", *names, *options])
-    for row in rows:
-        table.add_row(
-            _format_label(row),
-            _format_number(row["handshake_rtt_ns"], 1e-6),
-            *(_format_number(row[f"rtt_{name}_s"], 1e3) for name in names),
-            "-" if row["mss"] < 0 else str(row["mss"]),
-            "-" if row["window_scale"] < 0 else str(row["window_scale"]),
-            row["captured_at"] or "-",
-        )
-    return table
-
-
-def _make_udp_table(rows: list[Row]) -> _TextTable:
-    """Make the table of UDP connections."""
-    table = _TextTable("UDP", ["#", "from", "to", "start s", "packets", "MB", "Mb/s"])
-    for row in rows:
-        table.add_row(
-            _format_label(row),
-            *_format_endpoints(row),
-            _format_number(row["start_s"]),
-            _format_count(row["packets_inside"]),
-            _format_number(row["payload_bytes_inside"], 1e-6),
-            _format_number(row["goodput_bps"], 1e-6),
-        )
-    return table

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from nagi_contracts.base import Strict
 from pydantic import Field, create_model
 
-from nagi.backends.interface import Key, NodeKind, SectionKey
+from nagi.backends.keys import Key, NodeKind, SectionKey
 from nagi.backends.registry import load_keys
 from nagi.spec.base import Name
 

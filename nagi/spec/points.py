@@ -21,7 +21,6 @@ from nagi_contracts.errors import (
     split_message,
     suggest,
 )
-from nagi_contracts.statements import check_axes
 from pydantic import TypeAdapter, ValidationError
 
 from nagi.spec.backend_keys import SECTIONS
@@ -30,11 +29,11 @@ from nagi.spec.document import Document
 from nagi.spec.experiment import Experiment, Flow
 from nagi.spec.links import Link
 from nagi.spec.problems import MAX_PROBLEMS, explain_unknown_key, list_problems
+from nagi.spec.report_checks import VALUE_TYPES, check_report, format_axis_value
 from nagi.spec.schema import NO_AXES
 from nagi.spec.yaml_source import KeyPath, Source, read_yaml
 
 MAX_RUNS = 100_000
-_VALUE_TYPES = str | int | float  # types of an axis's values; bool is an int
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ def read_experiment(path: Path, variant: str | None) -> list[Point]:
     _check_size(document, math.prod(map(len, matrix.values())), "")
     points = _Expansion(document, matrix).make_points()
     _check_size(document, *_count_runs(points))
-    _check_report(points[0])
+    check_report(points[0])
     _check_campaign(points)
     return points
 
@@ -164,10 +163,10 @@ def _read_matrix(document: Document) -> dict[str, list[Any]]:
         texts: set[str] = set()
         for index, value in enumerate(values):
             key_path = ("matrix", axis, index)
-            if not isinstance(value, _VALUE_TYPES):
+            if not isinstance(value, VALUE_TYPES):
                 message = f"{format_value(value)} in place of a value"
                 raise document.error(key_path, message, "write a text, a number, true or false")
-            text = _format_value(value)
+            text = format_axis_value(value)
             if text in texts:
                 raise document.error(key_path, f"{format_value(text)} is given twice", "remove one")
             texts.add(text)
@@ -200,13 +199,6 @@ def _count_runs(points: list[Point]) -> tuple[int, str]:
     return sum(point.experiment.repeats for point in points), text
 
 
-def _format_value(value: Any) -> str:
-    """Return a value of an axis as the file writes it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-# The axes in a part of a document: the axis if the part is `$axis`, otherwise a mapping from each
-# key with axes below it to these axes.
 _Uses = str | dict[str | int, Any]
 
 
@@ -226,7 +218,7 @@ class _Expansion:
         self._document = document
         self._matrix = matrix
         self._texts = {
-            axis: [_format_value(value) for value in values] for axis, values in matrix.items()
+            axis: [format_axis_value(value) for value in values] for axis, values in matrix.items()
         }
         # Indices of values of _rest_axes -> validated experiment; None if the rest is wrong.
         self._bases: dict[tuple[int, ...], Experiment | None] = {}
@@ -451,32 +443,6 @@ _ADAPTERS: dict[str, TypeAdapter[Any]] = {
 }
 
 
-def _check_report(point: Point) -> None:
-    """Check that the axes of the report and of its statements exist, and the statements' values."""
-    settings = point.experiment.report
-    for key in ("x", "series", "panels", "competitor"):
-        axis = getattr(settings, key)
-        if axis is not None and axis not in point.values:
-            message = f"there is no axis {axis} in the matrix"
-            raise point.document.error(
-                ("report", key), message, suggest(axis, point.values, "axes")
-            )
-    if settings.competitor == settings.series:
-        raise point.document.error(
-            ("report", "competitor"),
-            f"axis {settings.competitor} is also `series`",
-            "give the axis of the competing flows' schemes",
-        )
-    values = _list_all_values(point.document)
-    statement_problems = check_axes(settings.statements, settings.x, values)
-    problems = [
-        point.document.problem(("report", "statements", *key_path), message, cure)
-        for key_path, message, cure in itertools.islice(statement_problems, MAX_PROBLEMS)
-    ]
-    if problems:
-        raise InputError(*problems)
-
-
 def _check_campaign(points: list[Point]) -> None:
     """Check that `keep` and `until`, settings of the whole campaign, are equal at all points."""
     for key in ("keep", "until"):
@@ -485,21 +451,3 @@ def _check_campaign(points: list[Point]) -> None:
             raise points[0].document.error(
                 (key,), f"`{key}` differs between points", "give values, not axes of the matrix"
             )
-
-
-def _list_all_values(document: Document) -> dict[str, list[str]]:
-    """Return axis -> the values that it has in the file or in any variant, as texts, each once."""
-    data = document.source.data
-    matrices = [
-        document.base["matrix"],
-        data.get("matrix"),
-        *(variant.get("matrix") for variant in data.get("variants", {}).values()),
-    ]
-    all_values: dict[str, list[str]] = {axis: [] for axis in document.base["matrix"]}
-    for matrix in matrices:
-        for axis, values in matrix.items() if isinstance(matrix, dict) else ():
-            if axis in all_values and isinstance(values, list):
-                all_values[axis] += [
-                    _format_value(value) for value in values if isinstance(value, _VALUE_TYPES)
-                ]
-    return {axis: list(dict.fromkeys(values)) for axis, values in all_values.items()}

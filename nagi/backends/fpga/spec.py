@@ -11,7 +11,7 @@ from nagi_contracts.errors import BadValue, format_value
 from nagi_fpga.kinds import DEFAULT_ADDRESS
 from pydantic import Field, field_validator, model_validator
 
-from nagi.backends.interface import Key, Keys
+from nagi.backends.keys import Key, Keys
 
 if TYPE_CHECKING:
     from nagi.spec.links import Link

@@ -3,6 +3,6 @@
 
 from __future__ import annotations
 
-from nagi.backends.interface import Keys
+from nagi.backends.keys import Keys
 
 part = Keys(emulators={"link": "nagi-link"})

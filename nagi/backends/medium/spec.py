@@ -33,7 +33,7 @@ from nagi_contracts.units import (
 )
 from pydantic import Field, model_validator
 
-from nagi.backends.interface import Keys, SectionKey
+from nagi.backends.keys import Keys, SectionKey
 from nagi.spec.base import MAX_ENDS, Name
 from nagi.spec.shared_media import Station
 

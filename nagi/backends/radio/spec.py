@@ -23,7 +23,7 @@ from nagi_contracts.units import (
 )
 from pydantic import BeforeValidator, Field, model_validator
 
-from nagi.backends.interface import Key, Keys
+from nagi.backends.keys import Key, Keys
 from nagi.backends.radio.multipath import ProfileName
 from nagi.spec.base import Name
 

@@ -12,7 +12,7 @@ from nagi_contracts.errors import BadValue, format_value
 from nagi_contracts.switches import CONTROLLER_FILES
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from nagi.backends.interface import Keys, NodeKind
+from nagi.backends.keys import Keys, NodeKind
 from nagi.spec.commands import check_program
 
 P4_SUFFIX, JSON_SUFFIX = ".p4", ".json"

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 SPEC = """
-from nagi.backends.interface import Key, Keys, NodeKind, SectionKey
+from nagi.backends.keys import Key, Keys, NodeKind, SectionKey
 from nagi.spec.shared_media import Station
 from nagi_contracts.base import Strict
 from pydantic import Field

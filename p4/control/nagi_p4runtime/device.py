@@ -18,10 +18,11 @@ from nagi_p4runtime.entities.profiles import adopt_members_and_groups
 from nagi_p4runtime.errors import Code, InvalidArgument, P4Error
 from nagi_p4runtime.memory import Memory
 from nagi_p4runtime.p4info import P4Info
-from nagi_p4runtime.plan import MODIFY, Plan, UpdateContext
+from nagi_p4runtime.plan import Plan, UpdateContext
 from nagi_p4runtime.protos import p4i, p4r
 from nagi_p4runtime.reads import read_entities
 from nagi_p4runtime.responses import ReadContext, Responses
+from nagi_p4runtime.restoring import ALL_STATE, make_restoring_update
 from nagi_p4runtime.roles import EVERYTHING, Rights, find_object_id
 from nagi_p4runtime.updates import plan_update
 
@@ -29,22 +30,6 @@ _ROLLED_BACK = "not performed, because another update of the batch was refused"
 _NO_PIPELINE = (
     "there is no forwarding pipeline; set one by SetForwardingPipelineConfig, or start the server "
     "with --p4info"
-)
-
-
-# Requests for all state that clients can write, in an order in which the state can be written.
-_ALL_STATE = (
-    p4r.Entity(action_profile_member=p4r.ActionProfileMember()),
-    p4r.Entity(action_profile_group=p4r.ActionProfileGroup()),
-    p4r.Entity(
-        table_entry=p4r.TableEntry(counter_data=p4r.CounterData(), meter_config=p4r.MeterConfig())
-    ),
-    p4r.Entity(packet_replication_engine_entry=p4r.PacketReplicationEngineEntry()),
-    p4r.Entity(value_set_entry=p4r.ValueSetEntry()),
-    p4r.Entity(register_entry=p4r.RegisterEntry()),
-    p4r.Entity(counter_entry=p4r.CounterEntry()),
-    p4r.Entity(meter_entry=p4r.MeterEntry()),
-    p4r.Entity(digest_entry=p4r.DigestEntry()),
 )
 
 
@@ -233,7 +218,7 @@ class Device:
         """
         responses = Responses()
         context = ReadContext(old.info, old.memory, self._switch, responses)
-        for request in _ALL_STATE:
+        for request in ALL_STATE:
             read_entities(context, request)
         for table in old.info.tables.values():
             if table.has_const_default or table.profile is not None:
@@ -244,7 +229,7 @@ class Device:
         updates = []
         for response in responses.finish():
             for entity in p4r.ReadResponse.FromString(response).entities:
-                update = _to_update(entity)
+                update = make_restoring_update(entity)
                 if update is not None:
                     updates.append(update)
         return updates
@@ -481,38 +466,3 @@ def _fail_batch(error: P4Error, index: int, count: int) -> list[P4Error | None]:
 
 def _is_same_program(old: p4r.ForwardingPipelineConfig, new: p4r.ForwardingPipelineConfig) -> bool:
     return old.p4_device_config == new.p4_device_config and old.p4info == new.p4info
-
-
-def _to_update(entity: p4r.Entity) -> p4r.Update | None:
-    """Return the update that writes an entity to an empty pipeline.
-
-    Return None if the P4 program itself defines the entity, or if it has its initial value.
-    """
-    kind = entity.WhichOneof("entity")
-    update = p4r.Update(type=p4r.Update.INSERT, entity=entity)
-    if kind == "table_entry":
-        if entity.table_entry.is_const:
-            return None
-        if entity.table_entry.is_default_action:
-            update.type = MODIFY
-    elif kind in ("value_set_entry", "register_entry", "counter_entry", "meter_entry"):
-        update.type = MODIFY
-        if _is_initial(entity):
-            return None
-    return update
-
-
-def _is_initial(entity: p4r.Entity) -> bool:
-    """Return whether an entity has its initial value.
-
-    That is an empty value set, a register or counter of 0, or a meter without rates.
-    """
-    kind = entity.WhichOneof("entity")
-    if kind == "value_set_entry":
-        return not entity.value_set_entry.members
-    if kind == "register_entry":
-        return not entity.register_entry.data.bitstring.strip(b"\0")
-    if kind == "counter_entry":
-        data = entity.counter_entry.data
-        return not (data.packet_count or data.byte_count)
-    return not entity.meter_entry.HasField("config")

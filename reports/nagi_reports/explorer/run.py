@@ -24,9 +24,8 @@ from nagi_contracts.plan import FlowPlan, LinkDirection, RunPlan
 from nagi_contracts.records import HostClock, Manifest, Verdict
 
 from nagi_reports import analysis, series
-from nagi_reports.explorer import losses
+from nagi_reports.explorer import losses, reactions
 from nagi_reports.explorer.tracks import Floats, Track, choose_part_edges
-from nagi_reports.parquet import read_parquet
 
 MAX_FLOWS = 8  # number of flows of a run that the page shows
 _WINDOWS = 100  # approximate number of windows of goodput over the traffic's duration
@@ -36,8 +35,6 @@ _KINDS = {
     tracing.OUT_OF_ORDER: "out of order",
     tracing.PROBE: "probe",
 }
-# States of TCP_INFO that are a reaction to a loss or a mark; open and disorder are not.
-_STATES = {2: "CWR", 3: "recovery", 4: "timeout"}
 _NOT_KEPT = "The capture at the flow's {end} was not kept (see `keep` of the experiment)."
 
 
@@ -237,9 +234,8 @@ def _read_flow(run: RunFiles, flow: FlowPlan) -> FlowTracks:
         ]
         if scans and scans[0].damage:
             notes.append(scans[0].damage.replace(f"{run.directory}/", ""))
-    return FlowTracks(
-        flow, tracks, _read_states(run, flow), _read_events(run, flow), missing, notes
-    )
+    states, events = reactions.read_states(run, flow), reactions.read_events(run, flow)
+    return FlowTracks(flow, tracks, states, events, missing, notes)
 
 
 def _make_window_tracks(run: RunFiles, flow: FlowPlan, missing: dict[str, str]) -> list[Track]:
@@ -464,57 +460,6 @@ def _make_lost_track(
     begin = sent_before + distance
     end = begin + segments["payload"].to_numpy(np.int64)
     return Track.from_rows("lost", lost_s, begin, end, scale=1e6, whole=True)
-
-
-def _read_states(run: RunFiles, flow: FlowPlan) -> list[tuple[float, float, str]]:
-    """Return the times in which the sender was in a state of _STATES, as begin, end and state.
-
-    Return [] if the flow's traffic is not `bulk`, because it may have several connections, or if
-    there are no samples.
-    """
-    path = run.directory / "tcp_info.parquet"
-    if flow.traffic != "bulk" or not path.exists():
-        return []
-    table = read_parquet(path, columns=["t_s", "flow", "ca_state"])
-    samples = table[(table["flow"] == flow.name) & table["ca_state"].notna()].sort_values("t_s")
-    if samples.empty:
-        return []
-    sampled_s = run.samples_to_traffic_s(flow.sender, samples["t_s"])
-    state = samples["ca_state"].to_numpy(np.int64)
-    starts = np.flatnonzero(np.append(True, state[1:] != state[:-1]))
-    ends = np.append(starts[1:], len(state) - 1)
-    return [
-        (
-            round(float(sampled_s[begin]), 6),
-            round(float(sampled_s[end]), 6),
-            _STATES[int(state[begin])],
-        )
-        for begin, end in zip(starts, ends, strict=True)
-        if int(state[begin]) in _STATES
-    ]
-
-
-def _read_events(run: RunFiles, flow: FlowPlan) -> list[dict[str, Any]]:
-    """Return a flow's events of scheme_events.parquet that are reactions to losses and marks.
-
-    Return [] if the scheme reports no events.
-    """
-    path = run.directory / "scheme_events.parquet"
-    if not path.exists():
-        return []
-    table = read_parquet(path)
-    is_event = (table["flow"] == flow.name) & ~table["event"].isin(["sample", "started"])
-    flow_events = table[is_event].sort_values("t_s", kind="stable")
-    event_s = run.samples_to_traffic_s(flow.sender, flow_events["t_s"])
-    return [
-        {
-            "t_s": round(float(t_s), 6),
-            "event": row["event"],
-            "verdict": row["verdict"] if isinstance(row["verdict"], str) else None,
-            "cwnd": [int(row["cwnd_before"]), int(row["cwnd"])],
-        }
-        for t_s, row in zip(event_s, flow_events.to_dict("records"), strict=True)
-    ]
 
 
 def _round_up(seconds: float) -> float:

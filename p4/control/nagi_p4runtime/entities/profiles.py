@@ -11,14 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from nagi_p4runtime import actions
+from nagi_p4runtime.entities.weights import decode_max_size, decode_weight, require_size
 from nagi_p4runtime.errors import Code, InvalidArgument, P4Error
 from nagi_p4runtime.memory import ActionSetGroup, Group, Member, ProfileMemory
 from nagi_p4runtime.p4info import Action, Profile, Table, find_by_id
 from nagi_p4runtime.plan import DELETE, INSERT, MODIFY, Plan, UpdateContext
 from nagi_p4runtime.protos import p4r
 from nagi_p4runtime.responses import ReadContext
-
-_MAX_MEMBERS = 1 << 16  # maximum sum of the weights in a group
 
 WeightedMember = tuple[int, int]  # the client's id of a member, and its weight
 Item = TypeVar("Item")
@@ -74,10 +73,10 @@ def add_action_set(
         )
     memory = context.memory.get_profile(profile.id)
     weights = [
-        _decode_weight(message, profile, f"an action of {table.name}")
+        decode_weight(message, profile, f"an action of {table.name}")
         for message in action_set.action_profile_actions
     ]
-    _require_size(sum(weights), profile, profile.max_group_size)
+    require_size(sum(weights), profile, profile.max_group_size)
     members = []
     for message, weight in zip(action_set.action_profile_actions, weights, strict=True):
         action = actions.to_operation(message.action, table.entry_actions, context.info, table.name)
@@ -239,8 +238,8 @@ def plan_group(
     if update_type == INSERT:
         if id in memory.groups:
             raise P4Error(Code.ALREADY_EXISTS, f"{profile.name}: there is a group {id}; MODIFY it")
-        limit = _decode_max_size(message, profile)
-        _require_size(sum(weight for _, weight in weights), profile, limit)
+        limit = decode_max_size(message, profile)
+        require_size(sum(weight for _, weight in weights), profile, limit)
         number = context.memory.allocate(memory.group_numbers, id)
         plan.add("group_create", profile=profile.name)
         plan.expect("group", number)
@@ -252,7 +251,7 @@ def plan_group(
             f"{profile.name}: group {id} has a max_size of {old.max_size}, which MODIFY cannot "
             f"change to {message.max_size}"
         )
-    _require_size(sum(weight for _, weight in weights), profile, _decode_max_size(message, profile))
+    require_size(sum(weight for _, weight in weights), profile, decode_max_size(message, profile))
     _change_group(context, plan, profile, id, old, weights)
 
 
@@ -273,7 +272,7 @@ def _decode_group_weights(
                 f"{profile.name}: member {id} is twice in group {message.group_id}; list it once, "
                 "with a weight"
             )
-        weights[id] = _decode_weight(member, profile, f"member {id}")
+        weights[id] = decode_weight(member, profile, f"member {id}")
     return tuple(weights.items())
 
 
@@ -378,61 +377,6 @@ def _delete_unneeded_members(
             context.memory.free(memory.member_numbers, number)
         if len(numbers) > max_weight:
             context.memory.put(memory.members, id, Member(numbers[:max_weight]))
-
-
-def _decode_weight(message: Any, profile: Profile, name: str) -> int:
-    """Return the weight of a member of a group, or of an action of an action set.
-
-    Args:
-        message: The member or action.
-        profile: The action selector.
-        name: Name of the member or action, for error messages.
-
-    Raises:
-        P4Error: The weight is wrong, or the message has a watch port.
-    """
-    if message.WhichOneof("watch_kind") is not None and (message.watch_port or message.watch):
-        raise P4Error(
-            Code.UNIMPLEMENTED,
-            f"{profile.name}: {name} has a watch port, which is not supported; leave it out",
-        )
-    weight: int = message.weight
-    if profile.are_weights_disallowed:
-        if weight:
-            raise InvalidArgument(
-                f"{profile.name}: {name} has a weight; leave it out, because this selector does "
-                "not support weights"
-            )
-        return 1
-    if weight < 1:
-        raise InvalidArgument(f"{profile.name}: {name} has a weight of {weight}; give 1 or more")
-    return weight
-
-
-def _decode_max_size(message: p4r.ActionProfileGroup, profile: Profile) -> int:
-    size, limit = message.max_size, profile.max_group_size
-    if size < 0 or (limit and not 0 < size <= limit):
-        raise InvalidArgument(
-            f"{profile.name}: group {message.group_id} with a max_size of {size}; give "
-            + (f"1 to {limit}" if limit else "0 or more")
-        )
-    return size
-
-
-def _require_size(size: int, profile: Profile, limit: int) -> None:
-    """Raise P4Error if a group is too large.
-
-    Args:
-        size: The sum of the weights in the group.
-        profile: The action selector.
-        limit: The maximum sum; 0 stands for the server's own maximum.
-    """
-    if size > (limit or _MAX_MEMBERS):
-        raise P4Error(
-            Code.RESOURCE_EXHAUSTED,
-            f"{profile.name}: the weights of a group sum up to {size}; at most "
-            f"{limit or _MAX_MEMBERS} is permitted",
-        )
 
 
 # Reading.

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from nagi.backends.interface import Key, Keys
+from nagi.backends.keys import Key, Keys
 from nagi_contracts.base import Strict
 from pydantic import Field
 
