@@ -26,7 +26,7 @@ native)
     ;;
 apart)
     echo "== running tests that do not depend on a clock"
-    tools/as_root "${pytest[@]}" "${side_by_side[@]}" -m "not slow and not virtual and not realtime and not radio" "$@"
+    tools/as_root "${pytest[@]}" "${side_by_side[@]}" -n 3 -m "not slow and not virtual and not realtime and not radio" "$@" # many wait
     ;;
 changed)
     # testmon records which Python functions each test calls, and selects tests by them. A changed file that is not Python
