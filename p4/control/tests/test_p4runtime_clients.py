@@ -251,7 +251,7 @@ def test_a_second_server_at_the_address_is_refused(switch, tmp_path):
         where = server.said.split()[-1]
         done = run_to_end("--switch", f"nagi:{switch}", "--listen", where)
         assert done.returncode == 2
-        assert f"--listen {where}: cannot listen here" in done.stderr
+        assert f"--listen {where}: cannot listen at this address" in done.stderr
         server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(WAIT_S) == 0
 
