@@ -149,5 +149,5 @@ def test_a_program_that_is_missing_is_named_before_anything_is_run(tmp_path):
     flow = SCRIPTS.replace("[sh, -c, $axis]", "[no-such-program, $axis]")
     said = run(spec_of(tmp_path, flow, "{axis: [a]}"), tmp_path / "out", status=2)
     said = " ".join(said.split())
-    assert "S: flow app: no-such-program is not there in /usr/local/sbin:" in said
+    assert "S: flow app: no-such-program is not in /usr/local/sbin:" in said
     assert "install it, or write its absolute path" in said
