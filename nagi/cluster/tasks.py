@@ -27,8 +27,9 @@ from nagi.cluster.content import Sums, ensure_files, has_files, list_files, pack
 from nagi.cluster.installation import Installation, Requirements
 from nagi.labs import guest
 from nagi.labs.errors import Unfit
+from nagi.labs.guest_agent import unpack_agent
 from nagi.labs.shape import Shape
-from nagi.labs.virtual import GuestParts, VirtualLab, unpack_agent
+from nagi.labs.virtual import GuestParts, VirtualLab
 from nagi.scratch import make_scratch
 
 _FETCH_TIMEOUT_S = 60

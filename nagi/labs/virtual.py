@@ -9,8 +9,6 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import subprocess
-import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -37,6 +35,7 @@ from nagi_contracts.plan import CommandFile, RunPlan
 from nagi.labs import guest, guest_kernel
 from nagi.labs.errors import Unfit
 from nagi.labs.guest import Guest
+from nagi.labs.guest_agent import unpack_agent
 from nagi.labs.guest_modules import build_user_modules
 from nagi.labs.inventory import (
     describe_interfaces,
@@ -44,7 +43,7 @@ from nagi.labs.inventory import (
     make_host_name,
     make_netns_placements,
 )
-from nagi.labs.lab import LocalLabs, make_agent, schedule
+from nagi.labs.lab import LocalLabs, schedule
 from nagi.labs.names import VIRTUAL
 from nagi.labs.programs import list_guest_mounts, list_guest_programs
 from nagi.labs.shape import Shape
@@ -429,28 +428,3 @@ def _locate_user_module(name: str) -> Path:
 def make_guest_path(file: CommandFile) -> Path:
     """Return the path in a guest of a file that a user's command needs."""
     return guest.MOUNT_POINT / "files" / file.sha256[:16] / file.name
-
-
-def unpack_agent(directory: Path) -> Path:
-    """Unpack the agent into `directory`/agent, compile its sources, and return this path.
-
-    An earlier `directory`/agent is removed. Guests cannot store compiled files themselves.
-    """
-    target = directory / "agent"
-    shutil.rmtree(target, ignore_errors=True)
-    with zipfile.ZipFile(make_agent(directory, {})) as archive:
-        archive.extractall(target)
-    subprocess.run(
-        [
-            "/usr/bin/python3",
-            "-I",  # without the user's settings, which could move the compiled files
-            "-m",
-            "compileall",
-            "-q",
-            "--invalidation-mode",
-            "unchecked-hash",
-            target,
-        ],
-        check=True,
-    )
-    return target

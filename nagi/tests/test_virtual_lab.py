@@ -24,7 +24,8 @@ from nagi.campaign.directory import CampaignDirectory
 from nagi.campaign.runner import Observer, Runner
 from nagi.labs import guest
 from nagi.labs.guest import Guest
-from nagi.labs.virtual import GuestTimeLimit, VirtualLabs, unpack_agent
+from nagi.labs.guest_agent import unpack_agent
+from nagi.labs.virtual import GuestTimeLimit, VirtualLabs
 from nagi.plan.schemes import read_schemes
 from nagi.terminal.selecting import RequestedExperiment
 from nagi.terminal.site import make_virtual_site
@@ -223,6 +224,7 @@ def test_guests_have_the_agent_compiled_whatever_the_environment_says(name, tmp_
     Python must do the same work in a guest before every run, as it draws random numbers.
     """
     monkeypatch.setenv(name, str(tmp_path / "elsewhere"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     agent = unpack_agent(tmp_path)
     sources = list(agent.rglob("*.py"))
     assert sources
