@@ -110,7 +110,7 @@ class _FieldType(NamedTuple):
 
 
 def render() -> str:
-    """Return the text of the agent's module contracts.py."""
+    """Return the text of the agent's module contracts.py, without writing the file."""
     read, written = _list_contracts(READ), _list_contracts(WRITTEN)
     classes = list(dict.fromkeys([*read, *written]))
     aliases = [f"{contract.__name__} = Json  # {reason}\n" for contract, reason in OPAQUE.items()]
@@ -254,7 +254,7 @@ def _copy_method(contract: type[Contract], name: str) -> list[str]:
 
 
 def _render_reading(name: str, field: FieldInfo, field_type: _FieldType) -> str:
-    """Return the expression that reads a field's value from `json`; its default if missing."""
+    """Return the expression that reads a field from `json`, or gives its default if missing."""
     value = f'json["{name}"]'
     if not field.is_required():
         default = field.get_default(call_default_factory=True)
@@ -364,10 +364,10 @@ def _describe_tuple(parts: list[_FieldType]) -> _FieldType:
 
 
 def _describe_union(parts: list[Any], is_optional: bool) -> _FieldType:
-    """Describe a union: of types of which one may be null, and of the types below.
+    """Return the _FieldType for a union of `parts`, which may also be null if `is_optional`.
 
-    Without null, the union consists of one opaque contract's subclasses, of mappings whose values
-    form a supported union, or of text and a contract.
+    `parts` are a single type (only with null), subclasses of one opaque contract, mappings whose
+    values form a supported union, or text and a contract.
     """
     if is_optional:
         other_type = _describe_type(parts[0]) if len(parts) == 1 else _describe_union(parts, False)

@@ -11,7 +11,8 @@ from pathlib import Path
 def count_bytes(directory: Path, without: str = "") -> int:
     """Return the total size of all files below a directory, in bytes.
 
-    A file that another process removes during the call counts 0 bytes.
+    A file that another process removes during the call counts 0 bytes. Symbolic links are not
+    followed.
 
     Args:
         directory: The directory.

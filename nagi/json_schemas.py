@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Make the published JSON Schemas (experiments/schemas).
 
-`python -m nagi.json_schemas` writes the schemas, and the agent's contracts.
+`python -m nagi.json_schemas` replaces the schemas and the agent's module contracts.py, and prints
+nothing.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ TABLES = (
 
 
 def make_schemas() -> dict[str, dict[str, Any]]:
-    """Return all schemas: file name, such as plan.schema.json -> schema."""
+    """Return file name, such as plan.schema.json -> schema; write no files."""
     schemas_by_name = {"experiment": make_experiment_schema()}
     for name, contract in CONTRACTS.items():
         schema = contract.model_json_schema(by_alias=True, mode="serialization")

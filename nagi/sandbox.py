@@ -67,6 +67,8 @@ class Sandbox:
     ) -> subprocess.Popen[bytes]:
         """Start a command in the sandbox, in a new session, and return without waiting for its end.
 
+        The command's standard input is empty. The command is killed when this process ends.
+
         Args:
             command: The command.
             environment: Its environment variables, in addition to PATH.

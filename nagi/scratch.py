@@ -17,7 +17,10 @@ _KEY_BYTES = 32
 
 
 def get_user_cache(name: str) -> Path:
-    """Return the path `name` in this user's cache directory (~/.cache/nagi); it need not exist."""
+    """Return the path `name` in this user's cache directory; it need not exist.
+
+    The directory is $XDG_CACHE_HOME/nagi, or ~/.cache/nagi if the variable is not set.
+    """
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "nagi" / name
 

@@ -78,7 +78,7 @@ def measure_scan(path: Path, how: str = "tables") -> tuple[float, float]:
 
 
 def measure_command(*command: str) -> float:
-    """Execute a command, and return its time in seconds."""
+    """Execute a command, discard its output, and return its time in seconds."""
     began = time.perf_counter()
     subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
     return time.perf_counter() - began
@@ -87,8 +87,8 @@ def measure_command(*command: str) -> float:
 def compare_scan(folder: Path, packets: int) -> tuple[list[Row], dict[str, float]]:
     """Compare the packets per second of one scan() with those of other programs.
 
-    Programs that are not installed are left out. Return the rows of the report, and
-    program -> packets per second.
+    For each program that is not installed, print to standard output that it is left out. Return the
+    rows of the report, and program -> packets per second.
 
     Args:
         folder: The directory for the captures, which are removed at the end.
@@ -144,7 +144,7 @@ REQUIRED_CONNECTIONS_SPEEDUP = 3.0
 
 
 def compare_processes(folder: Path) -> tuple[list[Row], dict[str, float]]:
-    """Compare the whole command `nagi metrics` with tcptrace, if tcptrace is installed.
+    """Measure the whole command `nagi metrics`, and compare it with tcptrace if installed.
 
     One capture has one connection with many bytes, the other capture many connections. Return the
     rows of the report, and name -> time in s or peak memory in MB.

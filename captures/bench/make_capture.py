@@ -28,7 +28,7 @@ START_NS = 1_700_000_000_000_000_000
 
 
 def write(path: Path, packets: int, seed: int = 1, *, whole: bool = False) -> int:
-    """Write a capture of one connection, and return the exact number of packets.
+    """Write a capture of one long connection, and return the exact number of packets.
 
     Args:
         path: The file to write.

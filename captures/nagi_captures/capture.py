@@ -140,7 +140,7 @@ RUN_COLUMNS: dict[str, str] = {
 
 @dataclass(frozen=True)
 class Scan(Totals):
-    """The connections of one capture, with totals."""
+    """The connections of one capture as tables, and the totals of the whole capture."""
 
     flows: pd.DataFrame  # FLOW_COLUMNS
     series: pd.DataFrame | None  # SERIES_COLUMNS; None without interval_ns
@@ -187,14 +187,16 @@ def scan(
 
     Args:
         path: The capture; "-" is standard input.
-        start_ns: Begin of the measurement interval; None is the begin of the capture.
-        end_ns: End of the measurement interval; None is the end of the capture.
+        start_ns: Begin of the measurement interval, for the columns that depend on it, in ns since
+            the Unix epoch; None is the begin of the capture.
+        end_ns: End of the measurement interval, excluded; None is the end of the capture.
         interval_ns: Length of the intervals of `series`, which takes 80 bytes for each interval in
             which a connection has packets; None leaves `series` out.
         tunnels: Whether to read packets within tunnels in place of the tunnels' packets.
 
     Raises:
         InputError: The file is no capture or cannot be read.
+        ValueError: `interval_ns` is not positive.
     """
     contents = read(
         path, start_ns=start_ns, end_ns=end_ns, interval_ns=interval_ns, tunnels=tunnels

@@ -99,7 +99,10 @@ def clock_offset_ns(clock: HostClock | None, host_ns: Nanoseconds) -> Floats:
 
 
 def to_host_clock(clock: HostClock | None, emulator_ns: int) -> int:
-    """Convert an instant of the emulator's clock to a host's clock, in ns since the run began."""
+    """Convert an instant of the emulator's clock to a host's clock, in ns since the run began.
+
+    `clock` is the host's clock; None returns the instant unchanged.
+    """
     instant = emulator_ns
     for _ in range(2):  # two iterations suffice, because the clocks' rates differ by some ppm only
         instant = emulator_ns + round(float(clock_offset_ns(clock, np.array([instant]))[0]))
@@ -107,7 +110,10 @@ def to_host_clock(clock: HostClock | None, emulator_ns: int) -> int:
 
 
 def drift_ppm(clock: HostClock) -> float:
-    """Return the rate error of a host's clock relative to the emulator's, over the run, in ppm."""
+    """Return the mean rate error of a host's clock relative to the emulator's clock, in ppm.
+
+    It is positive if the host's clock is faster.
+    """
     (begin, first), (end, last) = clock.knots[0], clock.knots[-1]
     return (last - first) / (end - begin) * 1e6
 

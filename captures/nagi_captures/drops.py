@@ -53,7 +53,7 @@ _MIN_FRAME = _ETHERNET + 20 + 20
 
 
 def read_drops(path: Path, *, of_switch: bool = False) -> pd.DataFrame:
-    """Return the dropped TCP segments in a drop log, as a table with DROP_COLUMNS.
+    """Return the dropped TCP segments in a drop log, in its order, as a table with DROP_COLUMNS.
 
     Packets of other protocols are left out. For a switch, drops that do not belong to a link are
     left out, too.

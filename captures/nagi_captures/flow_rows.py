@@ -51,9 +51,10 @@ def matches_flow(flows: pd.DataFrame, flow: FlowPlan, *, data: bool = True) -> p
 
 
 def merge_scan_rows(flows: pd.DataFrame, flow: FlowPlan, *, data: bool = True) -> Any:
-    """Return the row of a flow in a scan, with columns as attributes; None if it has no packets.
+    """Return a flow's row of capture.scan() as attributes; None if the flow has no packets.
 
-    For a flow of several connections, the row has only the columns that `nagi_reports.analysis`
+    If a bulk flow has several connections, only the one with the most bytes of data counts. For
+    other flows of several connections, the row has only the columns that `nagi_reports.analysis`
     uses.
 
     Args:
@@ -85,9 +86,10 @@ def merge_scan_rows(flows: pd.DataFrame, flow: FlowPlan, *, data: bool = True) -
 
 
 def merge_match_rows(flows: pd.DataFrame, flow: FlowPlan) -> Any:
-    """Return the row of a flow in a match, with columns as attributes; None if it has no packets.
+    """Return a flow's row of capture.match() as attributes; None if the flow has no packets.
 
-    The direction is that of the data. For a flow of several connections, the row has only the
+    The direction is that of the data. If a bulk flow has several connections, only the one with the
+    most packets of data counts. For other flows of several connections, the row has only the
     columns that `nagi_reports.analysis` uses.
     """
     rows = _select_rows(flows, flow, "data_sent", data=True)
@@ -144,5 +146,5 @@ def _average(rows: pd.DataFrame, column: str, weight: str) -> float:
 
 
 def _take_single_value(rows: pd.DataFrame, column: str) -> float:
-    """Return the value of the only row; nan if there are several rows or none."""
+    """Return the value of `column` in the only row; nan if there are several rows or none."""
     return float(rows[column].iloc[0]) if len(rows) == 1 else math.nan

@@ -71,7 +71,7 @@ class Flows(Totals):
 
 @dataclass(frozen=True)
 class Rows(Totals):
-    """The connections of a capture with the largest values in one column."""
+    """The connections of a capture with the largest values in one column, largest first."""
 
     connections: int  # number of all connections in the capture
     # Both directions of each connection in consecutive rows. Keys are those of FLOW_COLUMNS; values
@@ -93,11 +93,11 @@ def read(
 
     Args:
         path: The capture; "-" is standard input.
-        start_ns: Begin of the measurement interval [start, end), for the columns that depend on it;
-            None is the begin of the capture.
+        start_ns: Begin of the measurement interval [start, end), for the columns that depend on it,
+            in ns since the Unix epoch; None is the begin of the capture.
         end_ns: End of the measurement interval; None is the end of the capture.
         relative: Whether start_ns and end_ns are relative to the time of the first packet.
-        interval_ns: Length of the intervals of `series`; None leaves `series` out.
+        interval_ns: Length of the intervals of `series`; None leaves `series` out of the result.
         columns: Names in FLOW_COLUMNS; None means all.
         tunnels: Whether to read the packets within GRE, VXLAN, Geneve, GTP-U and IP-in-IP in place
             of the tunnels' packets.
@@ -134,10 +134,13 @@ def read_rows(
 ) -> Rows:
     """Read a capture and return the connections with the largest values in one column.
 
+    The connection with the largest value comes first; connections of equal values keep their order
+    in the capture. Each connection has two rows, one per direction.
+
     Args:
         path: The capture; "-" is standard input.
         by: The column. The larger value of a connection's two directions counts.
-        limit: The number of connections to return.
+        limit: The largest number of connections to return.
         start_ns: Begin of the measurement interval, see read().
         end_ns: End of the measurement interval, see read().
         relative: Whether start_ns and end_ns are relative to the time of the first packet.

@@ -45,7 +45,7 @@ class Trace:
     in_flight: Columns
 
     def select_rtt(self) -> Columns:
-        """Return the RTT samples by timestamps or, if there are none, by sequence numbers."""
+        """Return the RTT samples by timestamps or, without such samples, by sequence numbers."""
         by_timestamps = len(self.rtt_timestamps["time_ns"]) > 0
         return self.rtt_timestamps if by_timestamps else self.rtt_sequence
 

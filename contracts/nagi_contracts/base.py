@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The base classes of all contracts, and reading and writing of files."""
+"""The base classes of all contracts, and functions that read, write and check run files."""
 
 from __future__ import annotations
 
@@ -83,9 +83,10 @@ Flag = Annotated[bool, Field(strict=True)]
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Write a file completely or not at all, by a file `path`.partial that is then renamed.
+    """Write a file completely or not at all: write `path`.partial, then rename it to `path`.
 
-    A symbolic link at `path` is replaced, never followed.
+    Existing files of both names are replaced. A symbolic link at `path` is also replaced, and never
+    followed.
     """
     partial = path.with_name(path.name + ".partial")
     partial.unlink(missing_ok=True)
@@ -198,5 +199,5 @@ class Contract(BaseModel):
         return contract
 
     def write(self, path: Path) -> None:
-        """Write the contract to a JSON file, completely or not at all."""
+        """Write the contract to a JSON file, completely or not at all; replace an existing file."""
         write_atomically(path, self.model_dump_json(indent=1, by_alias=True) + "\n")

@@ -46,7 +46,7 @@ def load_bounds() -> dict[str, Bound]:
 
 
 def get_integer_range(key: str) -> tuple[int, int]:
-    """Return the minimum and the maximum of an integer setting.
+    """Return the smallest and the largest valid value of an integer setting.
 
     Args:
         key: The key in bounds.json.
@@ -57,7 +57,7 @@ def get_integer_range(key: str) -> tuple[int, int]:
 
 
 def get_number_range(key: str) -> tuple[float, float]:
-    """Return the minimum and the maximum of a setting that is a real number.
+    """Return the smallest and the largest valid value of a setting that is a real number.
 
     Args:
         key: The key in bounds.json.

@@ -21,7 +21,7 @@ def compute_bottleneck_bps(plan: RunPlan, flow: FlowPlan, start_s: float, end_s:
 
     A rate trace counts with its mean over the time in which the link sends the packets that arrive
     in the interval. If the interval is empty, or no direction of the path has a trace, return the
-    flow's `bottleneck_bps`.
+    flow's `bottleneck_bps`, the smallest mean rate on the path.
 
     Args:
         plan: The plan of the run.

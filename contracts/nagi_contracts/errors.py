@@ -114,8 +114,8 @@ def format_value(value: object) -> str:
 def find_nearest(name: str, valid_names: Iterable[str]) -> str | None:
     """Return the valid name that a misspelled name probably means, or None.
 
-    This is a name of similar spelling, or else a name that begins with `name`. Upper and lower case
-    count as equal.
+    This is a name of similar spelling, or else a name that begins with `name`, if `name` has 3 or
+    more characters. Upper and lower case count as equal.
     """
     by_folded = {candidate.casefold(): candidate for candidate in valid_names}
     folded = name[:MAX_SHOWN].casefold()

@@ -132,5 +132,5 @@ class Inspection(Contract):
         return ProgramFacts.model_validate(self.backends.get(backend, {}))
 
     def list_switches(self) -> dict[SwitchTarget, SwitchFacts]:
-        """Return the facts about the installed switch programs, by the target they implement."""
+        """Return switch target -> facts about the installed program that implements the target."""
         return _SWITCHES.validate_python(self.backends.get("switch", {}))

@@ -61,7 +61,7 @@ def make_mac_address(number: int, index: int) -> str:
 
     Args:
         number: The id of the link or medium.
-        index: The index of the link's end, or of the medium's station.
+        index: The index of the link's end, or of the medium's station, from 0.
     """
     return f"02:6e:67:{number >> 8:02x}:{number & 0xFF:02x}:{index + 1:02x}"
 
@@ -203,10 +203,10 @@ class MediumTimes(Contract):
         return preamble + symbols * phy.symbol_ns + phy.extension_ns
 
     def exchange_ns(self, ip_bytes: int) -> int:
-        """Return the duration in ns of an IP packet's exchange that nothing disturbs.
+        """Return the duration in ns of an IP packet's frame exchange without losses or collisions.
 
-        The exchange consists of DIFS, RTS and CTS if the threshold requires them, the packet and
-        its ACK. There is no backoff.
+        The exchange consists of DIFS, RTS and CTS if the threshold requires them, the packet, its
+        ACK, and the SIFS between these frames. There is no backoff.
         """
         phy, mpdu = load_phys()[self.phy], ip_bytes + FRAMING_BYTES
         frames_ns = self.frame_ns(mpdu, self.data_rate_bps)
@@ -296,7 +296,9 @@ class MediumPlan(MediumTimes):
         return sender != receiver and self.reach.decodes(squared)
 
     def list_neighbours(self, at_ns: int = 0) -> dict[str, list[str]]:
-        """Return node -> its neighbours. Neighbours on a medium decode each other's frames.
+        """Return node -> its neighbours, in the order of the medium's stations.
+
+        Two nodes are neighbours if each decodes the other's frames.
 
         Args:
             at_ns: The instant, in ns from the start of the run.

@@ -26,9 +26,9 @@ _VIRTUAL = "run it in virtual time (--lab virtual)"
 def explain(nodes: Iterable[NodeRecord]) -> list[Explanation]:
     """Explain a late run by the noise that its hosts recorded.
 
-    Of several nodes on the same machine, only the first one counts. If no host had noise, the only
-    explanation says that no noise was recorded. If noise cannot be recorded (in virtual time), the
-    list is empty.
+    Of several nodes on the same machine, only the first one counts. With several machines, each
+    explanation begins with the name of a node. If no host had noise, the only explanation says that
+    no noise was recorded. If noise cannot be recorded (in virtual time), the list is empty.
     """
     hosts: dict[str, tuple[str, Noise]] = {}
     for node in nodes:
@@ -131,8 +131,9 @@ def describe_explanations(verdict: Verdict) -> list[str]:
 def summarise(verdicts: Iterable[Verdict]) -> list[str]:
     """Summarise late runs in two lines: the number of late runs per cause, and an example.
 
-    The example is an explanation with the most frequent cause, and its cure. A run may have several
-    causes. If no run was late, return an empty list.
+    The most frequent cause comes first; causes of equally many runs are in alphabetical order. A
+    run may have several causes. The example is an explanation with the first cause, and its cure.
+    If no run was late, return an empty list.
     """
     late_verdicts = [verdict for verdict in verdicts if verdict.explanations]
     if not late_verdicts:

@@ -60,7 +60,7 @@ def _find_installed_prefix() -> Path:
 
 
 def executable(name: str) -> Path:
-    """Return the path of one of nagi's native programs."""
+    """Return the path of one of nagi's native programs, which may not be installed."""
     return prefix() / "bin" / name
 
 
@@ -75,7 +75,7 @@ def fpga_images() -> Path:
 
 
 def load_module(source: Path) -> ModuleType:
-    """Load a Python file of nagi that belongs to no Python package."""
+    """Execute a Python file STEM.py that belongs to no package; return its module, nagi_STEM."""
     spec = importlib.util.spec_from_file_location(f"nagi_{source.stem}", source)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

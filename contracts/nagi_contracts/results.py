@@ -302,7 +302,7 @@ OF_TWO_RUNS = ("harm_goodput", "harm_rtt")  # columns that compare two runs
 
 
 def list_metrics() -> dict[str, str]:
-    """Return name -> description of the columns with measured numbers, which can have means."""
+    """Return name -> description of the metrics: all columns of numbers except repeat and seed."""
     kinds: tuple[Any, ...] = (int, float, int | None, float | None)
     return {
         name: field.description or ""

@@ -29,22 +29,22 @@ CONTROLLER_FILES = (
 
 
 def drops_file(node: str) -> str:
-    """Return the name of a switch's drop log in a run directory."""
+    """Return the name that the drop log of the switch `node` has in a run directory."""
     return f"{node}.drops.pcapng"
 
 
 def program_file(node: str) -> str:
-    """Return the name of the file with the compiled program (JSON) of a user on a switch."""
+    """Return the name of the run's file with the user's compiled P4 program (JSON) of a switch."""
     return f"{node}.pipeline.json"
 
 
 def digests_file(node: str) -> str:
-    """Return the name of the file with the digests that a user's program sent."""
+    """Return the name of the run's file with the digests of the user's P4 program on a switch."""
     return f"{node}.digests.jsonl"
 
 
 def controller_log(node: str) -> str:
-    """Return the name of the file with the output of a user's controller."""
+    """Return the name of the run's file with the output of the user's controller of a switch."""
     return f"{node}.controller.log"
 
 
@@ -181,14 +181,14 @@ class SwitchPortAccount(Contract):
 
     @property
     def received(self) -> int | None:
-        """Packets received: the count of edge.p4, or of the interface without it, or None."""
+        """Packets received, counted by edge.p4 or else by the interface; None if neither counts."""
         if self.counters is not None:
             return self.counters.received
         return None if self.interface is None else self.interface.received
 
     @property
     def sent(self) -> int | None:
-        """Packets sent: the count of edge.p4, or of the interface without it, or None."""
+        """Packets sent, counted by edge.p4 or else by the interface; None if neither counts."""
         if self.counters is not None:
             return self.counters.sent
         return None if self.interface is None else self.interface.sent

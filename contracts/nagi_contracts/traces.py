@@ -45,7 +45,7 @@ class StepTrace(Contract):
 
     @property
     def mean(self) -> int:
-        """The mean over time, rounded."""
+        """The mean of the value over time, rounded."""
         return round(self.exact_mean)
 
     def bits(self, start_ns: int, end_ns: int) -> Fraction:
@@ -53,7 +53,10 @@ class StepTrace(Contract):
         return Fraction(self._integrate(end_ns) - self._integrate(start_ns), 10**9)
 
     def iterate_pieces(self, end_ns: int) -> Iterator[tuple[int, int, int]]:
-        """Yield (start_ns, end_ns, value) of each step in all periods until `end_ns` of the run."""
+        """Yield (start_ns, end_ns, value) of each step from the start of the run to `end_ns`.
+
+        The steps repeat with each period. The last one is cut off at `end_ns`.
+        """
         steps = spans(self.steps, self.period_ns)
         for period_start in range(0, end_ns, self.period_ns):
             for start, end, value in steps:
@@ -93,7 +96,7 @@ class OpportunityTrace(Contract):
 
     @property
     def mean(self) -> int:
-        """The mean over time, rounded."""
+        """The mean of the rate over time, in bit/s, rounded."""
         return round(self.exact_mean)
 
     def bits(self, start_ns: int, end_ns: int) -> Fraction:

@@ -35,8 +35,8 @@ def find_calibrated_mode(
         code_rate: Code rate, or None if the table has one code rate for this modem.
 
     Raises:
-        InputError: If the table does not exist or has no such mode, or if the modem of this name
-            has changed since the calibration.
+        InputError: If the table does not exist or has no such mode, if a curve of the mode is
+            incomplete, or if the modem of this name has changed since the calibration.
     """
     path = find_file(request, key_path, table, "table")
     calibration = read_calibration(path)
@@ -64,7 +64,7 @@ def find_calibrated_mode(
 
 
 def read_calibration(path: Path) -> Calibration:
-    """Read a calibration table. A file that did not change since an earlier call is not read again.
+    """Read a calibration table, from a cache if the file is unchanged since an earlier call.
 
     Raises:
         InputError: If the file is not a calibration table.

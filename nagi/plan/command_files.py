@@ -23,7 +23,7 @@ _SEARCHABLE = stat.S_IROTH | stat.S_IXOTH
 
 
 def plan_files(request: PlanRequest, key_path: KeyPath, names: list[str]) -> list[CommandFile]:
-    """Return the files and directories that an experiment file lists, with their checksums.
+    """Return the files and directories that an experiment lists, in order, with checksums.
 
     A plan identifies a file by the last component of its path and by its contents. Commands run as
     a separate user, so all users must be able to read the files.

@@ -83,13 +83,13 @@ class FlowPaths:
         self.loads = {name: self._find_load(name) for name in names}
 
     def list_rates(self, directions: list[LinkDirection]) -> list[int]:
-        """Return the mean rates in bit/s of the directions that have a rate."""
+        """Return the mean rates in bit/s of those directions that have a rate, in their order."""
         channels = self._channels.list_on_path(directions)
         rates = [self._request.get_mean_rate_bps(channel) for channel in channels]
         return [rate for rate in rates if rate is not None]
 
     def list_media_rates(self, path: FlowPath) -> list[int]:
-        """Return the rate in bit/s of each medium on a forward path, over all its hops there."""
+        """Return each medium's largest rate in bit/s over all hops of the forward path on it."""
         return [
             self._find_rate_bps(name, hops, path.packet.value)
             for name, hops in path.count_hops().items()

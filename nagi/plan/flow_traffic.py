@@ -23,7 +23,7 @@ MIN_TRAIN = 25  # smallest number of packets in each step of a search for a rate
 
 
 class FlowTraffic:
-    """The traffic of a point's flows."""
+    """The planner of the traffic of a point's flows: applications and commands."""
 
     def __init__(self, request: PlanRequest, paths: FlowPaths) -> None:
         self._request = request

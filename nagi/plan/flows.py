@@ -19,11 +19,11 @@ FIRST_PORT = 5001
 
 
 class Flows:
-    """The flows of a point.
+    """The planner of a point's flows, which leaves out absent flows (`scheme: none`).
 
     Attributes:
         schemes: Name of the flow -> its scheme.
-        paths: Name of the flow, also of an absent flow -> its paths.
+        paths: Name of the flow -> its paths. Absent flows (`scheme: none`) have an entry, too.
         loads: Name of the link or medium -> the longest RTT and the largest packet of the flows
             that cross it.
 
@@ -41,7 +41,7 @@ class Flows:
         self.loads = self._paths.loads
 
     def plan_flows(self, traffic_s: float) -> list[FlowPlan]:
-        """Return the plans of all flows.
+        """Return the plans of all flows, in the order of the file; absent flows are left out.
 
         Args:
             traffic_s: Start of the traffic, in seconds since the start of the run.
@@ -107,7 +107,7 @@ class Flows:
         return plans
 
     def plan_captures(self) -> list[CapturePlan]:
-        """Return one capture for each interface at which a flow begins or ends."""
+        """Return a capture for each interface where flows begin or end, sorted by node and link."""
         interfaces = {
             (node, direction.link)
             for name, flow in self._request.list_flows()
@@ -122,7 +122,7 @@ class Flows:
         ]
 
     def find_max_medium_queueing_s(self, media: list[MediumPlan]) -> float:
-        """Return the longest time that the full queues of any medium need to empty, in seconds."""
+        """Return the longest time in s in which a medium's full queues empty; 0 without media."""
         return self._paths.find_max_medium_queueing_s(media)
 
     def find_max_rtt_ns(self) -> int:
@@ -135,7 +135,7 @@ class Flows:
     def _reserve_port(
         self, name: str, flow: Flow, port: int, flow_by_port: dict[tuple[str, int], str]
     ) -> None:
-        """Add the port of the host that listens to `flow_by_port`: (host, port) -> flow.
+        """Add a flow to `flow_by_port`: (listening host, port) -> name of the flow.
 
         Raises:
             InputError: If another flow already uses the port.

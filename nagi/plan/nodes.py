@@ -17,7 +17,7 @@ from nagi.plan.schemes import read_base_sysctls
 
 
 class Nodes:
-    """The nodes of a point.
+    """The planner of a point's nodes: their sysctls, routes and switches.
 
     Raises:
         InputError: If two flows need different settings of the same host.
@@ -49,7 +49,7 @@ class Nodes:
         directions: Mapping[tuple[str, DirectionName], DirectionPlan],
         packets: Mapping[str, int | None],
     ) -> list[NodePlan]:
-        """Return the plans of all nodes.
+        """Return the plans of all nodes, in the order of the experiment file.
 
         Args:
             directions: The directions of all links.

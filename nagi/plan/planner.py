@@ -36,11 +36,13 @@ def plan_runs(
     switch: SwitchTarget = "nagi",
     memo: Memo | None = None,
 ) -> list[RunPlan]:
-    """Return one plan for each repeat of a point. `run_id` is not yet set.
+    """Return one plan for each repeat of a point, in ascending order of the repeats.
+
+    `run_id` and `point_id` are empty; RunPlan.with_ids() sets them.
 
     Args:
         point: The point of an experiment.
-        variant: Name of the experiment's variant, or None.
+        variant: Name of the variant with which `point` was read; None if without a variant.
         repeats: Numbers of the repeats, from 0; None for all repeats of the point.
         switch: The program that runs the P4 pipelines of switches.
         memo: Results of calls for other points of the same experiment, variant and switch program,

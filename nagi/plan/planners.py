@@ -41,7 +41,7 @@ class Planners:
         self.media = {name: times for planner in self for name, times in planner.media.items()}
 
     def _require_carriers(self, request: PlanRequest) -> None:
-        """Check that each link has an `emulator` and keys only of the backend that carries it.
+        """Check that each link has an `emulator` and keys only of the backend that emulates it.
 
         The planner of a backend may already have refused the link, with a more helpful message.
 
@@ -72,12 +72,12 @@ class Planners:
         return iter(self._planners.values())
 
     def find_carrier(self, link: str) -> Planner | None:
-        """Return the planner of the backend that carries a link, or None for nagi-link."""
+        """Return the planner of the backend that emulates a link; None for nagi-link."""
         backend = self._carriers.get(link)
         return None if backend is None else self._planners[backend]
 
     def find_forwarder(self, node: str) -> Planner | None:
-        """Return the planner of the backend that forwards packets in a node, or None."""
+        """Return the planner of the backend that forwards packets in a node; None if none does."""
         return self._forwarders.get(node)
 
     def has_forwarders(self) -> bool:

@@ -33,7 +33,8 @@ class ImpairmentPlanning:
         traffic_s: Start of the traffic, in seconds since the start of the run.
         packet: IP bytes of the largest packet of the flows that cross the link or medium; None if
             no flow does.
-        base_rtt_ns: The longest RTT of these flows with empty queues, or None.
+        base_rtt_ns: The longest RTT of these flows with empty queues; None without flows, and sizes
+            in bandwidth-delay products are then errors.
     """
 
     def __init__(
@@ -76,7 +77,7 @@ class ImpairmentPlanning:
         raise self._request.error(self._key_path, message, cure)
 
     def read_losses(self, file: str) -> tuple[list[int], int]:
-        """Read a loss trace: the indices of lost packets, and the number of packets."""
+        """Read a loss trace. Return the indices of lost packets, and the number of all packets."""
         trace = load_trace(self._request, self._key_path, file, "loss")
         assert isinstance(trace, TraceLossPlan)
         return trace.lost, trace.length
@@ -84,9 +85,10 @@ class ImpairmentPlanning:
     def read_outcomes(
         self, file: str, link: str | None, direction: str | None
     ) -> RecordedOutcomes | None:
-        """Read a run's record of transmissions, shifted to the start of this run's traffic.
+        """Read the outcomes of an earlier run's transmissions from transmissions.parquet.
 
-        Return None if `file` is not in Parquet's format.
+        Their times are shifted so that the traffic of the earlier run begins with the traffic of
+        this run. Return None if `file` is not in Parquet's format.
         """
         path = find_file(self._request, self._key_path, file)
         if not is_parquet(path):
@@ -121,7 +123,10 @@ class ImpairmentPlanning:
         return trace.to_plan()
 
     def resolve_size(self, size: QueueSize) -> tuple[int | None, int | None]:
-        """Return the size of a queue, or a threshold, as (packets, None) or (None, bytes)."""
+        """Return the size of a queue, or a threshold, as (packets, None) or (None, bytes).
+
+        A multiple of the bandwidth-delay product is converted to packets.
+        """
         rate = self._request.get_mean_rate_bps(self._channel)
         if rate is None:
             self.refuse(f"`{self._key}` on a link without a rate", "give the link a rate")

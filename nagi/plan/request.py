@@ -67,7 +67,7 @@ class PlanRequest:
         return read_profiles()[name]
 
     def list_flows(self) -> list[tuple[str, Flow]]:
-        """Return the names and settings of this point's flows, without absent flows."""
+        """Return the names and settings of this point's flows, except those of `scheme: none`."""
         return [(name, flow) for name, flow in self.experiment.flows.items() if not flow.is_absent]
 
     def list_absent_flows(self) -> list[tuple[str, Flow]]:
@@ -79,7 +79,7 @@ class PlanRequest:
         return self.document.error(key_path, message, cure)
 
     def missing_file(self, key_path: KeyPath, name: str) -> InputError:
-        """Return an InputError: the file `name`, which `key_path` names, does not exist."""
+        """Return an InputError: there is no file `name`, which the value at `key_path` names."""
         directory = self.document.resolve_path(".").absolute()
         return self.error(
             key_path, f"there is no file {format_value(name)}", f"give its path from {directory}"
@@ -107,6 +107,8 @@ class PlanRequest:
         alternative: str = "",
     ) -> None:
         """Raise InputError if a direction has a setting that a backend does not support.
+
+        `shaped_by: emulator` is always supported.
 
         Args:
             link: Name of the link.

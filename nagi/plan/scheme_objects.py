@@ -70,7 +70,7 @@ def _describe_version(path: Path, _changed_ns: int | None) -> Description:
 
 
 def plan_object(path: Path, parameters: dict[str, int]) -> SchemeObjectPlan:
-    """Return the plan of the eBPF object `path`, with `parameters` in place of its defaults."""
+    """Return the plan of the eBPF object `path`; `parameters` replace the object's defaults."""
     description = describe(path)
     sha256 = compute_sha256(path)
     stem = path.name.removesuffix(SUFFIX).removesuffix(".bpf")

@@ -46,7 +46,7 @@ def find_source(path: Path) -> Path:
 
 
 def compile_scheme(path: Path) -> Path:
-    """Compile a scheme in C unless its eBPF object is in the cache, and return the object.
+    """Return the path of a C scheme's eBPF object; compile it unless the cache has the object.
 
     Raises:
         InputError: If the source does not exist or does not compile, or if its name cannot be the

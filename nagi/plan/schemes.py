@@ -30,7 +30,7 @@ WINDOW = scheme_objects.Parameter(
 
 
 class Scheme(Contract):
-    """An entry of hosts/schemes.yaml. `name` and `receiver` are not in the file."""
+    """A TCP scheme: an entry of hosts/schemes.yaml, plus its `name` and `receiver`."""
 
     name: str = Field("", description="name of the entry")
     summary: str
@@ -81,7 +81,7 @@ class Scheme(Contract):
 
     @property
     def object_files(self) -> list[Path]:
-        """The eBPF objects that a flow needs at its sender and its receiver."""
+        """The eBPF objects that a flow needs at its sender, then at its receiver; may be empty."""
         schemes = [self] if self.receiver is None else [self, self.receiver]
         return [scheme.object_file for scheme in schemes if scheme.object_file is not None]
 
@@ -193,7 +193,7 @@ def find_scheme(name: str, resolve_path: Callable[[str], Path]) -> Scheme | None
 
 
 def is_user_scheme(name: str) -> bool:
-    """Return whether a scheme's name is a path of a user: an object, a C file or a directory."""
+    """Return whether a scheme's name ends like a user's path: of an object, C file or directory."""
     return name.endswith((scheme_objects.SUFFIX, scheme_sources.SUFFIX, "/"))
 
 
@@ -205,7 +205,7 @@ def read_profiles() -> dict[str, Profile]:
 
 @cache
 def read_base_sysctls() -> dict[str, str]:
-    """Return the sysctls that every host gets, before those of its profile and schemes."""
+    """Return the sysctls of every host, which its profile and its schemes may replace."""
     values = read_yaml(paths.PROFILES).data["sysctls"]
     return {key: str(value) for key, value in values.items()}
 
@@ -229,7 +229,7 @@ def _is_loadable(congestion_control: str) -> bool:
 
 
 def check_availability(scheme: Scheme) -> Availability:
-    """Return the availability of `scheme` in this machine's kernel, with message and cure.
+    """Return whether this machine's kernel can run `scheme`; if not, with reason and cure.
 
     Without root, an eBPF scheme counts as available, with a message that it was not tried.
     """
@@ -248,7 +248,7 @@ def check_availability(scheme: Scheme) -> Availability:
 
 
 def check_availability_on_host(scheme: Scheme, inspection: Inspection) -> Availability:
-    """Return the availability of `scheme` in a host's kernel, given the host's inspection.
+    """Return whether a host's kernel can run `scheme`, by the host's inspection.
 
     Users' own objects count as available. Agents get them with the campaign, and check them before
     the first run.
@@ -264,7 +264,7 @@ def check_availability_on_host(scheme: Scheme, inspection: Inspection) -> Availa
 
 
 def check_kernel_control(scheme: Scheme, kernel: str, is_present: bool) -> Availability:
-    """Return the availability of a congestion control of the kernel, with message and cure.
+    """Return whether a kernel has a scheme's congestion control; if not, with reason and cure.
 
     Args:
         scheme: A scheme that is a congestion control of the kernel.

@@ -25,7 +25,7 @@ def derive_seed(
         campaign_seed: The seed of the experiment file.
         channels: The plans of links and media, each as a JSON text.
         node_shares: The settings of links that nodes such as switches apply, as JSON values.
-        repeat: Number of the repeat.
+        repeat: Number of the repeat, from 0.
 
     Returns:
         A seed of 63 bits.

@@ -65,7 +65,7 @@ def plan_timeline(
         start_times: Start times of the phases up to the traffic.
         rtt_s: Largest round-trip time of a path. Captures wait for packets that are in flight at
             the end of the traffic.
-        queueing_s: Longest time in which a full queue empties. Captures wait for these packets.
+        queueing_s: Longest time that a full queue needs to empty. Captures wait for its packets.
     """
     traffic_end_s = start_times.traffic_s + request.experiment.duration.seconds
     finish_s = FINISH_S + sum(planner.finish_s for planner in request.planners)

@@ -51,7 +51,7 @@ def make_optional_fields(keys: Mapping[str, Key]) -> dict[str, Any]:
 
 
 def make_section_fields() -> dict[str, Any]:
-    """Return pydantic fields for create_model: section -> field, which is {} if not given."""
+    """Return pydantic fields for create_model: section of the file -> field, by default {}."""
     return {
         name: (dict[Name, section.settings], Field({}, description=section.description))  # type: ignore[name-defined]
         for name, section in SECTIONS.items()

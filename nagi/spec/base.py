@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Define the names that experiment files may use."""
+"""Define which names experiments, nodes, links, flows, axes and variants may have."""
 
 from __future__ import annotations
 

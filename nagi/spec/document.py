@@ -50,11 +50,11 @@ class Document:
         return key_path
 
     def problem(self, key_path: KeyPath, message: str, cure: str) -> Problem:
-        """Return a problem with the value at `key_path`, with line and key path in the file."""
+        """Return a problem with the value at `key_path` in `base`, with its line in the file."""
         return self.source.problem(self.resolve_key_path(key_path), message, cure)
 
     def error(self, key_path: KeyPath, message: str, cure: str) -> InputError:
-        """Return an InputError for the value at `key_path`, with line and key path in the file."""
+        """Return an InputError for the value at `key_path` in `base`, as problem() describes it."""
         return InputError(self.problem(key_path, message, cure))
 
     def resolve_path(self, name: str) -> Path:

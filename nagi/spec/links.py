@@ -170,7 +170,7 @@ class OneDirection(DirectionSettings):
     """Settings for one direction, which replace those of the link."""
 
     def find_settings(self, settings: type[SettingsT]) -> SettingsT | None:
-        """Return this direction's settings of a backend's class, such as RadioChannel, or None."""
+        """Return the settings of a backend's class, such as RadioChannel; None if not given."""
         return find_settings(self, DIRECTION_KEYS, settings)
 
 
@@ -197,7 +197,7 @@ class _BothDirections(DirectionSettings):
         return ETHERNET_MTU if self.mtu is None else self.mtu.value
 
     def find_settings(self, settings: type[SettingsT]) -> SettingsT | None:
-        """Return the link's settings of a backend's class, such as Radio, or None."""
+        """Return the settings of a backend's class, such as Radio; None if not given."""
         return find_settings(self, LINK_KEYS, settings)
 
 
@@ -227,7 +227,11 @@ class Link(_BothDirections, defer_build=False):
         )
 
     def inherits(self, direction: DirectionName, name: str) -> bool:
-        """Return whether a direction takes the value of the setting `name` from the link."""
+        """Return whether a direction takes the value of the setting `name` from the link.
+
+        It does so if it sets neither `name` nor the setting that excludes `name`: of `rate` and
+        `rate_trace`, and of `delay` and `delay_trace`, a direction with either inherits neither.
+        """
         own_settings = getattr(self, direction)
         alternative = ALTERNATIVES.get(name, name)
         return getattr(own_settings, name) is None and getattr(own_settings, alternative) is None

@@ -46,11 +46,13 @@ class Point:
 
 
 def read_experiment(path: Path, variant: str | None) -> list[Point]:
-    """Read all points of an experiment file.
+    """Read all points of an experiment file, in the order of its matrix.
+
+    The last axis of the matrix changes fastest.
 
     Args:
         path: Path of the file, or the name of an experiment that comes with nagi.
-        variant: Name of the variant that changes the file, or None.
+        variant: Name of the variant that changes the file; None reads the file without a variant.
 
     Raises:
         InputError: If the file is wrong; names file, line and key of the first MAX_PROBLEMS
@@ -193,7 +195,7 @@ def _check_size(document: Document, runs: int, repeats_text: str) -> None:
 
 
 def _count_runs(points: list[Point]) -> tuple[int, str]:
-    """Return the number of runs of all points, and the argument `repeats_text` of _check_size()."""
+    """Return the arguments `runs` and `repeats_text` of _check_size() for these points."""
     repeats = {point.experiment.repeats for point in points}
     text = f" x {repeats.pop():,} repeats" if len(repeats) == 1 else ", with repeats"
     return sum(point.experiment.repeats for point in points), text
@@ -261,7 +263,7 @@ class _Expansion:
         return axis
 
     def make_points(self) -> list[Point]:
-        """Return all points.
+        """Return all points, in the order of the matrix; its last axis changes fastest.
 
         Raises:
             InputError: If points are invalid, or an axis is not used.
@@ -341,7 +343,7 @@ class _Expansion:
 
 @dataclass(frozen=True)
 class _ResolvedPart:
-    """A validated part, and whether it is wrong for the first time."""
+    """A validated part, or None if it is wrong, and whether it is wrong for the first time."""
 
     value: dict[str, Any] | None  # name -> validated part; None if the part is wrong
     is_new_and_wrong: bool

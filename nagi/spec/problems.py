@@ -97,6 +97,8 @@ def _find_unknown_key(details: ErrorDetails, key_path: KeyPath, data: Any) -> st
 
 
 class _Explanation(NamedTuple):
+    """The key path of a mistake, what is wrong there, and the cure."""
+
     key_path: KeyPath
     message: str
     cure: str

@@ -26,7 +26,13 @@ def format_axis_value(value: Any) -> str:
 # The axes in a part of a document: the axis if the part is `$axis`, otherwise a mapping from each
 # key with axes below it to these axes.
 def check_report(point: Point) -> None:
-    """Check that the axes of the report and of its statements exist, and the statements' values."""
+    """Check that the axes that the report and its statements name, and the values, exist.
+
+    `competitor` and `series` must be different axes.
+
+    Raises:
+        InputError: If a setting or a statement is wrong; names at most MAX_PROBLEMS mistakes.
+    """
     settings = point.experiment.report
     for key in ("x", "series", "panels", "competitor"):
         axis = getattr(settings, key)

@@ -104,7 +104,7 @@ def _load_schema() -> dict[str, Any]:
 
 
 def list_known_keys(key_path: KeyPath, data: Any) -> list[str]:
-    """Return the keys that the schema allows at a key path of `data`."""
+    """Return the keys that the schema allows in the mapping at a key path of `data`, sorted."""
     nodes = _find_schemas(key_path, data)
     return sorted(
         {key for node in _resolve_references(*nodes) for key in node.get("properties", {})}

@@ -45,7 +45,7 @@ class Source:
     text: list[str] = field(default_factory=list)  # the file's lines
 
     def find_line(self, key_path: KeyPath) -> int:
-        """Return the line of `key_path`, or of the innermost value around it, or else 1."""
+        """Return the line of `key_path`, else of the innermost known value around it, else 1."""
         while key_path and key_path not in self.lines:
             key_path = key_path[:-1]
         return self.lines.get(key_path, 1)

@@ -64,12 +64,12 @@ class _SyntaxError:
 
     @property
     def line(self) -> int:
-        """The line of the error, or 0."""
+        """The line of the error; 0 if ruamel.yaml reports no line."""
         return self.error.problem_mark.line + 1 if self.error.problem_mark else 0
 
     @property
     def opening_line(self) -> int:
-        """The first line of the bracket, quote or block that contains the error."""
+        """The first line of the bracket, quote or block with the error, or else `line`."""
         return self.error.context_mark.line + 1 if self.error.context_mark else self.line
 
     def explain(self, message: str, cure: str) -> Explanation:

@@ -84,7 +84,7 @@ BulkProgram = Literal["nagi-traffic", "iperf"]
 
 
 def _find_tag(value: Any) -> str:
-    """Return the tag of a record in AnyEnd, such as "cbr client"."""
+    """Return APPLICATION ROLE, such as "cbr client", which selects a record's class in AnyEnd."""
     if isinstance(value, dict):
         return f"{value.get('application')} {value.get('role')}"
     return f"{getattr(value, 'application', None)} {getattr(value, 'role', None)}"

@@ -86,7 +86,10 @@ class End(Contract):
 
 
 def format_exact_size(count: int) -> str:
-    """Format a number of bytes without rounding: in MiB, MB or kB if possible, or else in bytes."""
+    """Format a number of bytes without rounding.
+
+    The unit is the first of MiB, MB and kB of which `count` is a multiple, or else bytes.
+    """
     for unit, size in (("MiB", 2**20), ("MB", 10**6), ("kB", 10**3)):
         if count >= size and count % size == 0:
             return f"{count // size} {unit}"

@@ -85,7 +85,7 @@ class SizesSettings(BaseModel):
         return self
 
     def plan_sizes(self) -> dict[str, Any]:
-        """Return name -> value for the fields of SizesPlan that have a value."""
+        """Return the sizes as arguments for SizesPlan: field -> value, without unused fields."""
         if self.sizes != "pareto":
             assert self.size is not None
             return {"sizes": self.sizes, "size_bytes": self.size.value}

@@ -52,7 +52,11 @@ _FADINGS = Annotated[NoFading | RayleighFading | RicianFading, Field(discriminat
 
 
 def _complete_fading(value: object) -> object:
-    """Replace `none` by its mapping, and refuse all other names, because they need settings."""
+    """Return the mapping for `none`, and values that are not names unchanged.
+
+    Raises:
+        BadValue: The value is another name: of fading that needs settings, or unknown.
+    """
     if value == "none":
         return {"kind": "none"}
     examples = {"rayleigh": "", "rician": ", k_factor: 6 dB"}  # kind -> keys besides doppler

@@ -14,6 +14,8 @@ from nagi_contracts.errors import BadValue, format_value
 def accept_scalar(key: str, kind: Any, **fixed: str) -> BeforeValidator:
     """Return a validator that replaces a single value, such as `1 %`, by a mapping of settings.
 
+    The validator returns all other values unchanged.
+
     Args:
         key: The key of the mapping that gets the value.
         kind: The type of all accepted inputs, for the JSON Schema.
@@ -28,6 +30,8 @@ def accept_scalar(key: str, kind: Any, **fixed: str) -> BeforeValidator:
 
 def accept_names(key: str, models: Collection[type[BaseModel]], kind: Any) -> BeforeValidator:
     """Return a validator that replaces the name of a model by the mapping `{key: name}`.
+
+    The validator returns all other values unchanged.
 
     Args:
         key: The key that distinguishes the models. Each model permits only its own name as value.

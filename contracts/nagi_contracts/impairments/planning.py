@@ -75,17 +75,21 @@ class Planning(Protocol):
         """Refuse the settings of the impairment."""
 
     def resolve_size(self, size: QueueSize) -> tuple[int | None, int | None]:
-        """Return the size of a queue, or a threshold, as (packets, None) or (None, bytes)."""
+        """Return the size of a queue, or a threshold, as (packets, None) or (None, bytes).
+
+        A multiple of the bandwidth-delay product is converted to packets.
+        """
 
     def read_losses(self, file: str) -> tuple[list[int], int]:
-        """Read a loss trace: the indices of lost packets, and the number of all packets."""
+        """Read a loss trace. Return the indices of lost packets, and the number of all packets."""
 
     def read_outcomes(
         self, file: str, link: str | None, direction: str | None
     ) -> RecordedOutcomes | None:
-        """Read transmissions.parquet of a run.
+        """Read the outcomes of a link's transmissions in one direction from transmissions.parquet.
 
-        Return None if the file has another format.
+        `link` and `direction` may be None if the file has only one of them. Return None if the file
+        is not in Parquet's format.
         """
 
     def read_calibrated_mode(

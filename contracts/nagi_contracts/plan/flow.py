@@ -163,7 +163,7 @@ class FlowPlan(Contract):
 
         Args:
             sends_datagrams: Whether the flow's command sends UDP datagrams, whose header is smaller
-                than that of TCP segments. It has no effect for other traffic.
+                than that of TCP segments. It has no effect if the traffic is not `command`.
         """
         is_datagram = self.traffic == "command" and sends_datagrams
         return self.max_datagram_bytes if is_datagram else self.payload_bytes

@@ -85,13 +85,15 @@ class RunPlan(Contract):
     measure: Interval = Field(description="measurement interval")
 
     def with_ids(self, build: str, memo: Memo | None = None) -> RunPlan:
-        """Return this plan with its run id and its point id.
+        """Return a copy of this plan with its run id and its point id.
+
+        Both are hashes of the plan. The run id also depends on the build. The point id does not
+        depend on the repeat, the seed or the switch target.
 
         Args:
             build: The id of the build that executes the run.
-            memo: A cache that several calls share. The ids are hashes of the plan's JSON, and
-                objects that several plans have in common are then converted to JSON once. None
-                means no cache.
+            memo: A cache that several calls share, so that objects that several plans have in
+                common are converted to JSON only once. None means no cache.
         """
         texts = self._encode_fields(memo or Memo())
         without = ("repeat", "seed", "switch_target")
@@ -135,11 +137,11 @@ class RunPlan(Contract):
         return 6 if ":" in self.flows[0].sender_address else 4
 
     def files(self) -> list[CommandFile]:
-        """Return the files of the commands of all flows."""
+        """Return the `files` of all flows with a command; a file of two flows occurs twice."""
         return [file for flow in self.flows if flow.command for file in flow.command.files]
 
     def carried_by(self, backend: str) -> list[LinkPlan]:
-        """Return the links that a backend emulates."""
+        """Return the links that a backend, such as `radio`, emulates; `link` is nagi-link."""
         return [link for link in self.links if link.backend == backend]
 
     def records_transmissions(self) -> bool:

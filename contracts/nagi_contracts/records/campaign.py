@@ -121,7 +121,7 @@ class Campaign(Contract):
         return "--skip-unavailable" if self.left_out else ""
 
     def command(self, spec: str) -> list[str]:
-        """Return the command line that executes the same runs of the experiment file `spec`."""
+        """Return the words of the command that executes this campaign's runs of the file `spec`."""
         return [
             *("nagi", "run", spec),
             *(("--variant", self.variant) if self.variant else ()),

@@ -128,12 +128,14 @@ class Manifest(Contract):
     def require_files(
         self, run: Path, *, only_sizes: bool = False, allow_missing: bool = False
     ) -> None:
-        """Check that the files of a run are unchanged since they were recorded.
+        """Check that the files in the manifest are unchanged since they were recorded.
+
+        Other files in the run directory are not checked.
 
         Args:
             run: The run directory.
             only_sizes: Whether to compare only the sizes of files, which is fast, not the SHA-256.
-            allow_missing: Whether files may be missing, such as captures of runs with metrics.
+            allow_missing: Whether files may be missing, such as captures that were removed.
 
         Raises:
             InputError: A file is missing or has changed.

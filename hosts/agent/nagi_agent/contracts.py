@@ -589,7 +589,7 @@ class RunPlan:
         return next(node for node in self.nodes if node.name == name)
 
     def carried_by(self, backend: str) -> list[LinkPlan]:
-        """Return the links that a backend emulates."""
+        """Return the links that a backend, such as `radio`, emulates; `link` is nagi-link."""
         return [link for link in self.links if link.backend == backend]
 
     def switches(self) -> list[NodePlan]:

@@ -40,7 +40,7 @@ class Effects(Strict):
     )
 
     def to_plans(self) -> dict[str, Contract | None]:
-        """Return the plan of each effect by name; None for effects that do not occur."""
+        """Return name of the effect -> plan; None for an effect that is not set or has rate 0."""
         settings = {name: getattr(self, name) for name in Effects.model_fields}
         return {name: effect.to_plan() if effect else None for name, effect in settings.items()}
 
@@ -54,7 +54,7 @@ class EffectPlans(Contract):
 
     @property
     def effects(self) -> list[CorruptionPlan | DuplicationPlan | ReorderingPlan]:
-        """The plans of the effects that occur."""
+        """The plans of the effects that occur, in the order of the fields."""
         return [
             effect
             for name in EffectPlans.model_fields

@@ -36,7 +36,7 @@ class SdrCurvePlan(Contract):
 
     @classmethod
     def from_calibration(cls, curve: CalibrationCurve) -> SdrCurvePlan:
-        """Return a curve of a calibration table, with error rates that do not increase with SNR."""
+        """Return the plan of a calibrated curve, with error rates that never increase with SNR."""
         return cls(
             packet_bytes=curve.packet_bytes,
             snr_db=[cell.snr_db for cell in curve.cells],
@@ -148,7 +148,7 @@ class SdrLoss(LossSettings):
         return self
 
     def to_plan(self, planning: Planning) -> SdrLossPlan:
-        """Return the plan, with the curves of the table.
+        """Return the plan, with the curves of the mode that the settings select in the table.
 
         Raises:
             InputError: The table has no mode with these settings, or its longest packets are

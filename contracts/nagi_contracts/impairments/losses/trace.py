@@ -51,7 +51,8 @@ class TraceLoss(LossSettings):
         """Return the plan of a loss trace, or of the recorded outcomes of transmissions.
 
         Raises:
-            InputError: The file is wrong, its record is too long, or a setting does not fit it.
+            InputError: The file is wrong, the recorded run is too long, or a setting does not fit
+                the file.
         """
         outcomes = planning.read_outcomes(self.file, self.link, self.direction)
         if outcomes is None:

@@ -24,7 +24,7 @@ _Disciplines = Annotated[
 
 
 def _complete_queue(value: object) -> object:
-    """Replace a single size by the settings of a drop-tail queue with this size."""
+    """Return settings unchanged, and for a single size those of a drop-tail queue of this size."""
     if isinstance(value, dict | DropTail | CoDel | FqCoDel | Pie | DualPi2):
         return value
     size = value if isinstance(value, QueueSize) else QueueSize.parse(value)
@@ -55,7 +55,8 @@ QueuePlan = Annotated[
 def name_disciplines(queues: Iterable[QueuePlan | None]) -> str:
     """Return the words that follow a queue's size in reports, such as ", CoDel or PIE".
 
-    Each discipline is named once. Return "" if all queues are drop-tail queues.
+    Each discipline is named once, in the order of `queues`. None stands for no queue, and is left
+    out. Return "" if all queues are drop-tail queues.
     """
     names = dict.fromkeys(queue.describe() for queue in queues if queue is not None)
     return "" if set(names) <= {"drop-tail"} else ", " + " or ".join(names)
