@@ -20,8 +20,8 @@ class Cost:
     """Sums of the wall time of a campaign, in seconds, by a monotonic clock.
 
     `overhead` is the time to make labs, to ship batches, to wait for agents and to fetch records.
-    A batch in real time adds its duration minus the timelines of the busiest cell. `results` is the
-    time for certificates and metrics. Batches in virtual time have their own sums.
+    A batch in real time adds to `overhead` its duration minus the timelines of the busiest cell.
+    `results` is the time for certificates and metrics. Batches in virtual time have their own sums.
     """
 
     def __init__(self) -> None:

@@ -24,7 +24,7 @@ from nagi.labs.virtual import GuestParts, VirtualLab
 
 
 def analyse_and_retain(run: Path, keep: Keep) -> None:
-    """Compute the metrics of a run, unless it has them. Then call retain() to remove files."""
+    """Compute a run's metrics, unless it has them. Then retain() removes and compresses files."""
     analysis.ensure_metrics(run)
     retain(run, keep)
 

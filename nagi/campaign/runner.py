@@ -212,7 +212,7 @@ class Runner:
         return status is None or (status == "failed" and plan.run_id not in self._failed_now)
 
     def _collect(self, plans: list[RunPlan]) -> list[RunPlan]:
-        """Make the run directories and metrics of runs that have ended. Return the other plans."""
+        """Make the run directories and metrics of runs that have ended. Return the plans left."""
         directory = self._directory
         unfinished = []
         for plan in plans:
@@ -322,8 +322,9 @@ class Runner:
     def _require_quiet(self, batch: list[RunPlan]) -> None:
         """Raise TooNoisy if most runs of the first batch were late.
 
-        At least three runs must be late, or all runs of a smaller batch if other runs are pending.
-        A few late runs are simply repeated, which is faster than a decision of the user.
+        Only the first call checks this. At least three runs must be late, or all runs of a smaller
+        batch if other runs are pending. A few late runs are simply repeated, because
+        this is faster than a decision of the user.
         """
         if not self._stop_if_noisy:
             return

@@ -64,7 +64,9 @@ def list_replay_differences(plan: RunPlan, recorded: Records, replayed: Records)
 def list_transit_errors(
     crossings: Iterable[tuple[str, Nanoseconds, Nanoseconds, Nanoseconds]],
 ) -> pd.DataFrame:
-    """Return packets and the error of their time between two captures, the largest error first.
+    """Return packets and the error of their time between two captures.
+
+    The error with the largest absolute value comes first.
 
     Args:
         crossings: For each flow and direction: a text that names it; and arrays with each packet's
