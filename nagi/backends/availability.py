@@ -26,7 +26,9 @@ class Availability:
 
 
 def judge_program(program: str, facts: ProgramFacts, cure: str) -> Availability:
-    """Return the availability of a program on a host: it must have reported its version.
+    """Return the availability of a program on a host.
+
+    The program is available if its version is known.
 
     Args:
         program: The name of the program.

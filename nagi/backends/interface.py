@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Define the interface between nagi's packages and its backends.
 
-A backend is a folder next to this file. Each file of the folder exports one object, called `part`.
-Classes define the attributes and methods of these objects, one class per file.
+A backend is a folder next to this file. The files of the table below each export one object, called
+`part`. The class in the table defines the attributes and methods of this object.
 A backend leaves out the files that it does not need. The packages of nagi iterate over the backends
 (registry.py), and do not contain the names of backends.
 
@@ -121,7 +121,7 @@ class Planner:
         """
 
     def plan_channel(self, link: str, settings: DirectionSettings) -> DirectionPlan | None:
-        """Return rate, delay and losses of a direction of one of `links`.
+        """Return rate, delay and losses of a direction of `link`, which is one of `links`.
 
         Return None if rate, delay and losses follow from the settings alone, as for nagi-link.
         """
@@ -215,7 +215,10 @@ class Reach(Protocol):
         """
 
     def is_ever_in_reach(self, node: str) -> bool:
-        """Return whether at any time `node` decodes another station's frames, or vice versa."""
+        """Return whether at any time `node` decodes another station's frames, or vice versa.
+
+        Collisions are neglected.
+        """
 
 
 # The `part` of plan.py: a class that is instantiated with a PlanRequest, once for each point.
@@ -251,11 +254,17 @@ class Needs:
         return f"links {', '.join(users)} {self.predicates[1]}"
 
     def check_availability(self) -> Availability:
-        """Return the availability of programs and devices here. Called only if there are users."""
+        """Return the availability of the backend's programs and devices on this machine.
+
+        Called only if there are users.
+        """
         return Availability(True)
 
     def check_availability_on(self, inspection: Inspection) -> Availability:
-        """Return the availability on an inspected host. Called only if there are users."""
+        """Return the availability of the backend's programs and devices on an inspected host.
+
+        Called only if there are users. The result is `available` for hosts that need none.
+        """
         return Availability(True)
 
     def require_lab(self, plans: Iterable[RunPlan], lab: str) -> None:
@@ -351,7 +360,7 @@ class Verifier(ABC):
     """The reader of the backend's records, which measures checks of the certificate (evidence.py).
 
     A backend overrides the methods that it needs. A check compares a value measured from records
-    with a limit. The certificate of a run contains all its checks.
+    with a limit. The certificate of a run contains the checks of every run and of all backends.
     """
 
     limits: Mapping[str, Mapping[str, Limit]] = {}  # heading in the manual -> check -> limit
@@ -460,12 +469,12 @@ class Stage(ABC):
     titles: Mapping[str, str] = {}
 
     def collect_needs(self, plans: Sequence[RunPlan]) -> tuple[Any, ...]:
-        """Return the needs of runs, in a form that the stage chooses.
+        """Return what `plans` need, such as switch targets. The stage defines the tuple's elements.
 
-        check() gets them from `observations.list_needs(name)`.
+        check() gets this tuple from `observations.list_needs(name)`.
         """
         return ()
 
     @abstractmethod
     def check(self, observations: Observations) -> Iterator[StageFinding]:
-        """Yield the findings of the stage about each host."""
+        """Yield the findings of the stage about each host, from what agents have observed."""

@@ -24,7 +24,10 @@ _ORDER = (DEFAULT, "switch", "radio", "fpga", "medium")
 
 
 def list_backends() -> list[str]:
-    """Return the names of all backends, in the order in which all packages iterate over them."""
+    """Return the names of all backends: nagi's own, then further backends in alphabetical order.
+
+    All packages iterate over backends in this order.
+    """
     names = [module.name for module in pkgutil.iter_modules(backends.__path__) if module.ispkg]
     return sorted(
         names, key=lambda name: (_ORDER.index(name) if name in _ORDER else len(_ORDER), name)

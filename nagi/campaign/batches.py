@@ -18,11 +18,12 @@ def choose_batch(
 ) -> dict[str, list[RunPlan]]:
     """Return cell -> the plans of its next runs.
 
-    Each plan goes to the cell with the shortest batch, until each batch lasts `min_duration_s`.
-    Each cell gets at least one run if there are enough plans.
+    Each plan goes to the cell with the shortest batch (the first of equal cells), until each batch
+    lasts `min_duration_s`. Each cell gets at least one run if there are enough plans. Otherwise,
+    the last cells get an empty list. The batch need not contain all plans.
 
     Args:
-        pending: The pending plans, in their order.
+        pending: The pending plans, in the order in which they are to be executed.
         cells: The names of the cells.
         min_duration_s: The minimum duration of each cell's batch, in seconds.
     """

@@ -27,16 +27,16 @@ def identify_build(
 ) -> Build:
     """Return the version and the checksums of the programs that a lab would use now.
 
-    In the virtual lab, the guest has a checksum. The programs of a backend have checksums if the
-    experiment needs the backend, unless real hosts provide these programs.
+    The guest has a checksum in the virtual lab only. The programs of a backend have checksums if
+    the experiment needs the backend, unless real hosts provide these programs.
 
     Args:
         lab: The name of the lab; empty for the programs that all labs use.
         backends: The backends that the experiment needs.
-        switch: The program that runs the P4 pipelines of switches.
+        switch: The program or device that runs the P4 pipelines of switches.
 
     Raises:
-        InputError: Nagi-link, nagi-tcp or nagi-traffic has not been built, or the guest,
+        InputError: nagi-link, nagi-tcp or nagi-traffic has not been built, or the guest,
             nagi-switch or bmv2 is not installed.
     """
     common, optional = _hash_programs(lab, backends, switch)

@@ -69,7 +69,8 @@ def collect(
     """Make the run directory of a run that has ended, remove its records, and return its verdict.
 
     If an agent failed or records are damaged, the verdict is `failed`. If another machine has made
-    the run directory, this directory is moved to `runs`.
+    the run directory, this directory is moved to `runs`. replace_run() says what happens to the
+    directory of an earlier attempt.
 
     Args:
         records: The directory of the records of all hosts.
@@ -78,7 +79,8 @@ def collect(
         cell: The cell that executed the run, from find_finished_cell().
         lab: The name of the lab.
         build: The build that executed the run.
-        certifier: A function that returns the verdict on a completed run.
+        certifier: A function that returns the verdict on a completed run. It is not called if an
+            agent failed or records are damaged.
 
     Raises:
         OSError: The disk is full, for example; the records then still exist.
@@ -192,6 +194,6 @@ def _convert_records(
 
 
 def list_nodes_with_own_clock(nodes: dict[str, NodeRecord]) -> list[str]:
-    """Return the nodes whose clock is not the emulator's, because they run another kernel."""
+    """Return the nodes that run another kernel than the emulator, and so have another clock."""
     emulator_boot_id = nodes[EMULATOR].facts.boot_id
     return [name for name, node in nodes.items() if node.facts.boot_id != emulator_boot_id]

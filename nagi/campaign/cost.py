@@ -20,8 +20,8 @@ class Cost:
     """Sums of the wall time of a campaign, in seconds, by a monotonic clock.
 
     `overhead` is the time to make labs, to ship batches, to wait for agents and to fetch records.
-    A batch in real time adds its duration minus the timelines of the busiest cell. `results` is the
-    time for certificates and metrics. Batches in virtual time have their own sums.
+    A batch in real time adds to `overhead` its duration minus the timelines of the busiest cell.
+    `results` is the time for certificates and metrics. Batches in virtual time have their own sums.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,10 @@ class Cost:
 
     @contextmanager
     def measure(self, expense: Expense) -> Iterator[None]:
-        """Add the duration of the `with` block to an expense, `overhead` or `results`."""
+        """Add the duration of the `with` block to an expense, `overhead` or `results`.
+
+        The duration is also added if the block raises an error.
+        """
         started = time.monotonic()
         try:
             yield
@@ -67,7 +70,7 @@ class Cost:
         self.runs += sum(map(len, plans.values()))
 
     def describe(self, elsewhere: str = "") -> str:
-        """Return one line for the campaign's summary; empty if no run was executed.
+        """Return these times in one line, for the campaign's summary; empty if no run was executed.
 
         Args:
             elsewhere: A phrase for the other machines that executed runs; empty if this machine

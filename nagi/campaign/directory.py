@@ -49,7 +49,8 @@ class CampaignDirectory:
         removed again.
 
         Raises:
-            InputError: Another process has locked the directory, or it cannot be written.
+            InputError: Another process has locked the directory, or the directory cannot be written
+                or contains symbolic links, pipes or devices.
         """
         created = [path for path in (self.runs, *self.runs.parents) if not path.exists()]
         try:
@@ -87,9 +88,10 @@ class CampaignDirectory:
         """Write campaign.json, and return its content.
 
         Args:
-            selection: The runs of the campaign.
+            selection: The runs of the campaign. Only those that this machine can execute are
+                written.
             lab: The name of the lab.
-            left_out: Scheme or backend that this machine lacks -> why. Its runs are left out.
+            left_out: Scheme or backend that this machine lacks -> why it is not available.
         """
         experiment = selection.experiment
         campaign = Campaign(

@@ -92,7 +92,7 @@ class RunSize:
 
 
 def estimate_size(plan: RunPlan, keep: Keep) -> RunSize:
-    """Return the estimated disk space of a run of `plan`."""
+    """Return the estimated disk space of a run of `plan`, without the corrections of pace.py."""
     packets_by_flow = _count_packets_by_flow(plan)
     raw_captures = kept_captures = 0
     for capture in plan.captures:
@@ -170,7 +170,7 @@ def estimate_disk(
 
     Args:
         plans: The plans of the campaign; without plans, the result is 0.
-        keep: The files that are kept.
+        keep: The files that are kept after each run.
         jobs: The number of parallel runs.
         lab: The name of the lab.
         paces: Corrections from earlier campaigns (pace.py); None reads those of this machine.
@@ -193,7 +193,10 @@ def estimate_seconds(plan: RunPlan) -> float:
 
 
 def estimate_virtual_seconds(plan: RunPlan) -> float:
-    """Return the wall time of a run in virtual time, in seconds."""
+    """Return the estimated wall time of a run in virtual time, in seconds.
+
+    The corrections of pace.py are not included.
+    """
     crossings = _count_crossings(plan, _count_packets_by_flow(plan))
     return (
         VIRTUAL_RUN_S
@@ -320,7 +323,7 @@ def _estimate_monitor_bytes(
 
 
 def _list_recorded_links(plan: RunPlan) -> set[str]:
-    """Return the names of the links whose transmissions are recorded."""
+    """Return the names of the links whose transmissions are recorded. Media are left out."""
     return {link.name for link in plan.links if link.records_transmissions}
 
 

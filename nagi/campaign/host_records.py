@@ -25,9 +25,10 @@ WHOLE = "whole"  # the directory of complete run directories; it also stands for
 
 
 def find_finished_cell(records: Path, plan: RunPlan) -> str | None:
-    """Return the cell that completed `plan` and whose records are not yet collected, or None.
+    """Return the cell that completed `plan` and whose records are not yet collected.
 
-    It is WHOLE if another machine executed the run and its run directory has arrived.
+    Return None if no cell has completed the run: all its agents must have ended the same attempt.
+    Return WHOLE if another machine executed the run and its run directory has arrived.
 
     Args:
         records: The directory of the records of all hosts.
@@ -46,11 +47,11 @@ def find_finished_cell(records: Path, plan: RunPlan) -> str | None:
 
 
 def remove_collected(records: Path, runs: Path, plan: RunPlan) -> None:
-    """Remove records of a run that are already in its run directory.
+    """Remove the records of a run that are already in its run directory. Keep all other records.
 
-    Such records exist if an earlier process ended between collecting the run and removing them.
-    Node records are compared completely, not only by start time, because all runs in guests have
-    the same start time.
+    Such records exist if an earlier process ended after it had collected the run, but before it had
+    removed the records. Node records are compared completely, not only by start time, because all
+    runs in guests have the same start time.
 
     Args:
         records: The directory of the records of all hosts.
@@ -89,7 +90,10 @@ def find_records(records: Path, plan: RunPlan, cell: str) -> dict[str, Path]:
 
 
 def _read_begin_s(file: Path) -> float | None:
-    """Return when a run began, from a node's record; None if the record is missing or damaged."""
+    """Return when a run began, in seconds since the epoch, from the record of a node.
+
+    Return None if the record is missing or damaged.
+    """
     try:
         return NodeRecord.read(file).began_realtime_s
     except InputError:

@@ -24,7 +24,7 @@ from nagi.labs.virtual import GuestParts, VirtualLab
 
 
 def analyse_and_retain(run: Path, keep: Keep) -> None:
-    """Compute the metrics of a run, unless it has them, then remove or compress files by `keep`."""
+    """Compute a run's metrics, unless it has them. Then retain() removes and compresses files."""
     analysis.ensure_metrics(run)
     retain(run, keep)
 
@@ -39,7 +39,7 @@ def run_one(
 ) -> Path | str:
     """Execute a run in a guest, and make its run directory with certificate and metrics.
 
-    A failed run has no metrics.
+    A failed run has no metrics, and keeps all its files.
 
     Args:
         plan: The plan of the run.

@@ -64,11 +64,15 @@ class Paces(Contract):
     kinds: dict[str, Pace] = Field({})
 
     def find_time_ratio(self, plan: RunPlan) -> float:
-        """Return the ratio of actual to estimated time of a run; 1 without earlier runs."""
+        """Return the ratio of actual to estimated time of earlier runs; 1 without earlier runs.
+
+        The ratio is that of the run's experiment. If the experiment has no earlier runs, it is that
+        of the run's class, and without these, that of all classes.
+        """
         return _find_ratio((pace.took_s, pace.estimated_s) for pace in self._list_nearest(plan))
 
     def find_disk_ratio(self, plan: RunPlan) -> float:
-        """Return the ratio of actual to estimated disk of a run; 1 without earlier runs."""
+        """Return the ratio of actual to estimated disk of earlier runs. See find_time_ratio()."""
         return _find_ratio(
             (pace.kept_bytes, pace.estimated_bytes) for pace in self._list_nearest(plan)
         )
@@ -100,7 +104,7 @@ def _name_experiment(plan: RunPlan) -> str:
 
 
 def classify_run(plan: RunPlan) -> str:
-    """Return the class of a run: the names of the components that it uses, separated by spaces.
+    """Return the class of a run: the names of the components that it uses, such as `hosts radios`.
 
     Estimates for runs of the same class have similar errors.
     """
@@ -111,7 +115,7 @@ def classify_run(plan: RunPlan) -> str:
 
 
 class ProcessorShare:
-    """Measures the share of this machine's processors that this process and its children could use.
+    """The share of this machine's processors that this process and its children could use.
 
     The measurement begins when the object is made.
     """

@@ -41,8 +41,12 @@ class Recheck:
 def recheck(run: Path, name: str) -> Recheck:
     """Repeat the check `name` of a run, from the files of the run directory `run`.
 
+    All checks are measured, and the directory is not changed. The returned `check` is the one in
+    verdict.json.
+
     Raises:
-        InputError: The run has no such check, or the records that the check needs were removed.
+        InputError: The run or this version of nagi has no such check, the records that the check
+            needs were removed, or a file is damaged or was changed.
     """
     verdict = Verdict.read(run / VERDICT)
     check = next((candidate for candidate in verdict.checks if candidate.name == name), None)

@@ -43,6 +43,8 @@ class PointWidth:
 def add_repeats(selection: Selection, runs: Path) -> Selection:
     """Return the selection with the repeats that `until` requires; unchanged without `until`.
 
+    A point gets no repeats while one of its runs has no verdict.
+
     Args:
         selection: The runs of the campaign.
         runs: The directory of all run directories.
@@ -65,7 +67,7 @@ def add_repeats(selection: Selection, runs: Path) -> Selection:
 def list_wide_points(selection: Selection, runs: Path) -> list[PointWidth]:
     """Return the points whose interval is wider than `until` requires, or cannot be computed.
 
-    Points that this machine cannot execute are left out.
+    Points that this machine cannot execute are left out. The list is empty without `until`.
     """
     until = selection.experiment.until
     if until is None:
@@ -85,7 +87,7 @@ def list_wide_points(selection: Selection, runs: Path) -> list[PointWidth]:
 
 
 def describe_wide_points(selection: Selection, runs: Path) -> list[str]:
-    """Return one line for each point of list_wide_points()."""
+    """Return one line for each point of list_wide_points(): its interval, and the required one."""
     until = selection.experiment.until
     return [
         f"{', '.join(width.point.values())}: the interval of {until.metric} is "
@@ -125,9 +127,9 @@ def _choose_target(plans: list[RunPlan], runs: Path, until: Until) -> int:
 
 
 def _read_metric(plans: list[RunPlan], runs: Path, metric: str) -> list[float]:
-    """Return the metric of each valid run: its mean over flows without cross traffic.
+    """Return the metric of each valid run: its mean over those flows that are not cross traffic.
 
-    Runs without the metric are left out.
+    Runs that are not valid, or lack the metric, are left out.
     """
     values = []
     for plan in plans:

@@ -70,7 +70,7 @@ def _select_captures(plan: RunPlan, keep: Keep) -> set[str]:
 
 
 def _remove(run: Path, manifest: Manifest, name: str) -> Manifest:
-    """Remove a file, if it exists; write and return the manifest without the file."""
+    """Remove a file, if it exists; write and return the manifest, which lists it as removed."""
     if name in manifest.files:
         manifest = _replace_in_manifest(manifest, name, {})
         manifest.write(run / "manifest.json")
@@ -80,7 +80,7 @@ def _remove(run: Path, manifest: Manifest, name: str) -> Manifest:
 
 
 def _compress(run: Path, manifest: Manifest, name: str) -> Manifest:
-    """Compress a file and remove the original; write and return the new manifest."""
+    """Compress a file by zstd and remove the original; write and return the new manifest."""
     target = run / (name + COMPRESSED)
     if name in manifest.files:
         partial = target.with_name(target.name + ".partial")
@@ -100,7 +100,10 @@ def _compress(run: Path, manifest: Manifest, name: str) -> Manifest:
 def _replace_in_manifest(
     manifest: Manifest, name: str, replacements: dict[str, FileSum]
 ) -> Manifest:
-    """Return the manifest with the file `name` replaced by the files `replacements`."""
+    """Return the manifest with the file `name` replaced by the files `replacements`.
+
+    The original file is listed under `removed`, with its checksum.
+    """
     files = {key: value for key, value in manifest.files.items() if key != name} | replacements
     removed = manifest.removed
     # The manifest has the original checksum of a capture that was compressed before.

@@ -21,7 +21,10 @@ PACKETS, TRANSMISSIONS = "packets.parquet", "transmissions.parquet"
 
 
 def count_invalid_attempts(runs: Path, run_id: str) -> int:
-    """Return how many earlier attempts of a run in the directory `runs` were invalid."""
+    """Return how many earlier attempts of a run in the directory `runs` were invalid.
+
+    The attempt in the run directory itself is not counted.
+    """
     return len(list(runs.glob(f"{run_id}.invalid-*")))
 
 
@@ -55,8 +58,8 @@ def read_verdict(runs: Path, run_id: str) -> Verdict | None:
 def make_partial(runs: Path, plan: RunPlan) -> Path:
     """Make the directory RUN_ID.partial, which contains the plan, and return its path.
 
-    `replace_run()` gives the directory its final name. The directory of an earlier call is removed
-    first.
+    The caller lets replace_run() give the directory its final name. The directory of an earlier
+    call is removed first.
     """
     partial = runs / f"{plan.run_id}.partial"
     shutil.rmtree(partial, ignore_errors=True)
@@ -69,7 +72,8 @@ def record_failure(runs: Path, plan: RunPlan, reason: str, console: Path | None 
     """Make the directory of a run that began but did not end, and return its verdict.
 
     The directory contains the plan and the verdict `failed` with `reason`. If the file `console`
-    exists, the directory also contains a copy, which the verdict names.
+    exists, the directory also contains a copy, which the verdict names. replace_run() says what
+    happens to the directory of an earlier attempt.
 
     Args:
         runs: The directory of all run directories.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the files of a run directory from the records that agents left.
 
-Functions return "damage": messages about records that are incomplete or damaged. Arguments of
-several functions are
+Functions return "damage": a list of messages about records that are incomplete or damaged. The list
+is empty if all records are complete. Arguments of several functions are
 
 - `nodes`: node -> its record (node.json),
 - `sources`: node -> the directory of its agent's records,
@@ -36,7 +36,8 @@ def collect_samples(
 ) -> tuple[pd.DataFrame, list[str]]:
     """Return the TCP_INFO samples of all senders, ordered by flow and time, and the damage.
 
-    Damaged files are left out. A bulk flow without samples is damage, too.
+    The damage is a list of messages. Damaged files are left out of the samples. A bulk flow without
+    samples is damage, too.
     """
     samples, damage = [], []
     for node, source in sources.items():
@@ -64,7 +65,8 @@ def collect_events(
 ) -> list[str]:
     """Write scheme_events.parquet if a scheme of `plan` reports events. Return the damage.
 
-    Events of nodes that failed are left out.
+    Rows are ordered by flow and time. Events of nodes that failed or whose files are damaged are
+    left out. The damage is a list of messages.
     """
     objects = [scheme_object for flow in plan.flows for scheme_object in flow.objects().values()]
     if not any(scheme_object.events for scheme_object in objects):
@@ -88,8 +90,8 @@ def collect_applications(
 ) -> list[str]:
     """Write applications.json, with the results of clients and servers. Return the damage.
 
-    Flows are left out if they have no application or if a node failed. Without flows, no file is
-    written.
+    Flows are left out if they have no application, if a node failed, or if a result is damaged. If
+    no flow is left, no file is written. The damage is a list of messages.
     """
     ends, damage = [], []
     for flow in plan.flows:
@@ -117,7 +119,7 @@ def collect_applications(
 
 
 def collect_logs(sources: dict[str, Path], target: Path) -> None:
-    """Copy the logs of all nodes to the directory `target`."""
+    """Copy NAME.log of all nodes to `target`/NODE.NAME.log. Make `target` if there is a log."""
     for node, source in sources.items():
         for log in source.glob("*.log"):
             target.mkdir(exist_ok=True)
@@ -127,7 +129,7 @@ def collect_logs(sources: dict[str, Path], target: Path) -> None:
 def merge_flow_records(nodes: Iterable[NodeRecord]) -> list[FlowRecord]:
     """Return the sender's record of each flow, with end time and exit status of the flow's client.
 
-    The client may run at the receiver.
+    The client may run at the receiver. If no client's end was recorded, the record is unchanged.
     """
     nodes = list(nodes)
     exits = {client_exit.flow: client_exit for node in nodes for client_exit in node.ended}

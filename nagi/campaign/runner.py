@@ -60,13 +60,16 @@ class Observer(Protocol):
         """Receive the name and the number of cells of a lab that starts."""
 
     def lab_failed(self, why: str, given_up: list[str]) -> None:
-        """Receive the error of a lab, and the cells that are excluded from now on."""
+        """Receive the error of a lab, and the names of the cells that are excluded from now on."""
 
     def batch_starting(self, plans: dict[str, list[RunPlan]], lead_s: float | None) -> None:
-        """Receive the plans of a batch by cell; `lead_s` is None in virtual time."""
+        """Receive the plans of a batch by cell.
+
+        `lead_s` is the time from the start of the batch to its first run; None in virtual time.
+        """
 
     def run_over(self, plan: RunPlan, verdict: Verdict) -> None:
-        """Receive a run that has ended, with its verdict."""
+        """Receive a run that has ended or failed, with its verdict."""
 
 
 class Runner:
@@ -98,7 +101,7 @@ class Runner:
             jobs: The maximum number of runs that a lab executes in parallel.
             tries: The maximum number of attempts of a run that is invalid, or that began too late
                 because a host was busy.
-            stop_if_noisy: Whether to raise TooNoisy if most runs of the first batch are late.
+            stop_if_noisy: Whether run() raises TooNoisy if most runs of the first batch are late.
             runs_per_batch: The number of runs per cell and batch in virtual time.
             one_shape: Whether all runs of a lab must have the same shape (nodes and links).
             analyse: A function that computes the metrics of a run directory.
@@ -129,6 +132,10 @@ class Runner:
 
     def run(self) -> dict[str, Verdict]:
         """Execute all pending runs, and return run id -> verdict, for all runs with a verdict.
+
+        Runs that ended in an earlier process, but were not collected, are collected first. Metrics
+        of all valid and invalid runs are computed. The directories `.lab` and `.records` are
+        removed.
 
         Raises:
             Interrupted: The user asked to stop.
@@ -205,7 +212,7 @@ class Runner:
         return status is None or (status == "failed" and plan.run_id not in self._failed_now)
 
     def _collect(self, plans: list[RunPlan]) -> list[RunPlan]:
-        """Make the run directories and metrics of runs that have ended. Return the other plans."""
+        """Make the run directories and metrics of runs that have ended. Return the plans left."""
         directory = self._directory
         unfinished = []
         for plan in plans:
@@ -315,8 +322,9 @@ class Runner:
     def _require_quiet(self, batch: list[RunPlan]) -> None:
         """Raise TooNoisy if most runs of the first batch were late.
 
-        At least three runs must be late, or all runs of a smaller batch if other runs are pending.
-        A few late runs are simply repeated, which is faster than a decision of the user.
+        Only the first call checks this. At least three runs must be late, or all runs of a smaller
+        batch if other runs are pending. A few late runs are simply repeated, because
+        this is faster than a decision of the user.
         """
         if not self._stop_if_noisy:
             return

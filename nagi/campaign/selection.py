@@ -81,12 +81,15 @@ def select_runs(
     switch: SwitchTarget = "nagi",
     check_backend: Callable[[Needs], Availability] = check_here,
 ) -> Selection:
-    """Plan the runs of the points and repeats that `only` selects.
+    """Plan the runs of the points and repeats that `only` selects, point by point.
+
+    Runs that this machine cannot execute are planned, too. See Selection.list_available().
 
     Args:
         points: All points of the experiment.
         variant: The variant of the experiment, or None.
-        only: Axis -> selected values; REPEAT -> selected repeats, counted from 1.
+        only: Axis -> selected values; REPEAT -> selected repeats, counted from 1. Axes that are not
+            in `only` are not restricted.
         build: The build that executes the runs.
         check_scheme: A function that returns the availability of a scheme.
         switch: The program that runs the P4 pipelines of switches.
@@ -146,7 +149,10 @@ def select_runs(
 
 
 def require_lab(plans: list[RunPlan], lab: str) -> None:
-    """Raise InputError if a lab does not support a link of `plans`, such as an FPGA board."""
+    """Raise InputError if the lab `lab` does not support a link of `plans`.
+
+    For example, only the physical lab supports links on FPGA boards.
+    """
     for needs in load_needs().values():
         needs.require_lab(plans, lab)
 
@@ -179,7 +185,10 @@ def find_backends(points: list[Point]) -> list[str]:
 
 
 def find_schemes(points: list[Point]) -> dict[str, schemes.Scheme]:
-    """Return the schemes that flows of `points` use, by name. Unknown schemes are left out."""
+    """Return name -> scheme, for the schemes of all flows of `points`.
+
+    Unknown schemes and absent flows are left out.
+    """
     schemes_by_name = {
         flow.scheme: schemes.find_scheme(flow.scheme, point.document.resolve_path)
         for point in points

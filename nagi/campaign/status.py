@@ -24,7 +24,11 @@ STATES = ("valid", "invalid", "failed", "missing")
 
 @dataclass(frozen=True)
 class RunStatus:
-    """The status of a run. `state` is one of STATES, `attempts` counts all attempts."""
+    """The status of a run.
+
+    `state` is one of STATES. A run without a verdict is `missing`. `reasons` are those of the
+    verdict. `attempts` counts the last attempt and the earlier invalid attempts.
+    """
 
     run: CampaignRun
     state: str
@@ -56,9 +60,10 @@ class RunStatus:
 
 @dataclass(frozen=True)
 class CampaignStatus:
-    """The status of a campaign.
+    """The status of a campaign and of its runs.
 
-    `process_id` is the id of the process that executes the campaign, or None.
+    `process_id` is the id of the process that has locked the directory, to execute the campaign for
+    example. It may be this process. It is None if no such process was found.
     """
 
     directory: CampaignDirectory
@@ -87,7 +92,7 @@ class CampaignStatus:
     def find_end_times(self) -> tuple[datetime, datetime] | None:
         """Return when the first and the last run ended; None if no run has ended.
 
-        The times are those of the files verdict.json.
+        These are the times, in the local time zone, when the files verdict.json were last changed.
         """
         stamps = list(self._read_end_times())
         if not stamps:

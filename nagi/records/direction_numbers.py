@@ -25,7 +25,11 @@ def get_direction_number(plan: RunPlan, link: str, direction: DirectionName) -> 
 
 
 def get_hop_number(plan: RunPlan, direction: LinkDirection) -> int:
-    """Return the number, in records, of a link's direction; on a medium, of the sending station."""
+    """Return the number of a hop in records.
+
+    A hop on a link has the number of the direction. A hop on a medium has the number of the sending
+    station.
+    """
     if direction.sender is not None:
         return get_station_number(plan, direction.link, direction.sender)
     return get_direction_number(plan, direction.link, direction.direction)
@@ -61,7 +65,8 @@ def are_stations(
     Args:
         numbers: For each record, the number of its direction or sending station, below
             count_numbers(). The sending station determines the medium. Links have no stations.
-        stations: For each record, the index of a station in its medium; -1 (no station) is valid.
+        stations: For each record, the index of a station in its medium, or -1 for no station. The
+            result is true for -1.
         plan: The plan of the run.
     """
     station_counts = np.zeros(count_numbers(plan), np.int64)
@@ -84,7 +89,7 @@ def get_link_names(numbers: npt.NDArray[Any], plan: RunPlan) -> pd.Categorical[s
 
 
 def get_direction_names(numbers: npt.NDArray[Any], plan: RunPlan) -> pd.Categorical[str]:
-    """Return the direction of each number. Stations have the direction `forward`."""
+    """Return the direction of each number, see list_numbers(). Stations are `forward`."""
     is_link = numbers < 2 * len(plan.links)
     return pd.Categorical.from_codes(np.where(is_link, numbers % 2, 0), pd.Index(DIRECTIONS))
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 
 def copy_file(source: Path, target: Path, name: str, new_name: str = "") -> None:
-    """Copy the file `name` from the directory `source` to the directory `target`, if it exists.
+    """Copy the file `name` from the directory `source` to the directory `target`.
 
-    The copy is a hard link if the file system supports hard links. It is called `new_name`, if
-    given.
+    If the file does not exist, nothing is copied. The copy is called `new_name`, or `name` if
+    `new_name` is empty. It is a hard link if the file system supports hard links.
     """
     if (source / name).exists():
         copy = target / (new_name or name)

@@ -167,13 +167,14 @@ def from_table(table: pd.DataFrame, plan: RunPlan) -> Records:
 def make_configuration(plan: RunPlan, changes: Settings | None = None) -> dict[str, Any]:
     """Return the configuration with which nagi-link replays a run of `plan`, without interfaces.
 
-    The agent's configuration() does the same, but is not used here, so that the replay also reveals
-    errors in the agent's function.
+    The agent's configuration() also makes a configuration from a plan. It is not used here, so that
+    the replay also reveals errors in the agent's function.
 
     Args:
         plan: The plan of the run.
-        changes: Settings that replace settings of the plan. They describe what other programs did
-            in the run, such as the losses of radios.
+        changes: (link, direction) -> settings that replace settings of the plan, because they
+            describe what other programs did in the run, such as the losses of radios. None for no
+            changes.
     """
     replacements = changes or {}
 
@@ -210,15 +211,17 @@ def _make_medium(medium: MediumPlan) -> dict[str, Any]:
 
 
 def replay(plan: RunPlan, records: Records, changes: Settings | None = None) -> Records:
-    """Replay the recorded arrivals with the model of nagi-link, as the plan configures it.
+    """Replay the recorded arrivals with the model of nagi-link, by running `nagi-link replay`.
 
     Args:
-        plan: The plan of the run.
+        plan: The plan of the run, which configures the model.
         records: The emulator's record of packets.
-        changes: Settings that replace settings of the plan.
+        changes: Settings that replace settings of the plan, see make_configuration(); None for no
+            changes.
 
     Returns:
-        The same packets in the order of sort_records(), with `left_ns` and `fate` from the model.
+        The packets of `records` in the order of sort_records(), with `left_ns` and `fate` from the
+        model.
 
     Raises:
         InputError: The model cannot replay the records.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The records of one run, from which verdict and metrics are computed."""
+"""The records of one run, from which its verdict is computed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from nagi.records.transmissions import Transmissions
 
 @dataclass(frozen=True)
 class RunRecords:
-    """The records of one run.
+    """The records of one run: its plan, and what agents, emulator and backends recorded.
 
     Attributes:
         plan: The plan of the run.
@@ -29,9 +29,10 @@ class RunRecords:
         links: The counters and delays of links and media that the emulator wrote (links.json).
         packets: The emulator's record of packets in the order of sort_records(), or None if the run
             has not kept all its records.
-        transmissions: The emulator's record of transmissions, if links are radios or have ARQ.
+        transmissions: The emulator's record of transmissions, if links are radios or have ARQ; None
+            for other runs, or if the run has not kept all its records.
         parts: Backend -> the value that its Verifier.collect() or Verifier.load() returned.
-        own_clocks: Nodes whose clock is not the emulator's.
+        own_clocks: Names of the nodes whose clock is not the emulator's.
     """
 
     plan: RunPlan

@@ -18,17 +18,17 @@ FILES = "events.*.jsonl"  # files of an agent, one per scheme
 
 
 def read_events(plan: RunPlan, node: str, directory: Path, began_realtime_s: float) -> pd.DataFrame:
-    """Read the events that a node's schemes reported.
+    """Read the events that a node's schemes reported. Leave out connections that belong to no flow.
 
     Args:
         plan: The plan of the run.
-        node: The node whose agent wrote the files.
-        directory: The directory with the files.
+        node: The node whose agent wrote the files `events.*.jsonl`.
+        directory: The directory with these files.
         began_realtime_s: When the run began, by the node's realtime clock.
 
     Returns:
-        Rows of the contract SchemeEvent, in the order of files and lines. The table has no rows if
-        the schemes of the node reported no events.
+        Rows of the contract SchemeEvent, in the order of files (by name) and lines. The table has
+        no rows if the schemes of the node reported no events.
 
     Raises:
         InputError: A file is damaged. The message does not name the directory.

@@ -137,7 +137,7 @@ def to_table(transmissions: Transmissions, plan: RunPlan) -> pd.DataFrame:
 
 
 def from_table(table: pd.DataFrame, plan: RunPlan) -> Transmissions:
-    """Convert a table of transmissions.parquet back to the record. See to_table()."""
+    """Convert a table of transmissions.parquet back to records of links. See to_table()."""
     transmissions = np.zeros(len(table), TRANSMISSION)
     for name in ("start_ns", "end_ns", "number", "index", "attempt", "mode"):
         transmissions[name] = table[name]

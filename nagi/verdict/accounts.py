@@ -14,7 +14,10 @@ Values = defaultdict[str, list[Value]]  # check -> values
 
 
 def measure_accounts(run: RunRecords) -> Evidence:
-    """Measure the checks whose values are in links.json and in the records of nodes."""
+    """Measure the checks whose values are in links.json and in the records of nodes.
+
+    If the emulator did not end properly, the result has a reason why the run is invalid.
+    """
     values: Values = defaultdict(list)
     links = run.links
     values["records_lost"].append((links.records_lost, links.executable))
@@ -44,7 +47,9 @@ def measure_accounts(run: RunRecords) -> Evidence:
 
 
 def add_packets(values: Values, account: DirectionAccount | StationAccount, subject: str) -> None:
-    """Add quantiles of the lateness of packets, and the number of unaccounted packets.
+    """Add quantiles of the lateness of packets in ms, and the number of unaccounted packets.
+
+    Without packets, only the number of unaccounted packets is added.
 
     Args:
         values: The values of all checks, to which values are added.

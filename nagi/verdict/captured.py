@@ -44,7 +44,10 @@ class CapturedPackets:
         return bool(is_of_flow.any())
 
     def convert_times(self, clock: HostClock | None) -> CapturedPackets:
-        """Return the same packets, with times converted from `clock` to the emulator's clock."""
+        """Return these packets, with times converted from `clock` to the emulator's clock.
+
+        If `clock` is None, times are unchanged.
+        """
         return replace(self, time_ns=convert_times(self.time_ns, clock))
 
 
@@ -60,7 +63,7 @@ def convert_times(time_ns: Nanoseconds, clock: HostClock | None) -> Nanoseconds:
 
 
 def read_captured_packets(capture: Path, began_ns: int) -> CapturedPackets:
-    """Read all packets of a capture.
+    """Read all packets of a capture, and count its IP fragments.
 
     Args:
         capture: The file, pcap or pcapng.

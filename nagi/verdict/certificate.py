@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 def certify(run: RunRecords, evidence: Evidence) -> Verdict:
     """Return the verdict on a run that was completed: `valid` or `invalid`.
 
+    The run is invalid if a value exceeds its limit, or if `evidence` has reasons. A check without
+    values cannot make a run invalid.
+
     Args:
         run: The records of the run.
         evidence: The measurements of measure_run().
@@ -71,7 +74,8 @@ def make_failed_verdict(
         run_id: The id of the run.
         reasons: The reasons of the failure.
         too_late: Whether an agent was late, so that the run may succeed on a less busy machine.
-        nodes: The records of the agents, which explain why an agent was late.
+        nodes: The records of the agents, which explain why an agent was late. They are used only if
+            `too_late`.
     """
     return Verdict(
         run_id=run_id,
@@ -100,8 +104,8 @@ def _make_check(
 ) -> Check:
     """Return a check with the largest of its values.
 
-    Without values, the check has the value None, and the run passes it. `unknown` is the reason why
-    values are missing, or None.
+    Without values, the check has the value None, and the run passes the check. `unknown` is the
+    reason why values are missing, or None.
     """
     worst = max(values, default=None)
     maximum = limit.maximum_for(virtual_time)

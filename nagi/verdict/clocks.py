@@ -29,7 +29,7 @@ def estimate_host_clock(
         plan: The plan of the run.
         node: The name of the host.
         captures: (node, link) -> the capture at this interface, with times of the host's clock.
-        recorded: The emulator's record of packets.
+        recorded: The emulator's record of packets, of all links.
 
     Returns:
         The clock, or None if there is no second of the run in which the host sent and received
@@ -76,8 +76,9 @@ def _match_packets(
 ) -> Passages:
     """Return the times of selected packets of a capture, by the clocks of host and emulator.
 
-    Packets that the emulator has not recorded are left out. The emulator's time of a packet that
-    the host sent (`is_sent`) is its arrival at the emulator. Otherwise, it is its delivery.
+    Left out are packets that the emulator has not recorded, and packets whose identity occurs
+    twice. If the host sent the packets (`is_sent`), the emulator's time is the packet's arrival at
+    the emulator. If the host received the packets, it is the packet's delivery.
     """
     key, host_ns = select_unique_keys(capture.identity[is_selected], capture.time_ns[is_selected])
     instants_ns = recorded["arrived_ns"]

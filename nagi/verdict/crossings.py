@@ -53,7 +53,10 @@ class Crossing:
     received_ns: Nanoseconds
 
     def get_arrivals_ns(self, identity: npt.NDArray[np.uint32]) -> Nanoseconds:
-        """Return when each packet was received; 0 if it was not received, or more than once."""
+        """Return when each packet was received, in ns since the run began.
+
+        The value is 0 for a packet that was not received, or whose identity was received twice.
+        """
         return look_up(self.received_identity, self.received_ns, identity.astype(np.int64))
 
 
@@ -71,11 +74,11 @@ def measure_crossings(
         plan: The plan of the run.
         flow: The flow of the plan.
         captures: (node, link) -> the capture at this interface, with times of the emulator's clock.
-        replayed: The records of packets as the model replays them.
+        replayed: The records of packets, with the fates and departure times of the model.
         delays: (link, direction) -> identities of packets, and the time that each packet spent in
             a backend, such as a switch, before it entered the direction.
-        nodes_without_clock: Hosts whose clock could not be estimated. Their crossings have no
-            times.
+        nodes_without_clock: Hosts whose clock could not be estimated. In crossings from or to these
+            hosts, `error_ns` and `timed_packets` are empty.
     """
     is_timed = flow.sender not in nodes_without_clock and flow.receiver not in nodes_without_clock
     sender = captures[flow.sender, flow.path[0].link]
@@ -129,10 +132,12 @@ def measure_crossings(
 def require_command_packets(
     plan: RunPlan, captures: dict[tuple[str, str], CapturedPackets]
 ) -> None:
-    """Check that captures contain the packets of the commands that users wrote for flows.
+    """Check that captures contain packets of each flow with a user's command.
+
+    A packet in the capture of the sender or of the receiver suffices.
 
     Raises:
-        InputError: A flow with a command has no packet, or its hosts fragmented datagrams.
+        InputError: Neither capture has a packet of the flow, or its hosts fragmented datagrams.
     """
     for flow in plan.flows:
         if flow.traffic != "command":

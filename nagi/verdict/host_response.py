@@ -64,7 +64,7 @@ class ResponseTimes:
     waited_ns: Nanoseconds  # time from then to the response
 
     def with_start(self, since_ns: Nanoseconds) -> ResponseTimes:
-        """Return the same response times with the arrivals `since_ns`, by another clock."""
+        """Return these response times with other arrival times, `since_ns`, by another clock."""
         return replace(self, since_ns=since_ns)
 
     @classmethod
@@ -120,7 +120,8 @@ def measure_host_response(
 def has_corrupting_link(plan: RunPlan, flow: FlowPlan) -> bool:
     """Return whether a link on a flow's path corrupts packets, in either direction.
 
-    Hosts discard packets with wrong checksums, but captures do not show which packets these are.
+    If so, response times cannot be measured, because hosts discard corrupted packets, and captures
+    do not show which packets these are.
     """
     links = [plan.link(hop.link) for hop in flow.path if not hop.is_hop]
     return any(link.direction(name).corruption is not None for link in links for name in DIRECTIONS)
@@ -135,7 +136,10 @@ def _read_packets(file: Path) -> pd.DataFrame:
 def _find_conversation(
     flow: FlowPlan, flows: pd.DataFrame, packets: pd.DataFrame
 ) -> Conversation | None:
-    """Return the packets of the flow's connection with the most data; None without connections."""
+    """Return the packets of the flow's connection with the most data.
+
+    Return None if the capture has no connection of the flow.
+    """
     rows = flows[matches_flow(flows, flow)].sort_values("first_time_bytes", kind="stable")
     if not len(rows):
         return None
@@ -243,9 +247,9 @@ def _find_discarded(
     """Return a mask of the segments that TCP discards, because their timestamps are old (PAWS).
 
     RFC 7323 section 5 describes the rule. It affects segments that a retransmission overtakes. A
-    timestamp is old if it is more than
-    one tick (Linux `TCP_PAWS_WINDOW`) older than TS.Recent. TS.Recent is the newest timestamp of
-    earlier segments that contained the next byte that the receiver expected.
+    timestamp is old if it is more than one tick (Linux `TCP_PAWS_WINDOW`) older than TS.Recent.
+    TS.Recent is the newest timestamp of earlier segments that contained the next byte that the
+    receiver expected. If a segment has no timestamp, the mask is false for all segments.
 
     Args:
         start: First sequence number of each segment, in order of arrival.
@@ -328,9 +332,10 @@ def _measure_idle(
     arrived_ns: Nanoseconds,
     acknowledged: npt.NDArray[np.int64],
 ) -> ResponseTimes:
-    """Return the times during which the sender was idle.
+    """Return the times during which the sender was idle. Times of 0 are left out.
 
-    A time begins with an ACK that leaves no data outstanding, and ends with the next segment.
+    An idle time begins when an ACK that leaves no data outstanding arrives. It ends when the sender
+    sends the next segment.
 
     Args:
         sent_ns: When each segment was sent.

@@ -19,8 +19,9 @@ class Limit:
         maximum: The limit.
         unit: Unit of the limit and of the check's values.
         description: What the check measures, for reports.
-        timing: Whether a run may exceed the limit because the machine was too busy.
-        virtual: The limit for runs in virtual time; None if this limit is `maximum`, too.
+        timing: Whether a busy machine can be the reason that a run exceeds the limit.
+        virtual: The limit for runs in virtual time; None if `maximum` is also the limit for these
+            runs.
         order: Position among the checks that only some runs have, smallest first. Checks with the
             same order are in the order of their backends.
     """
@@ -165,7 +166,10 @@ BOTH_ENDS_LIMITS: dict[str, Limit] = {
 
 
 def get_limits(plan: RunPlan) -> dict[str, Limit]:
-    """Return check -> limit for the checks that runs of `plan` have, in the order of reports."""
+    """Return check -> limit for the checks that a run of `plan` has, in the order of reports.
+
+    The checks of every run come first. The other checks follow by Limit.order.
+    """
     additional: dict[str, Limit] = {}
     for verifier in load_verifiers().values():
         additional |= verifier.get_limits(plan)
@@ -175,9 +179,10 @@ def get_limits(plan: RunPlan) -> dict[str, Limit]:
 
 
 def list_limits() -> dict[str, Mapping[str, Limit]]:
-    """Return heading -> check -> limit for all checks.
+    """Return heading -> check -> limit for all checks of nagi.
 
-    The manual has a table under each heading, which says which runs have the checks.
+    The heading says which runs have the checks, such as `Every run`. The manual has a table under
+    each heading.
     """
     groups: dict[str, Mapping[str, Limit]] = {"Every run": LIMITS}
     for verifier in load_verifiers().values():
@@ -186,10 +191,10 @@ def list_limits() -> dict[str, Mapping[str, Limit]]:
 
 
 def get_max_lateness_ns(virtual_time: bool) -> int:
-    """Return the largest permitted lateness of packets in captures of a valid run.
+    """Return the largest lateness, in ns, that packets in captures of a valid run may have.
 
-    It is the sum of the lateness that is permitted in the emulator, and of the error that is
-    permitted between captures.
+    This is the permitted lateness in the emulator plus the permitted error between captures.
+    `virtual_time` selects the limits for virtual time, not those for real time.
     """
     limits = (LIMITS["transit_error_max"], LIMITS["capture_transit_max"])
     return round(sum(limit.maximum_for(virtual_time) for limit in limits) * 1e6)

@@ -22,7 +22,8 @@ def describe_losses(
 ) -> Iterator[Information]:
     """Yield the loss rate of a direction's channel, and the p-value of this rate.
 
-    Nothing is yielded if losses depend on each other, or if the plan has no losses or packets.
+    Nothing is yielded if losses depend on each other, if the planned probability of loss is 0, or
+    if the channel got no packet.
 
     Args:
         recorded: The records of the direction's packets.
@@ -43,7 +44,8 @@ def describe_arq_losses(
 ) -> Iterator[Information]:
     """Yield the loss rate of the transmissions of a direction with ARQ, and its p-value.
 
-    Nothing is yielded in the cases of describe_losses().
+    Nothing is yielded if losses depend on each other, if the planned probability of loss is 0, or
+    if there are no transmissions.
 
     Args:
         recorded: The records of the direction's packets.

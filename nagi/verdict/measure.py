@@ -51,7 +51,7 @@ class _Comparison:
             not be estimated.
         backends: The measurements of the backends.
         crossings: The packets of each flow and direction that both hosts captured.
-        response_times: For each host and flow: a text that names them, and the response times.
+        response_times: For each host and flow: a text that names both, and the response times.
         late_ns: The permitted lateness of packets in captures.
     """
 
@@ -74,7 +74,8 @@ class _Comparison:
 def measure_run(run: RunRecords) -> Evidence:
     """Measure each check of a run from links.json, node records, packet records and captures.
 
-    If the run has not kept its packet records, only checks that do not need them have values.
+    If the run has not kept its packet records, only checks that need no packet records have values.
+    A check without values has an empty list.
 
     Raises:
         InputError: Records or captures are damaged, or belong to another run.
@@ -307,7 +308,10 @@ def _explain_missing_values(data: _Comparison, values: dict[str, list[Value]]) -
 
 
 def _list_witnesses(data: _Comparison) -> dict[str, Witnesses]:
-    """Return check -> function that lists its packets, for checks measured from packets."""
+    """Return check -> function that makes the table of the packets that the check measured.
+
+    Checks that are not measured from packets are left out.
+    """
     plan, recorded = data.plan, data.recorded
     late_packets = partial(witnesses.list_late_packets, plan, recorded)
     transit_errors = partial(

@@ -61,6 +61,9 @@ def measure_arq_rate_error(
     The bits of all transmissions count. Times are taken only from packets that ARQ did not hold
     back to keep the order, because only these packets leave when their transmission ends.
 
+    Return None if the direction has no rate, if the rate or the delay changes, if there are no
+    transmissions, or if busy periods are too short.
+
     Args:
         replayed: The records of the direction's packets as the model replays them.
         seen_ns: When each packet was captured or sent after the link; 0 if it was not.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Check schemes that both hosts of a connection have to run."""
+"""Count connections that ran as reno, because only one of their hosts ran their scheme."""
 
 from __future__ import annotations
 

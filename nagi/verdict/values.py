@@ -48,8 +48,9 @@ class Evidence:
 def merge_evidence(sources: Iterable[Evidence]) -> Evidence:
     """Return the measurements of several sources, such as backends, as one.
 
-    Values and reasons of the same check are joined. If several sources have clocks, witnesses or
-    delays with the same key, the last source is used.
+    If several sources have a check, its values are put into one list, and its `unknown` reasons
+    into one text. If several sources have clocks, witnesses or delays with the same key,
+    those of the last source are used.
     """
     merged = Evidence()
     for source in sources:

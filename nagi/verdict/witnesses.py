@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Witnesses: tables of the packets from which a check of the certificate was measured.
 
-Each function returns a table, with the worst row first or in the order of time. All tables have the
-columns `time_s`, in seconds since the run began by the emulator's clock, and `at`, such as a link
-and its direction. `packet` names a packet by its IP identification and checksum, which are its
-`identity` in packets.parquet.
+Each function returns a table, with the worst row first or in the order of time. Rows that are equal
+in this respect keep the order of the record. All tables have the columns `time_s`, in seconds since
+the run began by the emulator's clock, and `at`, such as a link and its direction. `packet` names a
+packet by its IP identification and checksum, which are its `identity` in packets.parquet.
 """
 
 from __future__ import annotations
@@ -64,7 +64,9 @@ def list_replay_differences(plan: RunPlan, recorded: Records, replayed: Records)
 def list_transit_errors(
     crossings: Iterable[tuple[str, Nanoseconds, Nanoseconds, Nanoseconds]],
 ) -> pd.DataFrame:
-    """Return packets and the error of their time between two captures, the largest error first.
+    """Return packets and the error of their time between two captures.
+
+    The error with the largest absolute value comes first.
 
     Args:
         crossings: For each flow and direction: a text that names it; and arrays with each packet's
@@ -122,12 +124,12 @@ def list_host_responses(responses: Iterable[tuple[str, ResponseTimes]]) -> pd.Da
 
 
 def list_transmissions(plan: RunPlan, transmissions: Transmissions, outcome: int) -> pd.DataFrame:
-    """Return the transmissions on links with an outcome, by time of start.
+    """Return the transmissions on links that had the outcome `outcome`, by time of start.
 
     Args:
         plan: The plan of the run.
         transmissions: The emulator's record of transmissions.
-        outcome: The number of the outcome in records.
+        outcome: The number of the outcome, such as LOST of nagi.records.transmissions.
     """
     table = transmissions_table(transmissions[transmissions["outcome"] == outcome], plan)
     return _sort_by_time(

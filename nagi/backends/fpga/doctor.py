@@ -60,7 +60,7 @@ def examine_board(location: BoardLocation, images: str) -> Doctor:
 
 
 class FpgaStage(ProgramStage):
-    """The stage of nagi-fpga, which links with a simulated core need."""
+    """The stage of `nagi doctor` that checks nagi-fpga, which simulates cores of FPGA links."""
 
     name = "fpga"
     order = 2

@@ -31,7 +31,7 @@ LIMITS = {
 
 
 class FpgaVerifier(Verifier):
-    """The checks that cores released packets in time, and had memory for all packets.
+    """The verifier of FPGA links: cores must release packets in time, and have enough memory.
 
     The counts are in links.json, under `core` of each direction. Boards do not write `core`, so the
     checks have values only for simulated cores.

@@ -25,7 +25,7 @@ _PROCESSORS = 1  # kept busy by one simulated core at 10 Mb/s
 
 
 class FpgaNeeds(Needs):
-    """The needs of FPGA links. Users are links whose core is simulated."""
+    """The needs of FPGA links. Only links whose core is simulated are users, not boards."""
 
     predicates = ("is an FPGA link", "are FPGA links")
 

@@ -13,13 +13,16 @@ from nagi.doctor.observations import Observations, StageFinding
 
 
 class EmulatorStage(Stage):
-    """The stage of nagi-link, which every emulator runs."""
+    """The stage of `nagi doctor` that checks nagi-link, which every emulator needs."""
 
     name = "emulator"
     order = 0
 
     def check(self, observations: Observations) -> Iterator[StageFinding]:
-        """Check nagi-link's version and packet I/O on each emulator."""
+        """Yield one finding per emulator, about nagi-link's version and packet I/O.
+
+        Hosts that were not inspected are skipped.
+        """
         cure = "build it: `make setup`"
         if not observations.is_local:
             cure = f"install nagi-link {__version__} on the host, or set `nagi_link` to its path"
@@ -37,7 +40,10 @@ class EmulatorStage(Stage):
 
 
 def _check_packet_io(host: str, inspection: Inspection, program: str) -> StageFinding:
-    """Return the finding about nagi-link's packet I/O: a warning for any except AF_XDP."""
+    """Return the finding about nagi-link's packet I/O.
+
+    Its status is `ok` for AF_XDP, `skipped` if the packet I/O is not known, otherwise `warning`.
+    """
     if inspection.io is None:
         message = f"{program}; its packet I/O is known only while it runs"
         return StageFinding([host], "skipped", message, "see `ports` in a run's links.json")

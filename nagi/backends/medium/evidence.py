@@ -22,10 +22,10 @@ FRAMES = "frames.parquet"  # in the directory of a run
 
 
 class MediumVerifier(Verifier):
-    """The verifier of shared media, which measures the checks of links at stations, too.
+    """The verifier of shared media, which adds values of stations to the checks of every run.
 
-    Media have no checks of their own, so there are no limits here. The emulator records frames on
-    media in transmissions.bin, together with the transmissions of links.
+    Media have no checks of their own, so this verifier has no limits. The emulator records frames
+    on media in transmissions.bin, together with the transmissions of links.
     """
 
     def copy_files(self, plan: RunPlan, sources: Mapping[str, Path], target: Path) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plan shared media."""
+"""Plan shared media: their timing, stations, queues and losses."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ WINDOWS = 60  # number of windows of time in that figure
 
 
 def compose_blocks(material: Material) -> list[Block]:
-    """Return the blocks of the section; empty if no valid run has a medium."""
+    """Return the blocks of the section Shared media; empty if no valid run has a medium."""
     medium_runs = list(_read_medium_runs(material))
     if not medium_runs:
         return []

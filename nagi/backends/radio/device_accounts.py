@@ -27,7 +27,9 @@ def list_uhd_links(plan: RunPlan) -> list[LinkPlan]:
 
 
 def count_by_outcome(plan: RunPlan, transmissions: Transmissions, outcome: int) -> Iterator[Value]:
-    """Count the transmissions with a given outcome, for each direction of links with UHD devices.
+    """Yield (count, direction) for each direction of links with UHD devices.
+
+    The count is the number of transmissions that had the outcome `outcome`.
 
     Args:
         plan: The plan of the run.

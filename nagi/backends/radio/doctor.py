@@ -95,7 +95,7 @@ def _parse_option(name: str, parse: Callable[[object], _Value], text: str) -> _V
 
 
 class RadioStage(ProgramStage):
-    """The stage of nagi-sdr, which links that are radios need."""
+    """The stage of `nagi doctor` that checks nagi-sdr, which links that are radios need."""
 
     name = "radio"
     order = 1

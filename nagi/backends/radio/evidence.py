@@ -56,7 +56,7 @@ DEVICE_LIMITS = {
 
 
 class RadioVerifier(Verifier):
-    """The checks that radios reported all outcomes, and that devices lost no samples.
+    """The verifier of radios: they must report all outcomes, and devices must lose no samples.
 
     The emulator records transmissions. nagi-sdr writes measurements of UHD devices to radios.json.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run radios on the emulator's host: nagi-sdr replaces nagi-link, and starts nagi-link itself."""
+"""Run radios on the emulator's host: the agent starts nagi-sdr, and nagi-sdr starts nagi-link."""
 
 from __future__ import annotations
 

@@ -37,10 +37,11 @@ _CAUSES_OF_HALF_DUPLEX = {
 
 
 def count_unanswered(plan: RunPlan, transmissions: Transmissions) -> Iterator[Value]:
-    """Count, for each direction of a radio, transmissions whose outcome the radio did not report.
+    """Yield (count, direction) for each direction of a radio.
 
-    A transmission counts only if its packet was due before the end of the captures, because the
-    radio may have been stopped during later transmissions.
+    The count is the number of transmissions whose outcome the radio did not report. A transmission
+    counts only if its packet was due before the end of the captures, because the radio may have
+    been stopped during later transmissions.
     """
     capture_end_ns = round(plan.timeline.capture_end_s * 1e9)
     for link in plan.carried_by("radio"):

@@ -71,7 +71,7 @@ def check_library() -> StepResult:
 
 
 def check_steps(devices: Sequence[str] = ()) -> list[StepResult]:
-    """Check the steps in order. Return their results, the last of which is the first failed step.
+    """Check the steps in order, and return their results, up to the first step that fails.
 
     Args:
         devices: Options of `nagi-sdr doctor` for radio hardware. If there are none, the simulated

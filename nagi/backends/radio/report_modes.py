@@ -20,7 +20,7 @@ _COLUMNS = ["link", "direction", "snr_db", "mode", "outcome"]
 
 
 def compose_blocks(material: Material) -> list[Figure]:
-    """Return the figure, with one panel per direction of a radio that adapts its rate.
+    """Return the figure of rate adaptation, with one panel per direction of a radio that has it.
 
     Return an empty list if no direction has enough transmissions at different SNRs.
     """

@@ -63,7 +63,7 @@ _Key = tuple[str, DirectionName, str, float | None]
 
 
 def compose_blocks(material: Material) -> list[Block]:
-    """Return the blocks of the section; empty if no link is a radio."""
+    """Return the blocks of the section Radio links; empty if no link is a radio."""
     groups = _group_transmissions(material)
     if not groups:
         return []

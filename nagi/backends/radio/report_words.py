@@ -57,7 +57,10 @@ def describe_channel(channel: RadioChannelPlan) -> str:
 
 
 def describe_direction(radio: RadioPlan, direction: DirectionName) -> str:
-    """Describe the simulated channel of a direction, or frequency and gains of UHD devices."""
+    """Describe the simulated channel of a direction, or frequency and gains of UHD devices.
+
+    The text is empty for a simulated channel that describe_channel() has nothing to say about.
+    """
     channel = radio.channel(direction)
     if channel is not None:
         return describe_channel(channel)

@@ -15,7 +15,10 @@ from nagi.doctor.observations import Observations, StageFinding
 
 
 class SwitchStage(Stage):
-    """The stage of switches. A need of runs is (node that is a switch, target of the switch)."""
+    """The stage of `nagi doctor` that checks switch targets.
+
+    Its needs are pairs: (node that is a switch, target that the switch runs).
+    """
 
     name = "switch"
     order = 3
@@ -30,7 +33,10 @@ class SwitchStage(Stage):
         return tuple(dict.fromkeys(pairs))
 
     def check(self, observations: Observations) -> Iterator[StageFinding]:
-        """Yield findings about each host of a node: missing targets, problems, and versions."""
+        """Yield findings about each host of a node: missing targets, problems, and versions.
+
+        A target with a problem is a failure if the runs need it, and otherwise a warning.
+        """
         for host, inspection in observations.list_nodes():
             targets = {
                 target

@@ -52,7 +52,7 @@ LIMITS = {
 
 
 class SwitchVerifier(Verifier):
-    """The checks that switches shaped directions as planned, and dropped no other packets.
+    """The verifier of switches: they must shape directions as planned, and drop no other packets.
 
     RunRecords.parts["switch"] contains the counts of all switches, from switches.json, or None if
     the run has no switches.
@@ -72,7 +72,11 @@ class SwitchVerifier(Verifier):
     def collect(
         self, plan: RunPlan, sources: Mapping[str, Path], began_s: float, target: Path
     ) -> Switches | None:
-        """Write switches.json and, for switches with edge.p4, queue_samples.parquet."""
+        """Write switches.json and, for switches with edge.p4, queue_samples.parquet.
+
+        The target P4Runtime has no samples of queues. Return the counts of all switches, or None,
+        without writing, if the run has no switches.
+        """
         if not plan.switches():
             return None
         accounts, samples = [], []

@@ -43,7 +43,7 @@ TARGET_NAMES: dict[SwitchTarget, str] = {"bmv2": "bmv2", "p4runtime": "P4Runtime
 
 
 def measure_passage_rate_error(passage: Passage, rate: int) -> float | None:
-    """Return the error of the rate of a switch's port, relative to the planned rate.
+    """Return the error of the rate of a switch's port, as a fraction of the planned rate.
 
     Return None if no packet left, or the periods in which packets waited are too short.
 
@@ -126,7 +126,10 @@ def _count_missing(switch: SwitchAccount) -> int | None:
 
 
 def explain_unmeasurable_checks(switches: Switches) -> dict[str, str]:
-    """Return check -> reason, for each check that cannot be measured at one of the switches."""
+    """Return check -> reason, for each check that cannot be measured at one or more switches.
+
+    The reason names these switches.
+    """
     reasons: dict[str, list[str]] = {}
     for switch in switches.switches:
         subject = f"switch {switch.node}"

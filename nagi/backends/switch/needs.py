@@ -19,7 +19,10 @@ from nagi.spec.experiment import Experiment
 
 
 class SwitchNeeds(Needs):
-    """The needs of nodes that are switches. Without the program, runs cannot be planned."""
+    """The needs of nodes that are switches: the programs of their target.
+
+    There are no users, because runs cannot be planned if such a program is missing.
+    """
 
     def is_needed_by(self, experiment: Experiment) -> bool:
         return bool(experiment.list_nodes("switch"))

@@ -55,6 +55,9 @@ def plan_own_pipeline(
 ) -> OwnPipelinePlan:
     """Return the plan of a user's P4 program for a switch.
 
+    A program in P4 is compiled with p4c. Other programs must be the JSON that p4c writes. For the
+    target nagi-switch, nagi-switch checks the program, unless it has not been built.
+
     Args:
         request: The point that is planned.
         key_path: Key path of the program's settings in the experiment file.

@@ -29,7 +29,8 @@ _PYTHON_PACKAGES = ("nagi_p4", "nagi_p4runtime")
 class SwitchNodePrograms(Programs):
     """The paths of nagi-switch, bmv2 and P4Runtime's programs.
 
-    nagi-switch is shipped to real hosts. bmv2 must be installed on them.
+    nagi-switch is shipped to real hosts, unless the inventory names its path there. bmv2 must be
+    installed on real hosts.
     """
 
     def read_variables(self, variables: Mapping[str, Any]) -> Json:

@@ -123,7 +123,7 @@ def remove_switch_share(direction: DirectionPlan) -> DirectionPlan:
 
 
 def find_sample_interval(rate_bps: int, packet_bytes: int) -> int:
-    """Return n so that a sample of every n-th packet makes about SAMPLES_PER_S samples per second.
+    """Return n (1 or more) so that every n-th packet makes about SAMPLES_PER_S samples per second.
 
     Args:
         rate_bps: The rate of the port. Packets are assumed to leave at this rate.

@@ -48,7 +48,10 @@ class FpgaHost(HostPart):
     def start_companions(
         self, configuration: Json, plan: RunPlan, job: Job, directory: str
     ) -> Iterator[Companion]:
-        """Start one nagi-fpga per link with a simulated core; add its socket to `configuration`."""
+        """Start and yield one nagi-fpga per link with a simulated core.
+
+        The file descriptor of its socket is added to the link in `configuration`.
+        """
         configured_links = {link["name"]: link for link in configuration["links"]}
         program = job.backends.get("fpga", {}).get("nagi_fpga")
         for link in simulated_core.list_simulated(plan):

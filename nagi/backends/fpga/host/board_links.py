@@ -31,7 +31,10 @@ DIRECTIONS = ("forward", "backward")
 
 
 def locate_board(link: LinkPlan) -> BoardLocation:
-    """Return type and address of the board that carries a link. The link must have a board."""
+    """Return type, address and JTAG cable of the board that carries a link.
+
+    The link must have a board.
+    """
     fpga = link.fpga
     assert fpga is not None and fpga.board is not None
     return BoardLocation(fpga.board, fpga.address, fpga.serial, fpga.cable)
@@ -91,7 +94,7 @@ class _BoardLink:
     Attributes:
         problem: the error that ended the thread, or None.
         records: the records collected until now, in the order of the board.
-        epoch_error_ns: the error with which the board's clock was set.
+        epoch_error_ns: the largest possible error of the board's clock when it was set.
 
     Raises:
         BoardError: The board cannot be used.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run switches on the hosts of nodes. The switch of a node forwards packets, not the kernel."""
+"""Run switches on the hosts of nodes, where they forward packets instead of the kernel."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ _USE_NAGI = "remove it, or use nagi-switch"
 
 
 def main(path: str) -> int:
-    """Run the switch until SIGTERM.
+    """Run the switch until a signal, such as SIGTERM. Print errors to stderr.
 
     Args:
         path: path of the configuration.

@@ -24,7 +24,7 @@ _MAPPED = bytes(10) + b"\xff\xff" + _LOOPBACK
 
 
 def build_program(port: int, netns_cookie: int, offset: int, address: bytes) -> bytes:
-    """Return a BPF program that replaces the address to which sockets bind with a given port.
+    """Return a BPF program that replaces the address of sockets that bind to the port `port`.
 
     Register 6 of the program contains the pointer to struct bpf_sock_addr.
 

@@ -62,6 +62,8 @@ _SERVER, _GRPC = "nagi-p4runtime", "simple_switch_grpc"
 def import_client(modules: Optional[str]) -> Any:
     """Import the module nagi_p4runtime.client, and return the module.
 
+    `modules` is appended to Python's path. gRPC's support for fork() is switched off.
+
     Args:
         modules: directory that contains the library finsy, or None if finsy is in Python's path.
 
@@ -113,7 +115,10 @@ def find_problem(switch_programs: SwitchPrograms) -> Optional[str]:
 
 
 def describe_switch(access: P4RuntimeAccess) -> SwitchFacts:
-    """Return the client's version, and the problem if a switch of the inventory does not answer."""
+    """Return the version of the P4Runtime client, and the problem of a switch of the inventory.
+
+    The problem is None if the client can be imported and the switch's server accepts a connection.
+    """
     problem = None
     version = "P4Runtime"
     try:

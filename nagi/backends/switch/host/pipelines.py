@@ -26,7 +26,7 @@ def require_switch(node: NodePlan) -> SwitchPlan:
 
 
 class Pipeline(ABC):
-    """A P4 pipeline.
+    """The P4 pipeline of one switch: its files, its table entries and its counters.
 
     Attributes:
         file: name of the pipeline's JSON in the run's directory.
@@ -52,9 +52,9 @@ class Pipeline(ABC):
         mtus: Mapping[str, int],
         first_operations: list[Operation],
     ) -> None:
-        """Perform operations, then install the pipeline's entries.
+        """Perform `first_operations`, then install the pipeline's entries.
 
-        The switch must run the pipeline.
+        The switch must already run the pipeline.
 
         Args:
             switch: a client of the switch.

@@ -141,7 +141,10 @@ class RunningSwitch(ABC):
         """End the switch and its controller at once. Do not write switch.json."""
 
     def _install_entries(self, switch: Switch, first_operations: list[Operation]) -> None:
-        """Perform operations, install the pipeline's entries, and start the controller."""
+        """Perform `first_operations`, install the pipeline's entries, and start the controller.
+
+        There may be no controller.
+        """
         self._pipeline.install_entries(switch, self._macs, self._mtus, first_operations)
         self._start_controller()
 
@@ -367,8 +370,8 @@ class RunningP4RuntimeSwitch(RunningSwitch):
     def begin(self) -> None:
         """Install pipeline and entries, read the counters, and start the controller.
 
-        The inventory decides whether the pipeline of a switch is replaced. The counters need not
-        start at 0.
+        For a switch of the inventory, the inventory decides whether the pipeline is installed. If
+        not, only the entries of its pipeline are replaced. The counters need not start at 0.
         """
         program = p4info = None
         if self._local is not None:

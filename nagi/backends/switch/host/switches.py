@@ -36,8 +36,8 @@ def find_switch(plan: RunPlan, name: str) -> Optional[NodePlan]:
 def find_problem(batch: Batch) -> Optional[str]:
     """Return why this host cannot run its switch in the runs of a batch, with the cure.
 
-    The target and users' controllers are checked. Return None if there is no problem, or the host's
-    node is no switch.
+    The target and users' controllers are checked. Return None if there is no problem, or if the
+    node of this host is not a switch.
     """
     programs = read_programs(batch.backends)
     nodes = [(run, find_switch(run.plan, batch.node)) for run in batch.runs]
