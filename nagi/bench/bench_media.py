@@ -219,7 +219,7 @@ def measure_frame_costs(directory: Path) -> list[Row]:
 
 
 def main() -> int:
-    """Run the benchmark, and return its exit status."""
+    """Run the benchmark, and return the exit status that the module's docstring lists."""
     parser = argparse.ArgumentParser(prog="bench_media", description="Cost of shared media.")
     parser.add_argument("--seconds", type=int, default=20, help="duration of the grid's traffic")
     parser.add_argument("--json", type=Path, help="file for the results")

@@ -109,7 +109,7 @@ class Benchmark(Generic[Round]):
     describe_round: Callable[[Round], object]
 
     def main(self, require: Callable[[], None] = lambda: None) -> int:
-        """Read the command line, run the benchmark, and return the exit status.
+        """Read the command line, run the benchmark on one processor, and return the exit status.
 
         Args:
             require: A function that raises InputError if the machine lacks something. Support for
@@ -144,7 +144,11 @@ class Benchmark(Generic[Round]):
         return report_results(self.make_rows(rounds), self.notes, arguments.json, settings, details)
 
     def _execute_rounds(self, arguments: argparse.Namespace) -> list[Round]:
-        """Execute all rounds, and return the measurements of each. Raises RuntimeError."""
+        """Execute all rounds, and return the measurements of each, without the first short one.
+
+        Raises:
+            RuntimeError: A run left no records.
+        """
 
         def make_spec(seconds: int) -> str:
             text = self.spec.replace("SECONDS", str(seconds))

@@ -317,7 +317,10 @@ def _replace_unprintable() -> None:
 
 
 def main() -> None:
-    """Run the command line. Print an error as one message, and exit with the error's status."""
+    """Run the command line, and exit with the status that the module's docstring lists.
+
+    Messages about errors go to standard error.
+    """
     _replace_unprintable()
     try:
         _require_usable_paths()

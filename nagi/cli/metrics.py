@@ -165,7 +165,7 @@ def print_metrics(
 def _exit_on_interrupt() -> Iterator[None]:
     """Let Ctrl-C end the program at once, also while it waits for standard input.
 
-    Nothing needs to be cleaned up.
+    This is safe because nothing needs to be cleaned up.
     """
     previous_handler = signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
@@ -180,7 +180,8 @@ def _examine_captures(
     """Examine captures on all processors.
 
     Returns:
-        The overviews of captures, and the errors of captures that cannot be read.
+        The overviews of the captures that can be read, and the errors of the other captures; both
+        in the order of `files`.
 
     Raises:
         InputError: Standard input is given twice.
@@ -193,7 +194,11 @@ def _examine_captures(
 
 
 def _make_choice(hosts: Sequence[str], ports: Sequence[int], sort: str) -> Choice:
-    """Check --host, --port and --sort, and return them as a choice of connections."""
+    """Check --host, --port and --sort, and return them as a choice of connections.
+
+    Raises:
+        InputError: A value is not an address, a network, a port or a key of overview.SORTS.
+    """
     networks: list[Network] = []
     for host in hosts:
         try:
@@ -301,7 +306,7 @@ def _draw_connection(path: Path, capture: Overview, connection: int | None, tunn
     Args:
         path: The image or page to write.
         capture: The overview of the capture.
-        connection: The number of the connection in the table, or None for the first one.
+        connection: The number of the connection in the table, or None for the first row.
         tunnels: Whether the overview has the connections inside tunnels.
 
     Raises:

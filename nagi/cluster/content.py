@@ -98,7 +98,7 @@ def _extract(archive: bytes, target: Path) -> None:
 
 
 def list_files(run: Path) -> list[Path]:
-    """Return all files below a run directory."""
+    """Return the paths of all files below a run directory, in no particular order."""
     return [path for path in run.rglob("*") if path.is_file()]
 
 

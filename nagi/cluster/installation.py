@@ -87,6 +87,8 @@ class Installation:
 def list_differences(expected: dict[str, str], actual: dict[str, str]) -> list[str]:
     """Describe the parts in which another machine differs from this machine.
 
+    Parts that only the other machine has do not count.
+
     Args:
         expected: Name -> version or checksum of each part of this machine.
         actual: Name -> version or checksum of each part of the other machine.

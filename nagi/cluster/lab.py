@@ -99,7 +99,10 @@ class ClusterLab:
         return reasons
 
     def _make_task(self, plan: RunPlan) -> Task:
-        """Make the task that executes a run on a worker, which needs the checksums of its files."""
+        """Make the task that executes a run on a worker.
+
+        The task names the files that the guest needs by their checksums.
+        """
         modules = {
             name: hash_files([file])
             for name, file in guest_modules.build_user_modules(plan).items()
@@ -131,7 +134,7 @@ def analyse(cluster: Cluster, runs: list[Path]) -> Iterator[tuple[Path, str]]:
         Each run directory when its task ends, with the reason of the failure; "" if it succeeded.
 
     Raises:
-        Gone: The scheduler is gone, or no worker has been ready for some time.
+        Gone: The scheduler is gone, or no worker has been ready for the time to wait for workers.
         Interrupted: The user asked to stop.
     """
     directories = {run.name: run for run in runs}

@@ -173,12 +173,12 @@ class Cluster:
             )
 
     def run_tasks(self, tasks: Sequence[Task]) -> Iterator[TaskResult]:
-        """Execute tasks on the workers, and yield each result when it arrives.
+        """Execute tasks on the workers, and yield each result when it arrives, in any order.
 
         Tasks that are unfinished when the iterator is closed are cancelled.
 
         Raises:
-            Gone: The scheduler is gone, or no worker has been ready for some time.
+            Gone: The scheduler is gone, or no worker has been ready for the time in _SETTING.
             Interrupted: The user asked to stop.
         """
         self._pending.extend(tasks)

@@ -119,7 +119,7 @@ class SchedulerClient:
         """
 
         def submit() -> AnyFuture:
-            """Send the archive and the task to the worker, and prepare the end of the task."""
+            """Send archive and task to the worker. _queue_end() waits for the end of the task."""
             archives: list[Any] = []
             if task.make_archive is not None:
                 # With "direct": False the archive is sent through the scheduler, because this

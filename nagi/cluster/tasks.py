@@ -97,7 +97,9 @@ def prepare(sets: list[Sums], plan: str) -> str:
 
 
 def run(plan: str, build: str, keep: str, library: Sums, modules: dict[str, Sums]) -> Outcome:
-    """Execute a run in a guest, and return an archive of its run directory, or why it failed.
+    """Execute a run in a guest, and return (archive of its run directory, "") or (b"", reason).
+
+    The reason says why the run failed.
 
     Args:
         plan: The RunPlan as JSON.
@@ -126,7 +128,8 @@ def run(plan: str, build: str, keep: str, library: Sums, modules: dict[str, Sums
 def analyse(archive: bytes) -> Outcome:
     """Compute the metrics of a run directory.
 
-    The result is an archive of the files with the metrics, or the reason of the failure.
+    The result is an archive of the files with the metrics and an empty text; or, after a failure,
+    an empty archive and the reason.
 
     Args:
         archive: The run directory, as `content.pack()` packs it.

@@ -32,13 +32,14 @@ def examine(
 
     Args:
         subject: The name of a backend whose examination replaces the general checks, or None.
-        inventory: The inventory of the hosts, or None for this machine.
+        inventory: The inventory of the hosts, or None for this machine; None with a subject.
         options: Subject -> option of its examination -> value.
-        json_: Whether to print JSON.
+        json_: Whether to print one JSON object, without lines about the progress.
 
     Raises:
         InputError: The subject or an option is wrong, or the inventory cannot be used.
-        typer.Exit: Always, after the findings were printed, with the exit status of the findings.
+        typer.Exit: Always, after the findings were printed. The status is 2 if a finding is a
+            failure, and 0 if not.
     """
     if subject is not None:
         _require_local(subject, inventory)
@@ -60,7 +61,7 @@ def examine(
 
 
 def _say_nothing(line: str) -> None:
-    """Print nothing. With --json, standard output has the JSON object only."""
+    """Print nothing, because with --json standard output has the JSON object only."""
 
 
 def _require_local(subject: str, inventory: Path | None) -> None:

@@ -56,13 +56,17 @@ def bring_up(
     switch: str,
     lease: str,
 ) -> None:
-    """Set up the topology of the first run that the options choose, and keep it up.
+    """Set up the topology of the first chosen run, keep it up, and print its nodes.
 
-    The arguments are the command's options.
+    The arguments are the options of `nagi up`. Without `lab` and `inventory`, the lab is the netns
+    lab, which needs root. `lease` is the time after which the hosts of an inventory take the
+    topology down; the netns lab has no such limit.
 
     Raises:
-        InputError: The experiment or an option is wrong, or a topology is up already.
-        typer.Exit: The lab failed, or the user interrupted the command.
+        InputError: The experiment or an option is wrong, the lab is virtual or lacks something that
+            the run needs, or a topology is up already.
+        typer.Exit: The lab failed (status 1), or the user interrupted the command (status 130). All
+            changes are then undone.
     """
     lab_name = NETNS if lab is None and inventory is None else choose_lab_name(lab, inventory)
     if lab_name == VIRTUAL:
@@ -115,6 +119,13 @@ def open_shell(node: str, command: list[str]) -> None:
     """Open a shell on a node of the topology that is up, or run a command there.
 
     The shell or command replaces this process, so the function does not return.
+
+    Args:
+        node: The name of the node.
+        command: The command and its arguments; empty for a shell.
+
+    Raises:
+        InputError: No topology is up, or the topology has no such node.
     """
     live = LiveLab(find_state_directory()).get()
     if live.lab == NETNS:
@@ -124,7 +135,7 @@ def open_shell(node: str, command: list[str]) -> None:
 
 
 def take_down(inventory: Path | None, force: bool) -> None:
-    """Take down the topology that is up, or release the hosts of an inventory.
+    """Take down the topology that is up, or restore and release the hosts of an inventory.
 
     Args:
         inventory: The inventory whose hosts are released, or None to take down the topology.
@@ -156,7 +167,7 @@ def _bring_up_on_hosts(
     interrupted: Callable[[], bool],
     user_schemes: dict[str, Scheme],
 ) -> Live:
-    """Bring a topology up on the hosts of an inventory.
+    """Bring a topology up on the hosts of an inventory, which stay reserved for `lease_s`.
 
     Raises:
         InputError: Hosts are not ready, or no cell has the nodes and links of the topology.

@@ -56,13 +56,15 @@ def show_plan(
 ) -> None:
     """Print the planned runs, their time and disk space, and what the lab lacks.
 
+    The hosts of an inventory are inspected, but whether they are fit for runs is not checked.
+
     Args:
         requested: The experiment.
         lab: The option --lab.
         inventory: The option -i.
         out: The directory for results, or None for the default.
-        all_: Whether to list every point.
-        json_: Whether to print JSON.
+        all_: Whether to print a table of all points in place of the tables of axes and flows.
+        json_: Whether to print one JSON object in place of all text.
 
     Raises:
         InputError: Options contradict each other, or the experiment cannot be planned for the lab.
@@ -108,14 +110,14 @@ def show_plan(
 class Estimate:
     """The number of runs, and their time and disk space.
 
-    Pairs are minimum and maximum, which differ if `until` may add repeats.
+    Pairs are minimum and maximum, which differ if the experiment's `until` may add repeats.
 
     Attributes:
         out: The directory of results.
         jobs: The number of runs that are executed side by side.
         runs: The number of all runs.
         possible: The number of runs that the lab can execute.
-        seconds: The time of the possible runs.
+        seconds: The wall time of the possible runs, of which `jobs` run side by side.
         disk: The disk space of the possible runs.
         free_bytes: The free disk space at `out`.
     """
@@ -168,7 +170,7 @@ class Estimate:
         )
 
     def describe(self, lab: str) -> list[str]:
-        """Return lines for people that describe the estimate.
+        """Return lines for people that describe the estimate, and warn if the disk is too small.
 
         Args:
             lab: The name of the lab.
@@ -295,7 +297,7 @@ def _make_media_table(plans: list[RunPlan]) -> Table:
 
 
 def _list_distinct(media: list[MediumPlan]) -> list[MediumPlan]:
-    """Return each medium once, by identity: repeats of a point have the same object."""
+    """Return each object in `media` once, because repeats of a point share one object."""
     return list({id(medium): medium for medium in media}.values())
 
 
@@ -320,7 +322,10 @@ def _describe_path(plan: RunPlan, flow: FlowPlan) -> str:
 
 
 def _get_bottleneck_queue(plan: RunPlan, flow: FlowPlan) -> QueuePlan | None:
-    """Return the queue at the bottleneck of a flow, or None if the queue has no limit."""
+    """Return the queue at the bottleneck of a flow, or None if the queue has no limit.
+
+    The bottleneck is the first hop with the smallest mean rate.
+    """
 
     def get_rate(direction: LinkDirection) -> float:
         bps = plan.channel(direction).mean_rate_bps
@@ -375,7 +380,7 @@ def _make_points_table(selection: Selection, site: Site) -> Table:
 def _to_data(
     requested: RequestedExperiment, selection: Selection, site: Site, estimate: Estimate
 ) -> dict[str, Any]:
-    """Return the object that --json prints."""
+    """Return the object that `nagi plan --json` prints, without `schema_version`."""
     get_seconds = make_time_estimator(site.name)
     return {
         "experiment": selection.experiment.name,

@@ -63,11 +63,12 @@ def bootstrap(
 ) -> None:
     """Give this machine access to hosts by an SSH key; with `remove`, remove this access.
 
-    The arguments are the command's options.
+    The arguments are the options of `nagi lab bootstrap`.
 
     Raises:
         InputError: The inventory or an option is wrong.
-        typer.Exit: Always, after the outcome was printed.
+        typer.Exit: Always: after the outcome was printed, with status 0 if all hosts succeeded and
+            1 if not; or with status 130 if the user interrupted the playbook.
     """
     hosts = _select_hosts(inventory, limit)
     variables = {
@@ -99,11 +100,13 @@ def provision(
     ask_become_pass: bool,
     json_: bool,
 ) -> None:
-    """Install and configure what hosts need for runs. The arguments are the command's options.
+    """Install and configure what hosts need for runs.
+
+    The arguments are the options of `nagi lab provision`.
 
     Raises:
         InputError: The inventory or an option is wrong.
-        typer.Exit: Always, after the outcome was printed.
+        typer.Exit: Always, with the status that bootstrap() describes.
     """
     hosts = _select_hosts(inventory, limit)
     options = _make_options(limit, hosts, tags, ask_become_pass)
@@ -120,11 +123,11 @@ def check(
 ) -> None:
     """Show what `nagi lab provision` would change, without changing anything.
 
-    The arguments are the command's options.
+    The arguments are the options of `nagi lab check`.
 
     Raises:
         InputError: The inventory or an option is wrong.
-        typer.Exit: Always, after the outcome was printed.
+        typer.Exit: Always, with the status that bootstrap() describes.
     """
     hosts = _select_hosts(inventory, limit)
     options = ["--check", "--diff", *_make_options(limit, hosts, tags, ask_become_pass)]
@@ -139,11 +142,12 @@ def deprovision(
 ) -> None:
     """Remove the programs that nagi installed on hosts, and restore the settings that it changed.
 
-    Without `yes`, ask the user first. The arguments are the command's options.
+    Without `yes`, ask the user first. The arguments are the options of `nagi lab deprovision`.
 
     Raises:
         InputError: The inventory or an option is wrong, or the user cannot be asked.
-        typer.Exit: Always: the user declined, or the outcome was printed.
+        typer.Exit: Always: with status 0 if the user declined, or with the status that bootstrap()
+            describes.
     """
     hosts = _select_hosts(inventory, limit)
     if not yes:
@@ -185,7 +189,7 @@ def _confirm(question: str) -> None:
 
     Raises:
         InputError: Standard input is not a terminal.
-        typer.Exit: The answer is not yes.
+        typer.Exit: The answer is not yes; the status is 0.
     """
     if not sys.stdin.isatty():
         raise refuse("cannot ask: standard input is not a terminal", "give --yes")
@@ -198,10 +202,10 @@ def _run_playbook(
 ) -> Outcome:
     """Print the command line of ansible-playbook for a playbook, and run the command line.
 
-    With --json, Ansible's output goes to standard error.
+    With --json, the command line and Ansible's output go to standard error.
 
     Raises:
-        typer.Exit: The user interrupted the playbook.
+        typer.Exit: The user interrupted the playbook; the status is 130.
     """
     stop = InterruptFlag()
     command = make_playbook_command(playbook, inventory, *options)
@@ -219,6 +223,8 @@ def _print_and_exit(
     outcome: Outcome, json_: bool, success: str, next_step: str = "", *, is_check: bool = False
 ) -> NoReturn:
     """Print the outcome of each host and the next step, or one JSON object, and exit.
+
+    The exit status is 0 if the playbook succeeded on all hosts, and 1 if not.
 
     Args:
         outcome: The outcome of the playbook.

@@ -21,8 +21,9 @@ def prune(directory: Path, yes: bool, json_: bool) -> None:
 
     Args:
         directory: The directory of the campaign.
-        yes: Whether to remove the runs without asking the user.
-        json_: Whether to print JSON.
+        yes: Whether to remove the runs without asking the user. If the user declines, no run is
+            removed.
+        json_: Whether to print JSON. The list then goes to standard error.
 
     Raises:
         InputError: The directory has no campaign, the last `nagi run` of the campaign left out some

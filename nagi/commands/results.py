@@ -41,9 +41,13 @@ def analyze(directory: Path, out: Path | None, dask: str | None, json_: bool) ->
 
     Args:
         directory: The directory of a campaign, or a bundle.
-        out: The directory to unpack a bundle to, or None for the default.
+        out: The directory to unpack a bundle to; None for the bundle's path without .tar.zst, and
+            for the directory of a campaign.
         dask: The option --dask, or None to use this machine.
-        json_: Whether to print JSON.
+        json_: Whether to print the JSON object of `nagi show --json`.
+
+    Raises:
+        InputError: There is no campaign, an option is wrong, or a file of a run cannot be read.
     """
     console = get_text_console(json_)
     campaign_directory, campaign = open_campaign(directory, out)
@@ -94,12 +98,13 @@ def _analyse_on_cluster(cluster: Cluster, runs: list[Path], progress: Progress) 
 
 
 def write_report(directory: Path, format_: str, out: Path | None) -> None:
-    """Write the report of a campaign again, as PDF or HTML.
+    """Write the report of a campaign again, as PDF or HTML, and print its path.
 
     Args:
         directory: The directory of a campaign, or a bundle.
         format_: The format, `pdf` or `html`.
-        out: The directory to unpack a bundle to, or None for the default.
+        out: The directory to unpack a bundle to; None for the bundle's path without .tar.zst, and
+            for the directory of a campaign.
 
     Raises:
         InputError: There is no such format or no campaign, or `out` is given without a bundle.
@@ -135,6 +140,10 @@ def compare(
         by: AXIS=VALUE,VALUE, to compare within the first campaign; None with `second`.
         out: The report to write (*.pdf or *.html), or None.
         json_: Whether to print JSON.
+
+    Raises:
+        InputError: Both or neither of `second` and `by` are given, the suffix or the directory of
+            `out` is wrong, or the campaigns cannot be compared.
     """
     format_ = None if out is None else _choose_format(out)
     if (second is None) == (by is None):
@@ -180,7 +189,7 @@ def _choose_format(out: Path) -> report.Format:
 
 
 def make_bundle(directory: Path, out: Path | None) -> None:
-    """Pack a campaign into one archive with checksums.
+    """Pack a campaign into one archive with checksums, and print its path and size.
 
     Args:
         directory: The directory of the campaign.
@@ -197,7 +206,8 @@ def publish(directory: Path, target: Path) -> None:
     """Write the results of a campaign for a repository, and the files of its release.
 
     Args:
-        directory: The directory of the campaign, in which the files of the release are written.
+        directory: The directory of the campaign, in which the files of the release are written:
+            reports, checksums and bundle.
         target: The directory for the results. Its earlier contents are replaced.
     """
     from nagi_reports import publication
@@ -216,6 +226,8 @@ def publish(directory: Path, target: Path) -> None:
 def verify(directory: Path, published: Path, release: Path | None, json_: bool) -> None:
     """Compare the runs of a campaign with the published runs of the same experiment.
 
+    The differences of each run and a summary are printed.
+
     Args:
         directory: The directory of the campaign.
         published: The directory that `publish()` wrote.
@@ -223,7 +235,7 @@ def verify(directory: Path, published: Path, release: Path | None, json_: bool) 
         json_: Whether to print JSON.
 
     Raises:
-        typer.Exit: Runs differ.
+        typer.Exit: Runs differ; the status is 1.
     """
     from nagi_reports import verification
 

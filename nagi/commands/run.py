@@ -86,11 +86,13 @@ def execute(
 ) -> None:
     """Execute the runs of an experiment that are not done yet, and write the report.
 
-    `requested` is the experiment in the file `spec`. The other arguments are the command's options.
+    `requested` is the experiment in the file `spec`. The other arguments are the options of
+    `nagi run`. Runs that are not valid are executed again.
 
     Raises:
         InputError: Options contradict each other, or the lab cannot execute the experiment.
-        typer.Exit: A run is not valid, or the user or a lab stopped the campaign.
+        typer.Exit: A run is not valid, or a failing lab or a noisy machine stopped the campaign
+            (status 1); or the user stopped it (status 130).
     """
     directory = CampaignDirectory(out or requested.default_out)
     if resume and not directory.campaign_file.exists():
@@ -179,9 +181,9 @@ class _Launch:
 
     @cached_property
     def _paces(self) -> pace.Paces:
-        """The paces that were stored when the campaign began.
+        """The stored paces of earlier campaigns.
 
-        Other campaigns may store new paces meanwhile.
+        They are read once, because other campaigns may store new paces meanwhile.
         """
         return pace.read_paces()
 
@@ -192,13 +194,14 @@ class _Launch:
     def carry_out(self, selection: Selection) -> dict[str, Verdict]:
         """Execute the runs, then write the table of results and the report, and print the results.
 
-        The pace of the campaign is stored, also if the campaign stops early.
+        The pace of the campaign (see _store_pace()) is stored, also if the campaign stops early.
+        On a cluster, no pace is stored.
 
         Returns:
-            Run id -> verdict.
+            Run id -> verdict, for all runs with a verdict.
 
         Raises:
-            typer.Exit: The user or a lab stopped the campaign.
+            typer.Exit: The user (status 130) or a failing lab (status 1) stopped the campaign.
             TooNoisy: Most of the first runs were late.
         """
         directory = self.directory
@@ -346,7 +349,8 @@ class _Launch:
         """Print why the campaign stopped and how many runs are done.
 
         Returns:
-            The exception that ends the command with its exit status.
+            The exception that ends the command, with status 130 if the user stopped it, and 1 if
+            not.
         """
         give_to_user(self.directory.out)
         if isinstance(error, LabError):
@@ -369,7 +373,10 @@ class _Launch:
 
 
 def stops_if_noisy(lab: str, keep_going: bool) -> bool:
-    """Return whether the campaign stops if most of the first runs are late."""
+    """Return whether the campaign stops if most of the first runs are late.
+
+    This is so in the netns lab without --keep-going.
+    """
     return lab == NETNS and not keep_going
 
 
@@ -399,7 +406,7 @@ def describe_noise(error: TooNoisy, command: list[str], out: Path) -> list[str]:
 
 
 def leave_out(selection: Selection, skip_unavailable: bool) -> dict[str, str]:
-    """Print the schemes and links that are not available and are left out.
+    """Print on standard error which schemes and links are left out, and why.
 
     Args:
         selection: The chosen runs.

@@ -28,8 +28,11 @@ def list_schemes(lab: str | None, inventory: Path | None, json_: bool) -> None:
 
     Args:
         lab: The option --lab.
-        inventory: The option -i.
+        inventory: The option -i. The hosts of the inventory are inspected.
         json_: Whether to print JSON.
+
+    Raises:
+        InputError: Options contradict each other, or a host could not be inspected.
     """
     # A receiver's part of TCP can be combined with the scheme of any sender. Experiment files name
     # the combination SCHEME-RECEIVER.
@@ -105,7 +108,7 @@ def _list_parameters(scheme: Scheme) -> dict[str, Any]:
 
 
 def _to_data(scheme: Scheme, availability: Availability) -> dict[str, Any]:
-    """Return the object that --json prints for a scheme."""
+    """Return the object that `nagi schemes --json` prints for a scheme."""
     return {
         "available": availability.available,
         "reason": availability.reason,

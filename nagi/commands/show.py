@@ -33,11 +33,16 @@ def show(directory: Path, run: str | None, *, all_: bool, check: str | None, jso
 
     Args:
         directory: The directory of the campaign, or of a run.
-        run: The id of a run, or its first characters.
-        all_: Whether to list all runs.
+        run: The id of a run, or its first characters. None for the campaign, or for the run whose
+            directory is given.
+        all_: Whether to list all runs of the campaign, and not only the first invalid and failed
+            ones.
         check: The name of a check of the run. If given, only the values and packets of this check
             are printed.
         json_: Whether to print JSON.
+
+    Raises:
+        InputError: There is no such campaign, run or check, or `check` is given without a run.
     """
     run_directory = directory.resolve()
     if run is None and run_directory.parent.name == "runs" and (run_directory / PLAN).exists():
@@ -108,7 +113,7 @@ def _print_facts(facts: dict[str, str]) -> None:
 
 
 def _print_runs(status: CampaignStatus, all_: bool) -> None:
-    """Print one line per run: about all runs, or about the first invalid and failed runs."""
+    """Print one line for each run; without `all_`, for the first invalid and failed runs only."""
     not_valid = [run for run in status.runs if run.state in ("invalid", "failed")]
     shown_runs = status.runs if all_ else not_valid[:_SHOWN]
     if not shown_runs:
@@ -400,7 +405,7 @@ def _has_value(rows: list[ResultRow], name: str) -> bool:
 
 
 def _make_table(first: str, *heads: str) -> Table:
-    """Make an empty table with the given heads of columns. Only the first column never wraps."""
+    """Make a table with these heads of columns and no rows. The first column never wraps."""
     table = Table(show_edge=False, pad_edge=False)
     table.add_column(first, no_wrap=True)
     for head in heads:

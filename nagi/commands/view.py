@@ -18,7 +18,7 @@ from nagi.terminal.progress import Progress
 
 
 def view(directory: Path, out: Path | None, *, opens_browser: bool, json_: bool) -> None:
-    """Write the explorer's page of a campaign, and open the page in a browser.
+    """Write the explorer's page of a campaign, print its path, and open it in a browser.
 
     Args:
         directory: The directory of the campaign.
@@ -55,6 +55,6 @@ def view(directory: Path, out: Path | None, *, opens_browser: bool, json_: bool)
 def _has_display() -> bool:
     """Return whether a browser can open a window.
 
-    Browsers in terminals do not run the page's scripts.
+    Browsers in terminals do not count, because they do not run the page's scripts.
     """
     return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))

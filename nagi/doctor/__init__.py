@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Findings about hosts, with cures: for `nagi doctor`, and at the start of every campaign.
 
-Stages of backends follow after "capture". Each host has a finding in every stage that concerns the
-host. If a stage could not be checked, because the host was not reached or an earlier stage failed,
-the finding has the status `skipped` and the reason.
+A stage checks one thing, such as the clocks (list_stages()). The stages that backends add come
+after the stage "capture". Each host has a finding in every stage that concerns the host. If a stage
+could not be checked, because the host was not reached or an earlier stage failed, the finding has
+the status `skipped` and the reason.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def list_stages() -> dict[str, _Check]:
 
 
 def list_findings(observations: Observations) -> Doctor:
-    """Return all findings about hosts, in the order of the stages."""
+    """Return all findings about hosts, in the order of the stages, with a summary status."""
     return Doctor.from_findings(
         Finding(
             stage=stage,

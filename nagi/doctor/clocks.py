@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks that the clocks of hosts show the same time.
 
-Agents begin each phase of a run at a time of their hosts' clocks.
+This is necessary because agents begin each phase of a run at a time of their hosts' clocks.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ _CHRONY = "run chrony (`apt install chrony`) with the same server on all hosts"
 def check_clocks(observations: Observations) -> Iterator[StageFinding]:
     """Check the offset of each host's clock from this machine's, and offsets within each cell.
 
-    If the offset is small, also check whether the host's clock is synchronised.
+    An offset above MAX_OFFSET_S is a failure. If the offset from this machine's clock is smaller,
+    also check whether the host's clock is synchronised; if it is not, the finding is a warning.
     """
     inspected = dict(observations.list_inspected())
     boots = {inspection.facts.boot_id for inspection in inspected.values()}
@@ -79,7 +80,7 @@ def _check_synchronisation(
 def _check_offsets(
     hosts: dict[str, Inspection], readings: dict[str, ClockReading]
 ) -> Iterator[StageFinding]:
-    """Yield a failure for the two hosts whose clocks differ most, if they differ too much.
+    """Yield a failure for the two hosts whose clocks differ most, if by more than MAX_OFFSET_S.
 
     Args:
         hosts: Host of one cell -> inspection.

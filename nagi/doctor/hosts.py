@@ -29,7 +29,7 @@ _PACKAGES = {
 
 
 def check_ssh(observations: Observations) -> Iterator[StageFinding]:
-    """Check whether each host was reached."""
+    """Check whether each host was reached. This machine alone has no such finding."""
     for host in () if observations.is_local else observations.cells:
         if host in observations.unreachable:
             text = " ".join(observations.unreachable[host].split())
@@ -89,7 +89,11 @@ def _describe_versions(inspection: Inspection) -> str:
 
 
 def check_kernels(observations: Observations) -> Iterator[StageFinding]:
-    """Check that each kernel can run nodes, and that hosts with traffic have the same kernel."""
+    """Check that each kernel can run nodes, and that hosts with traffic have the same kernel.
+
+    The agent must be root, and the kernel must have network namespaces. A kernel without cgroup2 is
+    a failure only if the experiment has `max_window`; without an experiment, it is a warning.
+    """
     for host, inspection in observations.list_inspected():
         findings = list(_list_kernel_problems(observations, host, inspection))
         yield from findings or [StageFinding([host], "ok", f"Linux {inspection.facts.kernel}")]
@@ -148,8 +152,8 @@ def _check_same_kernel(traffic: dict[str, Inspection]) -> Iterator[StageFinding]
 def check_schemes(observations: Observations) -> Iterator[StageFinding]:
     """Check which schemes the hosts with traffic can run.
 
-    The schemes are those of the experiment; without an experiment, all schemes. A scheme that is
-    not available is then only a warning.
+    The schemes are those of the experiment, without the user's own schemes, which agents check.
+    Without an experiment, all schemes are checked, and a missing scheme is only a warning.
     """
     hosts = dict(observations.list_traffic_hosts())
     status: Status = "warning" if observations.needs is None else "failure"

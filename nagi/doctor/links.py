@@ -17,8 +17,8 @@ _OTHER_INTERFACE = "name another interface in its `nagi_links`"
 def check_interfaces(observations: Observations) -> Iterator[StageFinding]:
     """Check that the test interfaces of each host exist, have a carrier, and are fit for tests.
 
-    An interface that is down has no carrier to check, so the finding is `skipped`. This machine
-    alone has no test interfaces, so it has no finding `ok`.
+    An interface that is down has no carrier to check, so the finding is `skipped`, unless the links
+    were tried. This machine alone has no test interfaces, so it has no finding `ok`.
     """
     for host, inspection in observations.list_inspected():
         findings = list(_list_interface_problems(host, inspection))
@@ -78,7 +78,10 @@ def _list_interface_problems(host: str, inspection: Inspection) -> Iterator[Stag
 
 
 def check_paths(observations: Observations) -> Iterator[StageFinding]:
-    """Check that each node reached its neighbours through the emulator."""
+    """Check that the pings of each node reached its neighbours through the emulator.
+
+    If a neighbour answered only some of the pings, the finding is a warning.
+    """
     for host, reading in _list_readings(observations):
         neighbour = f"{reading.to_node} on link {reading.link}"
         if reading.answered == 0:
@@ -101,7 +104,10 @@ def check_paths(observations: Observations) -> Iterator[StageFinding]:
 
 
 def check_mtu(observations: Observations) -> Iterator[StageFinding]:
-    """Check that full-sized packets passed each link."""
+    """Check that pings with full-sized packets passed each link.
+
+    If only some of them passed, the finding is a warning. If no short ping passed, it is `skipped`.
+    """
     for host, reading in _list_readings(observations):
         neighbour = f"{reading.to_node} on link {reading.link}"
         size, answered = f"{reading.mtu} bytes", reading.full_size_answered

@@ -65,7 +65,7 @@ class Observations:
     Attributes:
         cells: Host -> its cell, for all hosts in the inventory's order.
         inspections: Host -> answer of its agent, for hosts that answered.
-        now_s: The time of this machine's clock, in seconds since the epoch.
+        now_s: The time of the inspections by this machine's clock, in seconds since the epoch.
         inventory: The file of the inventory, or None for this machine alone (netns lab).
         unreachable: Host that was not reached -> error of SSH.
         silent: Host that was reached, but whose agent did not answer -> output of the command.

@@ -37,8 +37,8 @@ class ProgramStage(Stage):
     def check(self, observations: Observations) -> Iterator[StageFinding]:
         """Check that each emulator has the program in nagi's version.
 
-        If the experiment does not need the program, a program that is missing is `ok`, and a
-        program that is wrong is a warning.
+        If the experiment does not need the program, or there is no experiment, a missing program is
+        `ok`, and a program that does not run or has another version is a warning.
         """
         links = observations.list_needs(self.name)
         need = self.needs.describe(links) if links else ""

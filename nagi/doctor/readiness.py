@@ -42,7 +42,10 @@ def _cure_capture(error: str) -> str:
 
 
 def check_processors(observations: Observations) -> Iterator[StageFinding]:
-    """Check that other programs do not keep the processors of hosts busy."""
+    """Check that other programs use at most MAX_BUSY_SHARE of each host's processor time.
+
+    If they use more, the finding is a warning.
+    """
     for host, inspection in observations.list_inspected():
         busy_share = inspection.processors_busy
         busy = f"{100 * busy_share:.0f} % busy"
@@ -57,7 +60,8 @@ def check_processors(observations: Observations) -> Iterator[StageFinding]:
 def check_disks(observations: Observations) -> Iterator[StageFinding]:
     """Check that each host has space for records.
 
-    Without an experiment, the limit is MIN_FREE_BYTES, and less space is only a warning.
+    If the space that the experiment needs is not known, or there is no experiment, the limit is
+    MIN_FREE_BYTES, and less space is only a warning.
     """
     needed_bytes = observations.needs.free_bytes if observations.needs else None
     cure = "free disk space"
@@ -114,7 +118,10 @@ def _describe_holder(observations: Observations, host: str, holder: Holder) -> t
 
 
 def check_leftovers(observations: Observations) -> Iterator[StageFinding]:
-    """Check for settings that an earlier agent did not restore, and for other obstacles."""
+    """Check for settings that an earlier agent did not restore, and for other obstacles.
+
+    Such settings are a warning, because the next run restores them. Other obstacles are failures.
+    """
     for host, inspection in observations.list_inspected():
         findings = [
             StageFinding([host], "failure", message, cure)

@@ -81,6 +81,10 @@ class Playbooks:
             limit: The hosts on which the playbook runs, separated by commas; by default, all.
             **variables: Variables for the playbook.
 
+        Returns:
+            Task -> host -> Ansible's result, for tasks that succeeded. Of tasks with one name, the
+            last one counts.
+
         Raises:
             LabError: A task failed; the message has hosts, tasks and errors.
             Interrupted: The user asked to stop.

@@ -53,7 +53,7 @@ def find_cure(message: str, default: str) -> str:
 
     Args:
         message: The message.
-        default: The cure for messages that _CURES does not contain.
+        default: The cure for messages that match no pattern in _CURES.
     """
     return next((cure for pattern, cure in _CURES if re.search(pattern, message.lower())), default)
 

@@ -121,12 +121,12 @@ class Guest:
     def run(self, limit_s: float, interrupted: Callable[[], bool]) -> GuestExit:
         """Boot the guest and wait for its end.
 
-        After `limit_s` seconds of wall time, or if it is stuck, the guest is killed. Entries of its
-        directory that are neither files nor directories are then removed, and the file CONSOLE gets
-        the end of the guest's console.
+        The guest is killed after `limit_s`, if it is stuck, or if the user asks to stop. After its
+        end, entries of its directory that are neither files nor directories are removed, and the
+        file CONSOLE gets the end of its console. Neither is done after a stop by the user.
 
         Args:
-            limit_s: The limit, in seconds.
+            limit_s: The limit, in seconds of wall time.
             interrupted: A function that returns whether the user asked to stop.
 
         Raises:
@@ -237,7 +237,7 @@ def require_guest_support(free_mib: int | None = None) -> None:
     """Raise InputError, with the cure, if this machine cannot execute guests.
 
     Args:
-        free_mib: The free memory; by default, the free memory of this machine.
+        free_mib: The free memory, in MiB; by default, that of this machine.
     """
     guest_kernel.require_installed()
     require_machine(require_filter(), free_mib)
@@ -259,7 +259,7 @@ def require_machine(filter_: Path | None = None, free_mib: int | None = None) ->
 
     Args:
         filter_: The seccomp filter to try, or None to try the sandbox without a filter.
-        free_mib: The free memory; by default, the free memory of this machine.
+        free_mib: The free memory, in MiB; by default, that of this machine.
     """
     require_sandbox(filter_)
     if shutil.which("taskset") is None:
@@ -290,7 +290,7 @@ def require_memory(needed_mib: int, free_mib: int) -> None:
 
 
 def list_processors() -> list[int]:
-    """Return the processors that this process may use."""
+    """Return the numbers of the processors that this process may use, in ascending order."""
     return sorted(os.sched_getaffinity(0))
 
 

@@ -21,11 +21,12 @@ _KEPT_S = 30 * 24 * 3600.0  # an agent that no lab has used for this time is rem
 
 
 def unpack_agent(directory: Path) -> Path:
-    """Return a directory with the agent and its compiled sources.
+    """Return a directory with the agent and its compiled sources. Make it if it is missing.
 
-    A guest cannot store what it compiles. The directory is in this user's cache, under a digest of
-    the agent and of the Python that compiled it. If the cache cannot be written, it is within
-    `directory`.
+    The sources are compiled here, because a guest cannot store compiled files. The directory is in
+    this user's cache, under a digest of the agent and of the Python that compiled it. If the cache
+    cannot be written, the directory is within `directory`. When a new directory is made in the
+    cache, those that were not used for _KEPT_S are removed.
     """
     archive = make_agent(directory, {})
     agents = get_user_cache("agents")

@@ -104,7 +104,11 @@ def read_installed() -> GuestKernel | None:
 
 
 def require_installed() -> GuestKernel:
-    """Return the installed guest kernel. Raises InputError if it is missing or outdated."""
+    """Return the installed guest kernel.
+
+    Raises:
+        InputError: The guest kernel is missing or outdated, or its preloaded library is missing.
+    """
     kernel = read_installed()
     if kernel is None:
         raise refuse(

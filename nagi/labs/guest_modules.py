@@ -19,7 +19,7 @@ _IN_NETNS = "run it with --lab netns"
 
 
 def build_user_modules(plan: RunPlan) -> dict[str, Path]:
-    """Return the kernel modules of users' schemes that a plan needs, by congestion control.
+    """Return congestion control -> kernel module, for the users' schemes that a plan needs.
 
     Modules are built if they do not exist yet. The plan must have been made on this machine, which
     has the sources.

@@ -214,7 +214,7 @@ class HostPool:
         inspections: dict[str, Inspection],
         modules: list[str],
     ) -> Playbooks:
-        """Return playbooks for hosts.
+        """Return an object that runs playbooks on the hosts of some cells.
 
         Args:
             cells: Cells of the pool.
@@ -368,7 +368,7 @@ class HostPool:
 
 
 def make_token(directory: Path) -> str:
-    """Return a token for the pool: a digest of user, machine and directory."""
+    """Return a token for a HostPool: a digest of user, machine and the path of `directory`."""
     return digest([getpass.getuser(), socket.gethostname(), str(directory.absolute())])
 
 

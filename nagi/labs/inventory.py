@@ -54,6 +54,8 @@ def make_netns_placements(
 ) -> list[HostPlacement]:
     """Return the placement of each node, and of the emulator, of all cells of a netns lab.
 
+    Placements are in the order of cells and nodes. The emulator is the last node of each cell.
+
     Args:
         shape: The nodes and links of each cell.
         cells: The names of the cells.

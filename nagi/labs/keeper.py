@@ -42,7 +42,7 @@ _TIMEOUT_S = 10.0
 
 
 class Keeper:
-    """A keeper for a `with` block. At the end of the block, the lab is removed.
+    """A keeper process that runs during a `with` block. At the end, its lab is removed.
 
     `pid` is the process ID of the keeper.
     """
@@ -64,7 +64,7 @@ def start_keeper() -> int:
 
 
 def end_keeper(pid: int) -> None:
-    """End a keeper, and wait until the processes of its lab have ended."""
+    """End a keeper, and wait up to _TIMEOUT_S until the processes of its lab have ended."""
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
     _wait_for_end(pid)

@@ -95,7 +95,11 @@ class Lab(Protocol):
         """The names of the cells: complete testbeds that execute runs side by side."""
 
     def prepare(self, plans: list[RunPlan]) -> None:
-        """Prepare all hosts, and check that their agents can execute `plans`. Raises LabError."""
+        """Prepare all hosts, and check that their agents can execute `plans`.
+
+        Raises:
+            LabError: A host cannot be prepared, or an agent cannot execute the plans.
+        """
 
     def run_batch(self, plans: dict[str, list[RunPlan]]) -> dict[str, str]:
         """Execute plans. The plans of one cell run one after another, and cells side by side.
@@ -113,7 +117,7 @@ class Lab(Protocol):
         """
 
     def estimate_lead_s(self) -> float:
-        """Return the seconds between the start of a batch and its first run."""
+        """Return the seconds between the start of a batch and its first run; 0 in virtual time."""
 
 
 class Labs(Protocol):
@@ -132,7 +136,10 @@ class Labs(Protocol):
 
 
 class LocalLabs:
-    """The base of `Labs` on this machine. No cell is excluded, because each lab is made again."""
+    """The base class of `Labs` on this machine.
+
+    No cell is ever excluded, because each lab is made again.
+    """
 
     def __init__(self, directory: Path, records: Path, interrupted: Callable[[], bool]) -> None:
         self._directory = directory

@@ -32,7 +32,7 @@ _LEAD_PER_HOST_S = 0.2
 
 
 def require_root() -> None:
-    """Raise InputError if this process cannot make network namespaces."""
+    """Raise InputError if this process is not root. The netns lab makes network namespaces."""
     if os.geteuid() != 0:
         raise refuse(
             "the netns lab makes network namespaces, which needs root",
@@ -128,7 +128,10 @@ class NetnsLabs(LocalLabs):
 
 
 def list_kernel_modules(plans: list[RunPlan]) -> list[str]:
-    """Return the kernel modules of TCP schemes that plans need and that are not loaded yet."""
+    """Return the kernel modules of TCP schemes that plans need and that are not loaded yet.
+
+    The names are sorted. Schemes that are eBPF objects have no module.
+    """
     flows = [flow for plan in plans for flow in plan.flows]
     kernel_schemes = {flow.congestion_control for flow in flows if flow.scheme_object is None}
     kernel_schemes -= {schemes.NO_CONTROL}

@@ -20,7 +20,8 @@ ListPrograms = Callable[[str, Shape], dict[str, Json]]
 def list_local_programs(node: str, shape: Shape) -> dict[str, Json]:
     """Return backend -> programs of this machine, for a node of a lab on this machine.
 
-    Backends that the node does not use are missing, here and in the following functions.
+    Backends that the node does not use are missing in the results of this function and of the
+    following ones.
     """
     return _call_all(lambda _, backend: backend.list_local(node, shape))
 

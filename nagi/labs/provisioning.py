@@ -79,12 +79,12 @@ class Outcome:
 
 
 def list_roles() -> list[str]:
-    """Return the roles of the collection, which are also the tags of its playbooks."""
+    """Return the sorted names of the collection's roles, which are also tags of its playbooks."""
     return sorted(path.parents[1].name for path in paths.COLLECTION.glob("roles/*/tasks/main.yml"))
 
 
 def select_hosts(cells: list[Cell], limit: Iterable[str], inventory: Path) -> list[str]:
-    """Return the names of the hosts that `limit` selects.
+    """Return the names of the hosts that `limit` selects, each once, in the order of `limit`.
 
     Args:
         cells: The cells of the inventory.
@@ -107,7 +107,7 @@ def select_hosts(cells: list[Cell], limit: Iterable[str], inventory: Path) -> li
 
 
 def make_playbook_command(playbook: str, inventory: Path, *options: str) -> list[str]:
-    """Return the command line that runs a playbook of the collection."""
+    """Return the command line that runs a playbook of the collection, such as "provision"."""
     return ["ansible-playbook", "-i", str(inventory), f"{COLLECTION}.{playbook}", *options]
 
 

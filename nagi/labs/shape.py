@@ -18,7 +18,7 @@ _MAX_NAME = 15  # characters of an interface's name
 
 @dataclass(frozen=True)
 class Neighbour:
-    """Another interface on the same link or medium."""
+    """An interface that another node has on the link or medium of an `Interface`."""
 
     node: str
     address: str

@@ -27,11 +27,13 @@ from nagi.terminal.console import error_console, out_console, write_json, write_
 def open_campaign(directory: Path, out: Path | None) -> tuple[CampaignDirectory, Campaign]:
     """Return the directory of a campaign, and the content of its campaign.json.
 
-    If `directory` is a bundle, unpack the bundle first, and print the new directory.
+    If `directory` is a bundle, unpack the bundle first, and print the new directory on standard
+    error.
 
     Args:
         directory: The directory of a campaign, or a bundle.
-        out: The directory to unpack a bundle to, or None for the default.
+        out: The directory to unpack a bundle to; None for the bundle's path without .tar.zst, and
+            for the directory of a campaign.
 
     Raises:
         InputError: There is no campaign, or `out` is given without a bundle.

@@ -107,7 +107,11 @@ def _format_count(value: int) -> str:
 
 
 def make_payload_table(rows: list[Row]) -> TextTable:
-    """Make the table of payload and goodput. A `*` marks an AG that was measured at the sender."""
+    """Make the table of payload and achieved goodput (AG).
+
+    A `*` marks an AG that was measured at the sender. Columns for the achieved goodput index (AGI)
+    exist only if a row has it.
+    """
     has_agi = any("agi" in row for row in rows)
     heads = ["#", "from", "to", "start s", "s", "MB", "AG Mb/s"]
     table = TextTable("TCP: achieved goodput", [*heads, *(("AGI", "/ ceiling") if has_agi else ())])
@@ -134,7 +138,8 @@ def make_payload_table(rows: list[Row]) -> TextTable:
 def make_packet_table(rows: list[Row], *, has_interval: bool) -> TextTable:
     """Make the table of packets.
 
-    `has_interval`: whether only an interval of the capture is measured (--from, --to).
+    `has_interval` says whether only an interval of the capture is measured (--from, --to). Then
+    columns that count the whole capture, such as duplicate ACKs, are left out.
     """
     columns = {
         "data": "data_packets_inside",
@@ -158,7 +163,7 @@ def make_packet_table(rows: list[Row], *, has_interval: bool) -> TextTable:
 
 
 def make_path_table(rows: list[Row]) -> TextTable:
-    """Make the table of RTTs and of options of the SYN."""
+    """Make the table of RTTs and options of the SYN, with the place of the capture on the path."""
     names = ("min", "median", "p99", "max")
     options = ("MSS", "scale", "captured at")
     table = TextTable("RTT (ms), options of the SYN", ["#", "handshake", *names, *options])

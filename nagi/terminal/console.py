@@ -80,7 +80,7 @@ def get_text_console(json_: bool) -> Console:
 
 
 def write_line(text: str, console: Console = out_console) -> None:
-    """Print a line without markup and without wrapping."""
+    """Print a line without markup and without wrapping, by default on standard output."""
     console.print(text, markup=False, soft_wrap=True)
 
 
@@ -90,5 +90,5 @@ def complain(text: str) -> None:
 
 
 def write_json(data: dict[str, Any]) -> None:
-    """Print the JSON object of a command that was called with `--json`, with `schema_version`."""
+    """Print `data` as the JSON object of `--json` on standard output, and add `schema_version`."""
     typer.echo(json.dumps({"schema_version": JSON_SCHEMA_VERSION, **data}, indent=1))

@@ -80,7 +80,8 @@ class _Pace:
         """Return the seconds until all unfinished runs will have ended.
 
         Args:
-            estimated_s: The estimated duration of each unfinished run, in the order of their start.
+            estimated_s: The estimated duration of each unfinished run, in the order of their start;
+                at least one.
             now_s: The current time.
         """
         running_since_s = self._starts_s[-min(self._jobs, len(estimated_s)) :]
@@ -202,7 +203,7 @@ class Progress:
             self._print(f"{more}, because confidence intervals are wider than requested")
 
     def round_starting(self, plans: list[RunPlan]) -> None:
-        """Start a round of runs. Print a line if some of the runs have been tried before."""
+        """Start a round, in which `plans` are executed. Print a line if some were tried before."""
         with self._lock:
             self._end_batch()
             self._pending = {plan.run_id: plan for plan in plans}
@@ -280,7 +281,10 @@ class Progress:
                 self._print(f"  {sentence}")
 
     def tick(self) -> None:
-        """Update the bar, or print a line if none was printed for some time."""
+        """Update the bar of a terminal.
+
+        If the output is no terminal, print a line when none was printed for _LINE_EVERY_S.
+        """
         with self._lock:
             only_retries = bool(self._retried) and self._retried.issuperset(self._pending)
             total = len(self._retried) if only_retries else self._total
@@ -340,9 +344,9 @@ class Progress:
         return f"{format_time(left_s)} left" if left_s >= 0.5 else _LATE
 
     def _format_time_left(self) -> str:
-        """Return a comma and the time left, or "" if there is nothing to say.
+        """Return a comma and the time left, or "" if no run of the round is pending.
 
-        That a round takes longer than estimated is said only once per campaign.
+        Only once per campaign, the text says that a round takes longer than estimated.
         """
         left = self._describe_time_left()
         if left == _LATE:

@@ -117,7 +117,7 @@ def choose_lab(
     has_root: bool,
     require_guests: Callable[[], None] = require_guest_support,
 ) -> LabChoice:
-    """Return the lab to use.
+    """Return the lab that --lab and -i choose, or the default lab.
 
     Without options, this is the virtual lab. If this machine cannot run guests, it is the netns
     lab, which needs root.
@@ -152,7 +152,7 @@ def is_root() -> bool:
 
 
 def report_lab_choice(choice: LabChoice) -> None:
-    """Print why the netns lab is used in place of the virtual lab, if this is so."""
+    """Print on standard error why the netns lab replaces the virtual lab, if this is so."""
     if choice.why_not_virtual:
         complain(
             "the netns lab is used, because the virtual lab cannot be used: "

@@ -171,7 +171,7 @@ def make_physical_site(
 
 
 def require_ready(pool: HostPool, survey: Survey, needs: ExperimentNeeds | None = None) -> Doctor:
-    """Require that no finding of the doctor about inspected hosts is a failure.
+    """Derive the doctor's findings from the inspections of hosts. Require that none is a failure.
 
     Args:
         pool: The hosts.
@@ -179,7 +179,7 @@ def require_ready(pool: HostPool, survey: Survey, needs: ExperimentNeeds | None 
         needs: The needs of an experiment, or None for general findings.
 
     Returns:
-        The findings.
+        The findings, which may include warnings.
 
     Raises:
         InputError: A finding is a failure.
