@@ -140,8 +140,8 @@ def buffer_delay(mean_rtt_s: float, base_rtt_s: float) -> float:
 def loss_rate(lost: float, sent: float) -> float:
     """Return the share of the packets sent that never arrive.
 
-    RFC 7680: Type-P-One-way-Packet-Loss-Average. Both captures are compared. A retransmission
-    counts as another packet.
+    RFC 7680: Type-P-One-way-Packet-Loss-Average. The captures at sender and receiver are compared.
+    A retransmission counts as another packet.
     """
     return _divide(lost, sent)
 
@@ -282,11 +282,10 @@ def shares(rates: Rates) -> npt.NDArray[np.float64]:
 def harm(alone: float, competing: float, *, more_is_better: bool = True) -> float:
     """Return the harm that competitors do to a flow, from 0 (none) to 1 (the largest).
 
-    For a metric of which more is better (goodput), harm is (alone - competing) / alone. For a
-    metric of which less is better (RTT), harm is (competing - alone) / competing. Harm is negative
-    if the metric is better with competitors. R. Ware, M. K. Mukerjee, S. Seshan, J. Sherry: Beyond
-    Jain's Fairness Index: Setting the Bar for the Deployment of Congestion Control Algorithms,
-    HotNets 2019.
+    If more of the metric is better (goodput), harm is (alone - competing) / alone. If less is
+    better (RTT), harm is (competing - alone) / competing. Harm is negative if the metric is better
+    with competitors. R. Ware, M. K. Mukerjee, S. Seshan, J. Sherry: Beyond Jain's Fairness Index:
+    Setting the Bar for the Deployment of Congestion Control Algorithms, HotNets 2019.
 
     Args:
         alone: The metric without competitors.

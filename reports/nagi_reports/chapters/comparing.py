@@ -20,7 +20,7 @@ from nagi_reports.statistics import Comparison, PointDifference
 
 
 def compose(first: Side, second: Side, comparison: Comparison) -> Report:
-    """Return the report of a comparison."""
+    """Return the report of `comparison`, which compares the sets of runs `first` and `second`."""
     sections = [
         Section("result", "Agreement", _compose_result(first, second, comparison)),
         Section("points", "Points", [_compose_points(first, second, comparison)]),
