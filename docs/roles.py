@@ -24,7 +24,7 @@ _HEADS = ("variable", "type", "default", "meaning")
 
 @dataclass(frozen=True)
 class Role:
-    """The documentation of a role."""
+    """The documentation of an Ansible role."""
 
     name: str
     summary: str

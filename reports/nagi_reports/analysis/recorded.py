@@ -123,7 +123,7 @@ class RecordedRun:
 
     @cached_property
     def air(self) -> Air:
-        """Packets and frames on shared media."""
+        """The packets and frames on shared media, which are read at the first use."""
         return Air.read(self.directory, self.plan)
 
     def read_identities(self, flow: FlowPlan) -> pd.Series[int]:

@@ -137,8 +137,8 @@ class RunFiles:
     def find_end_s(self, flows: list[FlowTracks]) -> float:
         """Return the end of the shown time, in s since the traffic began.
 
-        This is the end of the traffic, or a little after the last row of the tracks if that is
-        later, but never after the end of the captures.
+        This is the end of the traffic, or 1 % of its duration after the last row of the tracks if
+        that is later, but never after the end of the captures.
         """
         timeline = self.plan.timeline
         traffic_s = timeline.traffic_end_s - timeline.traffic_s
