@@ -90,7 +90,7 @@ class Namespaces:
         )
 
     def start(self, namespace: str | None, *command: str) -> subprocess.Popen[str]:
-        """Start a command without waiting for its end. Its error output goes to its output."""
+        """Start a command and return its process, whose stdout also has the error output."""
         return subprocess.Popen(
             self.command(namespace, *command),
             stdin=subprocess.PIPE,
@@ -158,8 +158,8 @@ def nagi(
 ) -> Callable[..., SimpleNamespace]:
     """Provide a function that runs nagi in this process.
 
-    The function takes the arguments of the command, and returns the exit status, the output and
-    the error output.
+    The function takes the arguments of the command, and returns a namespace with `status` (exit
+    status), `out` (standard output) and `err` (standard error).
     """
 
     def command(*arguments: object) -> SimpleNamespace:

@@ -57,7 +57,7 @@ def describe_commands() -> str:
 
 
 def _describe_command(command: Any, name: str) -> Iterator[str]:
-    """Yield the text on a command, then the texts on its subcommands."""
+    """Yield the text on a command, then the texts on its subcommands, sorted by name."""
     context = type(command).context_class(command, info_name=name)
     yield f"## {name}\n"
     if command.help:
@@ -71,7 +71,7 @@ def _describe_command(command: Any, name: str) -> Iterator[str]:
 
 
 def _list_commands(program: str, *command: str) -> Iterator[list[str]]:
-    """Yield the words of each command of a native program; its subcommands follow it."""
+    """Yield the words of each subcommand of PROGRAM COMMAND, followed by its own subcommands."""
     for name in _SUBCOMMAND.findall(_read_help(program, *command).partition("Subcommands:")[2]):
         yield [*command, name]
         yield from _list_commands(program, *command, name)

@@ -24,7 +24,7 @@ _HEADS = ("variable", "type", "default", "meaning")
 
 @dataclass(frozen=True)
 class Role:
-    """The documentation of a role."""
+    """The documentation of an Ansible role."""
 
     name: str
     summary: str
@@ -41,7 +41,8 @@ def list_names() -> list[str]:
 def read_role(name: str) -> Role:
     """Read the documentation of a role.
 
-    If meta/argument_specs.yml has no default of a variable, defaults/main.yml gives the default.
+    If meta/argument_specs.yml has no default of a variable, defaults/main.yml gives the default. If
+    both have none, the default is None.
     """
     spec = _read_yaml(name, "meta/argument_specs.yml")["argument_specs"]["main"]
     defaults = _read_yaml(name, "defaults/main.yml")
@@ -137,7 +138,7 @@ _KINDS = {"modules": "module", "connection": "connection", "callback": "callback
 
 
 def _read_first_sentence(playbook: Path) -> str:
-    """Return the first sentence of a playbook's comment."""
+    """Return the first sentence of a playbook's comment, without its full stop."""
     lines = [
         line.removeprefix("#").strip()
         for line in playbook.read_text().splitlines()

@@ -82,7 +82,7 @@ RELEASES = {
 
 
 class LocalBuilder:
-    """A builder for the release of this machine."""
+    """A builder of packages for the release of this machine, which needs no tree."""
 
     def __init__(self) -> None:
         self.codename = read_codename()
@@ -105,12 +105,15 @@ class LocalBuilder:
             raise Refused(f"not installed: {missing}", f"as root, run `apt-get install {missing}`")
 
     def command_prefix(self, directory: Path) -> list[str]:
-        """Return the words to put before a command so that it runs in `directory`/source."""
+        """Return the words to put before a command so that it runs in `directory`/source.
+
+        If this user is root, the command runs as the checkout's owner.
+        """
         return [*_as_owner(), "env", "-C", str(directory / "source")]
 
 
 class TreeBuilder:
-    """A builder for another release, in a tree of that release. It needs root."""
+    """A builder of packages for another release, in a tree of that release. It needs root."""
 
     def __init__(self, release: Release, mirror: str | None, keyring: Path | None) -> None:
         self.codename = release.codename
@@ -160,7 +163,8 @@ class TreeBuilder:
     def command_prefix(self, directory: Path) -> list[str]:
         """Return the words to put before a command so that it runs in the tree.
 
-        The working directory of the command is `directory`/source.
+        The working directory of the command is `directory`/source. The command runs as the
+        checkout's owner, without network.
         """
         return [*self._enter(directory, network=False), *_as_owner()]
 
@@ -238,6 +242,9 @@ class TreeBuilder:
 
 def build(builder: LocalBuilder | TreeBuilder, names: list[str]) -> list[Path]:
     """Build packages, and return their files. Earlier files of these packages are deleted.
+
+    Progress goes to standard output; if the build fails, the end of its log goes to standard error.
+    The environment variable DEB_BUILD_PROFILES is changed.
 
     Args:
         builder: The builder for a release.
@@ -357,6 +364,8 @@ def _is_installed(package: str, root: Path = Path("/")) -> bool:
 
 def _find_missing_dependencies(prefix: list[str], source: Path) -> str:
     """Return the dependencies of the build that are not installed, separated by spaces.
+
+    Return an empty text if all are installed.
 
     Args:
         prefix: The words to put before a command so that it runs in the builder's release.

@@ -88,7 +88,10 @@ def _run(program: Path, *arguments: str) -> str:
 
 
 def make_page(template: str, program: Path) -> str:
-    """Return the page: the template with all marks replaced; exit if a mark is missing."""
+    """Return the page: the template with all marks replaced; exit if it lacks a mark.
+
+    The date is SOURCE_DATE_EPOCH or, without this variable, the current date in UTC.
+    """
     name, version = _run(program, "--version").split()
     epoch = int(os.environ.get("SOURCE_DATE_EPOCH") or datetime.datetime.now().timestamp())
     date = datetime.datetime.fromtimestamp(epoch, datetime.UTC).date()

@@ -4,7 +4,8 @@
 
 Run `make lock` after a change of the packages that pyproject.toml or a requirements/*.in requires.
 The file of an extra (optional dependencies) leaves out packages of those files that are installed
-before it. Locked versions do not change, unless other versions are required.
+before it. This script runs `uv pip compile`. Locked versions do not change, unless other versions
+are required.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def read_pins(paths: list[Path], requirements: list[str]) -> list[str]:
 
 
 def resolve(source: list[str], pins: list[str]) -> dict[str, str]:
-    """Return the packages that a file requires; exit if they conflict.
+    """Return the packages that a file requires; exit with status 1 if they conflict.
 
     Args:
         source: The file, and options for its extra.

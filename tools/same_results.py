@@ -79,7 +79,7 @@ def digest_plans() -> Iterator[tuple[str, str]]:
 def run_campaign(name: str, variant: str | None, out: Path) -> None:
     """Run a campaign in the virtual lab; schemes that the guest kernel lacks are left out.
 
-    A failure of the campaign is not reported.
+    The exit status of `nagi run` is ignored.
     """
     options = ["--variant", variant] if variant else []
     command = [str(executable("nagi")), "run", str(EXPERIMENTS / f"{name}.yaml"), *options]
@@ -89,7 +89,8 @@ def run_campaign(name: str, variant: str | None, out: Path) -> None:
 def digest_runs(campaign_directory: Path) -> Iterator[tuple[str, str]]:
     """Yield a name and a digest for each file of each run of a campaign.
 
-    Names contain the point and the repeat of a run in place of its `run_id`.
+    Names contain the point and the repeat of a run in place of its `run_id`. Runs without
+    plan.json, and files in NOT_COMPARED, are left out.
     """
     campaign = Campaign.read(campaign_directory / "campaign.json")
     ignored_ids = [campaign.build.id, *(run.run_id for run in campaign.runs)]
@@ -118,7 +119,10 @@ def _digest_file(path: Path, ignored_ids: list[str]) -> str:
 
 
 def record(directory: Path, with_runs: bool) -> None:
-    """Write plans.json and, if `with_runs`, runs.json to `directory`."""
+    """Write plans.json and, if `with_runs`, runs.json and the campaigns to `directory`.
+
+    Print path and number of digests of each file of digests to standard output.
+    """
     directory.mkdir(parents=True, exist_ok=True)
     _write(directory / "plans.json", dict(digest_plans()))
     if not with_runs:
@@ -139,7 +143,11 @@ def _write(path: Path, digests: dict[str, str]) -> None:
 def compare(first: Path, second: Path) -> list[str]:
     """Return a line for each plan and file that differs, or that only one record has.
 
-    A file of digests that neither record has is left out.
+    A file of digests that neither record has is left out. The numbers of digests are printed to
+    standard output.
+
+    Raises:
+        FileNotFoundError: Only one record has a file of digests.
     """
     lines = []
     for name in ("plans.json", "runs.json"):
@@ -154,7 +162,7 @@ def compare(first: Path, second: Path) -> list[str]:
 
 
 def main() -> int:
-    """Record or compare, as the command line requests, and return the exit status."""
+    """Record or compare, as the command line requests; return 1 if records differ, otherwise 0."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     commands = parser.add_subparsers(dest="command", required=True)
     recording = commands.add_parser("record", help="record plans, and runs with --runs")

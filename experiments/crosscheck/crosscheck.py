@@ -54,7 +54,8 @@ def simulate_plan(
 ) -> dict[str, Any]:
     """Simulate a plan in ns-3, store the results in `directory`, and return them.
 
-    If `directory` already has these results, they are read, and nothing is simulated.
+    If `directory` already has results of this program with the same settings, they are returned,
+    and nothing is simulated.
 
     Args:
         program: The compiled simulate.cpp.
@@ -71,7 +72,10 @@ def simulate_plan(
 
 
 def make_result_row(plan: RunPlan, simulated: dict[str, Any]) -> dict[str, Any]:
-    """Return the results of a simulation as a row, with names of columns as in results.parquet."""
+    """Return the results of a simulation as a row with the column names of results.parquet.
+
+    The plan must have exactly one flow.
+    """
     (flow,) = plan.flows
     point = {f"point.{axis}": value for axis, value in plan.point.items()}
     goodput = simulated["goodput_bps"]
@@ -165,6 +169,8 @@ def select_plans(plans: list[RunPlan], only: list[str]) -> list[RunPlan]:
 def list_run_directories(results: Path) -> dict[tuple[str, int], Path]:
     """Return the run directories of a campaign, by point (as JSON) and repeat.
 
+    The directory of a run that was not executed does not exist.
+
     Raises:
         InputError: The campaign has no results.
     """
@@ -179,7 +185,8 @@ def list_run_directories(results: Path) -> dict[tuple[str, int], Path]:
 def cross_check(options: argparse.Namespace) -> str:
     """Simulate the plans in ns-3, and return the table that compares the results with nagi's.
 
-    Also write ns3.parquet, crosscheck.md and windows.svg, but not with --set or --only.
+    Also write ns3.parquet, crosscheck.md and windows.svg, but not with --set or --only. Report each
+    finished simulation on standard error.
 
     Raises:
         InputError: The experiment, the options or the installation of ns-3 cannot be used.

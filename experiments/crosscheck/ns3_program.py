@@ -51,7 +51,7 @@ def compile_program(source: Path, modules: tuple[str, ...], program: Path) -> Pa
 
 
 def run_program(program: Path, settings: dict[str, Any], cache: Path) -> dict[str, Any]:
-    """Run the program with `settings`, and return its results, with `settings` in them.
+    """Run the program with `settings`, and return its results, with the key "settings" added.
 
     The results are stored in the file `cache`. If `cache` already has results of this program with
     these settings, the program is not run.

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draw the figures of README.md from the published results: `make results`."""
+"""Draw the figures of README.md from the published results: `make results`.
+
+Each function draw_*() writes one figure to the SVG file `target`.
+"""
 
 from __future__ import annotations
 
@@ -281,7 +284,7 @@ _SECTION_4_4 = {"real": 11.12, "reno": 5.82, "tahoe": 3.65}  # of the paper: tok
 
 
 def draw_tcp_real_handoff(target: Path) -> None:
-    """Draw the cost of a handoff, and the tokens per RTT."""
+    """Draw the time that a handoff costs, and the tokens per RTT, for TCP Real, Reno and Tahoe."""
     with figure_style():
         figure = Figure(figsize=(WIDTH, 3.1), layout="constrained")
         left, right = figure.subplots(1, 2, width_ratios=(2.2, 1))

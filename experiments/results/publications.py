@@ -22,11 +22,19 @@ def list_parts(name: str) -> list[Path]:
 
 
 def read_published_results(name: str) -> pd.DataFrame:
-    """Read the results of all parts of a campaign as one table."""
+    """Read the results of all parts of a campaign as one table.
+
+    Raises:
+        ValueError: The campaign is not published.
+    """
     return pd.concat([pd.read_parquet(part / "results.parquet") for part in list_parts(name)])
 
 
 def read_published_campaign(name: str) -> Campaign:
-    """Read campaign.json of a campaign's first part, and add the runs of the other parts."""
+    """Read campaign.json of a campaign's first part, and add the runs of the other parts.
+
+    Raises:
+        IndexError: The campaign is not published.
+    """
     parts = [Campaign.read(part / "campaign.json") for part in list_parts(name)]
     return parts[0].model_copy(update={"runs": [run for part in parts for run in part.runs]})

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Metrics of captures and runs, and tables, figures and reports of them."""
+"""Metrics of captures and runs, and tables, figures and reports made from them.
+
+The import of this package sets the environment variable MPLBACKEND to agg.
+"""
 
 import os
 

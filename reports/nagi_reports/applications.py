@@ -172,9 +172,9 @@ class FlowSummary:
 
 
 def summarise_flows(campaign: Campaign, table: pd.DataFrame) -> Iterator[FlowSummary]:
-    """Yield the metrics of each flow whose application reports any, one summary per panel.
+    """Yield one summary per panel for each flow whose application reports metrics.
 
-    Only valid runs count; background traffic is left out.
+    Only valid runs count; background traffic and points without a value are left out.
     """
     valid = drop_background(table[table["status"] == "valid"])
     panels = [""] if campaign.panels is None else _list_axis_values(campaign, campaign.panels)

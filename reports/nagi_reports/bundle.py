@@ -42,6 +42,8 @@ _CHUNK = 1 << 20
 def write_bundle(campaign_directory: Path, out: Path) -> dict[str, str]:
     """Write the bundle of a campaign to `out`, and return the SHA-256 of each file by name.
 
+    The names are relative to the bundle's folder; SHA256SUMS is not among them.
+
     Raises:
         InputError: `out` exists or cannot be written, there is no run to publish, or a file differs
             from its run's manifest. `out` is then not written.
@@ -82,7 +84,7 @@ def write_bundle(campaign_directory: Path, out: Path) -> dict[str, str]:
 
 
 def format_sums(sums: dict[str, str]) -> str:
-    """Return checksums in the format of sha256sum(1)."""
+    """Return checksums in the format of sha256sum(1), sorted by name."""
     return "".join(f"{sums[name]}  {name}\n" for name in sorted(sums))
 
 
@@ -121,8 +123,9 @@ def read_bundle(bundle: Path, out: Path | None) -> Path:
         out: The directory to create; None means the bundle's path without .tar.zst.
 
     Raises:
-        InputError: The directory exists, `bundle` is no bundle, or a file in it is missing,
-            damaged, or not in SHA256SUMS. The directory is then not created.
+        InputError: The directory exists, `bundle` is no bundle, a file in it is missing, damaged,
+            or not in SHA256SUMS, or it has too many files or bytes. The directory is then not
+            created.
     """
     if out is None:
         if not bundle.name.endswith(SUFFIX):
@@ -155,7 +158,11 @@ def read_bundle(bundle: Path, out: Path | None) -> Path:
 
 
 def _list_files(directory: Path, campaign: Campaign) -> dict[str, Path]:
-    """Return the path of each file of the bundle, by the file's name in the bundle."""
+    """Return the path of each file of the bundle, by the file's name in the bundle.
+
+    Raises:
+        InputError: No run of the campaign was executed.
+    """
     files = {name: directory / name for name in _TOP_FILES if (directory / name).is_file()}
     for run in campaign.runs:
         for path in _list_run_files(directory / "runs" / run.run_id):
@@ -217,6 +224,9 @@ def _unpack(bundle: Path, target: Path) -> dict[str, str]:
 
     Only regular files with plain relative names are unpacked, so that no file can be written
     outside of `target`.
+
+    Raises:
+        InputError: The bundle is damaged, or has a file that is not permitted or occurs twice.
     """
     sums: dict[str, str] = {}
     position = "its beginning"

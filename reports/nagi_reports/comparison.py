@@ -142,7 +142,11 @@ def _compare_sides(first: Side, second: Side, metric: str, key: list[str]) -> Co
 
 
 def _read_results(campaign: Path, metric: str) -> pd.DataFrame:
-    """Read a campaign's table of results, and check the columns that a comparison needs."""
+    """Read a campaign's table of results, and check the columns that a comparison needs.
+
+    Raises:
+        InputError: The table is missing or damaged, or lacks a column.
+    """
     refuse_links(campaign)
     path = campaign / "results.parquet"
     if not path.exists():
@@ -162,7 +166,7 @@ def _read_results(campaign: Path, metric: str) -> pd.DataFrame:
 def make_comparison_table(first: Side, second: Side, comparison: Comparison) -> Table:
     """Return the comparison as a text table, one row per point.
 
-    Rows are bold if the difference is significant.
+    Rows are bold if the difference is significant. The comparison must have at least one point.
     """
     table = Table(
         title=f"{comparison.metric}: {second.name} - {first.name}",
@@ -193,7 +197,7 @@ def make_comparison_table(first: Side, second: Side, comparison: Comparison) -> 
 
 
 def describe_comparison(first: Side, second: Side, comparison: Comparison) -> list[str]:
-    """Return the lines that follow the table.
+    """Return the lines that follow the table of a comparison.
 
     They list labs and builds, how many points differ, the mean over all points, and the runs that
     were not compared.

@@ -46,7 +46,7 @@ _TIMESTAMPS_BYTES = 12
 
 @dataclass(frozen=True)
 class Connections:
-    """The measured connections."""
+    """The connections in the receiver's capture, with damage and warnings of all captures."""
 
     rows: list[dict[str, Any]]  # one per TCP connection, as plain data; keys have units
     bottleneck_bps: int | None
@@ -224,7 +224,7 @@ def _make_table(*heads: str) -> Table:
 
 
 def list_notices(connections: Connections) -> list[str]:
-    """Return the lines below the tables: bottleneck, clocks, damage, warnings, omitted packets."""
+    """Return the lines below the tables: bottleneck, clocks, damage, warnings, what is left out."""
     lines = []
     if connections.bottleneck_bps is not None:
         lines.append(

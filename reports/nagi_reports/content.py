@@ -81,7 +81,7 @@ class Definition:
 
 @dataclass(frozen=True)
 class Commands:
-    """Lines for a shell."""
+    """Command lines for a shell."""
 
     lines: list[str]
     kind: str = field(default="commands", init=False)

@@ -172,8 +172,8 @@ def _draw_sequence(axes: Axes, trace: Trace, first_ns: int) -> None:
 def _choose_limits(begin: Floats, end: Floats, window: Floats) -> tuple[float, float]:
     """Return the lowest and the highest sequence number to show, in MB.
 
-    The range contains all segments. It also contains the end of the advertised window, unless that
-    is far above the segments.
+    The range contains all segments. It also contains the end of the advertised window, unless this
+    end is far above the segments (by more than half of their range).
     """
     if not len(begin):
         return 0.0, 1.0

@@ -68,7 +68,10 @@ class BottleneckGroup:
 
 
 def group_by_bottleneck(plan: RunPlan) -> list[BottleneckGroup]:
-    """Return the groups of two or more flows that share a bottleneck, in the plan's order."""
+    """Return the groups of two or more flows that share a bottleneck.
+
+    Groups are in the order of their first flows in the plan. Background flows are left out.
+    """
     flows = [flow for flow in plan.flows if not flow.background]
     flow_counts = Counter[tuple[str, str]](
         (hop.link, hop.direction) for flow in flows for hop in flow.path
@@ -108,7 +111,10 @@ class GoodputWindows:
         return np.stack([self.goodput_bps[name] for name in flows], axis=1)
 
     def to_table(self, begin_s: float) -> pd.DataFrame:
-        """Return the rows of goodput.parquet, with times in s since `begin_s`."""
+        """Return the rows of goodput.parquet, with times in s since `begin_s`.
+
+        Rows are sorted by time; rows of one window are in the order of `goodput_bps`.
+        """
         columns = [
             pd.DataFrame(
                 {"end_s": np.round(self.ends_s - begin_s, 6), "flow": name, "goodput_bps": rates}

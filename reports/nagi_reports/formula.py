@@ -62,7 +62,7 @@ def fraction(numerator: Formula, denominator: Formula) -> Formula:
 
 
 def squared(term: Formula, *, is_sum: bool = False) -> Formula:
-    """Return the square of a term, in brackets if the term is a sum."""
+    """Return the square of a term, with the term in brackets if it is a sum."""
     opening, closing = ("(", ")") if is_sum else ("", "")
     base = f"<mo>(</mo>{term.mathml}<mo>)</mo>" if is_sum else term.mathml
     return Formula(

@@ -60,7 +60,7 @@ class Air:
 
     @classmethod
     def read(cls, run: Path, plan: RunPlan) -> Air:
-        """Read the records of a run with media.
+        """Read the records of a run with media; packets on links are left out.
 
         Raises:
             InputError: A record is missing or damaged.
@@ -104,8 +104,8 @@ class Air:
         """Return the metrics of a flow over an interval, by column of the results.
 
         Drop probability and retries are over the packets that left their station in the interval.
-        The drop probability and the retries are nan if no station tried to send a packet of the
-        flow.
+        The airtime counts all frames of the flow. Drop probability and retries are nan if no
+        station tried to send a packet of the flow.
 
         Args:
             packets: The packets of the flow, from select_flow_packets().
@@ -162,7 +162,7 @@ class Air:
     ) -> dict[str, StationAir]:
         """Return the metrics of each station of a medium over an interval, by the station's node.
 
-        Packets count that left the station in the interval.
+        Only packets that left the station in the interval count.
         """
         packets = self.packets
         left_ns = packets["left_ns"]

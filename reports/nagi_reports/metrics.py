@@ -66,9 +66,9 @@ def agi(goodput: float, bottleneck: float) -> float:
     """Return the achieved goodput index a = g / b, both in bit/s ([AG] equation 1).
 
     Achieved goodput is the pair AG = (g, b) of the goodput and the objective b ([AG] section 3.1).
-    The objective is the smallest rate that is configured on the flow's path. A rate trace counts
-    with its mean over the time in which data leaves that can arrive within the measurement interval
-    (nagi_contracts.capacity).
+    The objective is the smallest rate that is configured on the flow's path. The rate of a trace is
+    its mean over the time in which the link sends the packets that arrive within the measurement
+    interval (nagi_contracts.capacity).
     """
     return _divide(goodput, bottleneck)
 
@@ -140,14 +140,14 @@ def buffer_delay(mean_rtt_s: float, base_rtt_s: float) -> float:
 def loss_rate(lost: float, sent: float) -> float:
     """Return the share of the packets sent that never arrive.
 
-    RFC 7680: Type-P-One-way-Packet-Loss-Average. Both captures are compared. A retransmission
-    counts as another packet.
+    RFC 7680: Type-P-One-way-Packet-Loss-Average. The captures at sender and receiver are compared.
+    A retransmission counts as another packet.
     """
     return _divide(lost, sent)
 
 
 def link_drop_probability(given_up: int, tried: int) -> float:
-    """Return the share of the packets that stations of shared media tried to send and gave up.
+    """Return the share of the tried packets that stations of shared media gave up.
 
     A station gives a packet up at the retry limit (802.11). A packet counts at each station that
     tried to send it.
@@ -282,11 +282,10 @@ def shares(rates: Rates) -> npt.NDArray[np.float64]:
 def harm(alone: float, competing: float, *, more_is_better: bool = True) -> float:
     """Return the harm that competitors do to a flow, from 0 (none) to 1 (the largest).
 
-    For a metric of which more is better (goodput), harm is (alone - competing) / alone. For a
-    metric of which less is better (RTT), harm is (competing - alone) / competing. Harm is negative
-    if the metric is better with competitors. R. Ware, M. K. Mukerjee, S. Seshan, J. Sherry: Beyond
-    Jain's Fairness Index: Setting the Bar for the Deployment of Congestion Control Algorithms,
-    HotNets 2019.
+    If more of the metric is better (goodput), harm is (alone - competing) / alone. If less is
+    better (RTT), harm is (competing - alone) / competing. Harm is negative if the metric is better
+    with competitors. R. Ware, M. K. Mukerjee, S. Seshan, J. Sherry: Beyond Jain's Fairness Index:
+    Setting the Bar for the Deployment of Congestion Control Algorithms, HotNets 2019.
 
     Args:
         alone: The metric without competitors.
@@ -307,10 +306,10 @@ def convergence_time_s(
 ) -> float:
     """Return the time in s that flows take to share fairly, counted from `start_s`.
 
-    Flows share fairly from the instant on at which the rate of each of n flows begins to stay
-    between (1 - delta) / n and (1 + delta) / n of the sum of rates. This is the delta-fair
-    convergence time of RFC 5166 section 2.3.3 (Bansal, Balakrishnan, Floyd, Shenker, 2001),
-    extended to n flows and any initial shares. The intervals must be longer than a few RTTs,
+    Flows share fairly while the rate of each of n flows is between (1 - delta) / n and (1 + delta)
+    / n of the sum of rates. The time ends when they begin to share fairly for `hold_s`. It is the
+    delta-fair convergence time of RFC 5166 section 2.3.3 (Bansal, Balakrishnan, Floyd, Shenker,
+    2001), extended to n flows and any initial shares. The intervals must be longer than a few RTTs,
     because rates over short intervals vary with the congestion windows and never converge.
 
     Args:

@@ -72,7 +72,9 @@ def decide_result(statement: Statement, findings: list[Finding]) -> Result:
     """Return the result of a statement from its findings.
 
     A statement is for all points, for most points (more than half), or for some points (at least
-    one).
+    one). "confirmed" means that the statement holds at enough points, "not confirmed" that it fails
+    at too many. "confirmed in part" means that it holds at all tested points, which are too few.
+    "not tested" means that no point was tested. Otherwise, the statement is "undecided".
     """
     total = len(findings)
     tested = [finding for finding in findings if finding.tested]

@@ -104,7 +104,8 @@ class Overview:
     def iterate_rows(self, protocol: str) -> Iterator[Row]:
         """Yield the rows of all directions that have packets of a protocol, with columns DERIVED.
 
-        Values that are not known are None.
+        Values that are not known are None. Without `bottleneck_bps`, the columns of AGI are
+        missing.
         """
         for directions in self.connections:
             if directions[0]["protocol"] == protocol:
@@ -194,15 +195,17 @@ def read_overview(
 ) -> Overview:
     """Read a capture and return the connections that `choice` selects.
 
-    With a measurement interval, connections without a packet in it are left out.
+    `choice.sort` gives the order: the largest value first, but the earliest start first. With a
+    measurement interval, connections without a packet in it are left out.
 
     Args:
         path: The capture, or "-" for standard input.
         choice: The connections to return.
         bottleneck_bps: Rate of the bottleneck; None leaves out the AGI.
         from_ns: Begin of the measurement interval, counted from the capture's first packet.
-        to_ns: End of the interval, also counted from the first packet. If both are None, each
-            direction has its own interval (see `interval_s` in DERIVED).
+        to_ns: End of the interval, also counted from the first packet. If only one of both is None,
+            the interval begins or ends with the capture. If both are None, each direction has its
+            own interval (see `interval_s` in DERIVED).
         tunnels: Whether to read packets within tunnels.
 
     Raises:
@@ -268,7 +271,11 @@ def to_json(overview: Overview) -> dict[str, Any]:
 
 
 def write_csv(overviews: Sequence[Overview], file: IO[str]) -> None:
-    """Write all selected connections as CSV with a heading, one row per direction with packets."""
+    """Write all selected connections as CSV with a heading, one row per direction with packets.
+
+    For each capture, TCP rows precede UDP rows. The columns of AGI are written only if an overview
+    has a bottleneck rate.
+    """
     derived = [name for name in DERIVED if not name.startswith("agi")]
     if any(overview.bottleneck_bps is not None for overview in overviews):
         derived = list(DERIVED)
@@ -379,7 +386,11 @@ def _close_interval(flows: Flows) -> Flows:
 
 
 def _order_connections(columns: Columns, choice: Choice) -> npt.NDArray[Any]:
-    """Return the numbers of the selected connections, in the requested order."""
+    """Return the numbers of the selected connections, in the requested order.
+
+    Connections with equal keys keep the capture's order. Connections without a packet in the
+    measurement interval are left out.
+    """
     import numpy as np
 
     def reduce_directions(column: npt.NDArray[Any], function: Any) -> npt.NDArray[Any]:

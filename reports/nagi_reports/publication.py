@@ -142,7 +142,7 @@ def publish(
 
 
 def list_programs(directory: Path, campaign: Campaign) -> list[str]:
-    """Return the versions of kernels and of programs that made or captured traffic.
+    """Return the sorted versions of kernels and of programs that made or captured traffic.
 
     Runs without a manifest are left out.
     """

@@ -179,7 +179,7 @@ def read_samples(path: Path, flow: FlowPlan) -> pd.DataFrame:
 
     Returns:
         A table with t_s (since the run began), snd_cwnd, snd_ssthresh and rtt (us, the mean over
-            connections). The table is empty if the file does not exist.
+        connections). Rows are sorted by t_s. The table is empty if the file does not exist.
     """
     columns = ["t_s", "flow", "snd_cwnd", "snd_ssthresh", "rtt"]
     if not path.exists():

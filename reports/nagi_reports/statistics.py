@@ -266,7 +266,8 @@ def compare(first: pd.DataFrame, second: pd.DataFrame, metric: str, key: list[st
         key: Columns in which the two runs of a pair agree, such as point_id and seed.
 
     Returns:
-        The comparison. Its points have only the axes in which the runs of every pair agree.
+        The comparison. Its points are in the order of `first`, and have only the axes in which the
+        runs of every pair agree.
     """
     tables = (first, second)
     runs = [_select_by_run(table, metric, key) for table in tables]

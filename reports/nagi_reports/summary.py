@@ -59,7 +59,7 @@ def average_topologies(means: Sequence[Mean | None]) -> Mean | None:
 def find_shared_positions(means_of_series: Iterable[Sequence[Mean | None]]) -> list[int]:
     """Return the positions at which every series has a value.
 
-    Series without any value are ignored.
+    Series without any value are ignored. If no series has a value, there are no positions.
 
     Args:
         means_of_series: The means of each series, one per value of x.
@@ -90,7 +90,8 @@ class Axis:
     def to_numbers(self) -> tuple[list[float], str]:
         """Return the values as numbers of one unit, and the unit.
 
-        If the values are no quantities, return their positions and an empty unit.
+        The unit is Mb/s for rates, ms for durations, % for shares, and dB for levels. If the values
+        are no quantities, return their positions and an empty unit.
         """
         for kind, scale, unit in (
             (Bitrate, 1e6, "Mb/s"),
@@ -118,7 +119,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Panel:
-    """The curves for one value of the panels' axis."""
+    """The curves for one value of the panels' axis; all curves if there is no such axis."""
 
     label: str
     curves: list[Curve]

@@ -66,6 +66,8 @@ def verify(
 ) -> Verification:
     """Compare the valid runs of a campaign with a publication.
 
+    Runs that the publication does not have are left out.
+
     Args:
         directory: The directory of the campaign.
         campaign: The campaign.
@@ -151,7 +153,11 @@ def _read_released_sums(publication: Publication, release: Path) -> dict[str, st
 
 
 def _read_publication(campaign: Campaign, published: Path) -> Publication:
-    """Read a publication, and check that it is of the same experiment and variant."""
+    """Read a publication, and check that it is of the same experiment and variant.
+
+    Raises:
+        InputError: `published` has no publication, or one of another experiment or variant.
+    """
     if not (published / FILE).is_file():
         raise refuse(
             f"has no {FILE}", "give a directory that `nagi publish` wrote", file=str(published)

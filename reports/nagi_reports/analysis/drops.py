@@ -22,8 +22,8 @@ def count_drops(flow: FlowPlan, recorded: RecordedRun) -> tuple[int | None, int,
     """Return the queue drops, channel losses and transmitted packets along a flow's path.
 
     Queue drops are None if a switch on the path does not report them. On a shared medium, all
-    packets of the sending station count, also packets to other destinations; its channel losses are
-    the packets that it gave up.
+    packets of the sending station count, also packets to other destinations; the channel losses of
+    a medium are the packets that this station gave up.
     """
     queue_drops: int | None = 0
     channel_losses = transmitted = 0

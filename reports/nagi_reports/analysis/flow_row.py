@@ -196,9 +196,9 @@ def _compute_mean_cwnd(recorded: RecordedRun, flow: FlowPlan) -> float:
 
 
 def measure_goodput_over_time(recorded: RecordedRun) -> GoodputWindows | None:
-    """Return the goodput over time of all flows that share a bottleneck.
+    """Return the goodput over time of each flow that shares its bottleneck with another flow.
 
-    The first window begins when the traffic starts.
+    The first window begins when the traffic starts. An incomplete last window is left out.
 
     Return None if no flows share a bottleneck, or the traffic is shorter than a window.
     """

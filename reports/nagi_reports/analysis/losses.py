@@ -78,7 +78,9 @@ def compute_loss_columns(recorded: RecordedRun, flow: FlowPlan, sent: Any) -> di
 
 
 def _select_losses(recorded: RecordedRun, sent: Any) -> pd.DataFrame:
-    """Return a connection's data segments in the drop log, with `t_s` by the emulator's clock.
+    """Return a connection's data segments in the drop log, with the column `t_s` added.
+
+    `t_s` is in s since the run began, by the emulator's clock.
 
     Args:
         recorded: The records of the run.

@@ -123,7 +123,7 @@ class RecordedRun:
 
     @cached_property
     def air(self) -> Air:
-        """Packets and frames on shared media."""
+        """The packets and frames on shared media, which are read at the first use."""
         return Air.read(self.directory, self.plan)
 
     def read_identities(self, flow: FlowPlan) -> pd.Series[int]:
@@ -254,7 +254,10 @@ def compute_packet_identities(packets: pd.DataFrame) -> pd.Series[int]:
 
 
 def to_emulator_clock(clock: HostClock | None, table: pd.DataFrame) -> pd.DataFrame:
-    """Return `table` with `t_s` by the emulator's clock instead of the host's clock."""
+    """Return `table` with `t_s` by the emulator's clock instead of the host's clock.
+
+    If `clock` is None, the times are by the emulator's clock already, and do not change.
+    """
     seconds = table["t_s"].to_numpy(np.float64)
     offset_ns = clock_offset_ns(clock, (seconds * 1e9).astype(np.int64))
     return table.assign(t_s=seconds - offset_ns / 1e9)

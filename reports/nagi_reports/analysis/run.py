@@ -69,7 +69,7 @@ def analyse_run(run: Path) -> Metrics:
 
 
 def ensure_metrics(run: Path) -> None:
-    """Compute the metrics of a run unless they exist."""
+    """Compute the metrics of a run, and write its metrics.json, unless this file exists."""
     if not (run / METRICS).exists():
         analyse_run(run)
 

@@ -38,9 +38,10 @@ def build_table(out: Path, campaign: Campaign) -> pd.DataFrame:
 
 
 def read_table(out: Path, campaign: Campaign) -> pd.DataFrame:
-    """Return the table of results of a campaign: the rows of all metrics.json, and harm.
+    """Return the table of results of a campaign: the rows of all metrics.json, with harm added.
 
-    Runs without metrics.json have no rows. The axes' values are in columns `point.AXIS`.
+    Rows are in the order of the campaign's runs. Runs without metrics.json have no rows. The axes'
+    values are in columns `point.AXIS`.
     """
     rows = []
     for run in campaign.runs:

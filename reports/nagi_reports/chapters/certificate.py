@@ -22,7 +22,7 @@ from nagi_reports.content import (
 
 
 def compose_blocks(material: Material) -> list[Block]:
-    """Return the blocks of the section."""
+    """Return an introduction, the table of checks, and the table of runs that are not valid."""
     verdicts = [verdict for verdict in material.verdicts.values() if verdict.checks]
     valid = sum(verdict.status == "valid" for verdict in verdicts)
     introduction = (

@@ -27,7 +27,10 @@ from nagi_reports.series import find_bottleneck
 
 
 def compose_definitions(material: Material, notes: Notes) -> list[Block]:
-    """Return the blocks of the section Definitions."""
+    """Return the blocks of the section Definitions.
+
+    `notes` are texts of backends; those on "queue" and "bottleneck" continue these definitions.
+    """
     g, b, a = (symbol(name, "i") for name in "gba")
     flow = material.plan.flows[0]
     direction = find_bottleneck(material.plan, flow)

@@ -20,7 +20,7 @@ from nagi_reports.statistics import Comparison, PointDifference
 
 
 def compose(first: Side, second: Side, comparison: Comparison) -> Report:
-    """Return the report of a comparison."""
+    """Return the report of `comparison`, which compares the sets of runs `first` and `second`."""
     sections = [
         Section("result", "Agreement", _compose_result(first, second, comparison)),
         Section("points", "Points", [_compose_points(first, second, comparison)]),
@@ -138,7 +138,7 @@ def _compose_checks(first: Side, second: Side) -> list[Block]:
 
 
 def _format_value(checks: list[Check], is_worst: bool) -> str:
-    """Return the median or the worst value of a check, with its unit."""
+    """Return the median or the worst (largest) value of a check over runs, with its unit."""
     values = [check.value for check in checks if check.value is not None]
     if not values:
         return NONE

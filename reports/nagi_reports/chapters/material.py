@@ -103,6 +103,8 @@ class Material:
 def read_material(out: Path, campaign: Campaign, table: pd.DataFrame, summary: Summary) -> Material:
     """Read the records of a campaign's runs.
 
+    Runs that have no row in `table` have only a verdict, if they have one.
+
     Raises:
         InputError: A record is damaged.
     """

@@ -89,7 +89,10 @@ def choose_runs(material: Material) -> list[ChosenRuns]:
 
 
 def compose_blocks(material: Material, notes: Notes) -> list[Block]:
-    """Return the blocks of the section; empty if no chosen run has values over time."""
+    """Return the blocks of the section; empty if no chosen run has values over time.
+
+    `notes` are texts of backends; the text on "time series" is appended to the introduction.
+    """
     summary = material.summary
     blocks: list[Block] = []
     for number, chosen in enumerate(choose_runs(material), 1):

@@ -55,7 +55,10 @@ def _describe_arq(directions: list[DirectionPlan]) -> str:
 
 
 def describe_rates(directions: list[DirectionPlan]) -> str:
-    """Return the range of rates, with notes on rate traces and token buckets."""
+    """Return the range of rates in Mb/s, with notes on rate traces and token buckets.
+
+    Return "not limited" if no direction has a rate.
+    """
     rates = [
         rate / 1e6 for direction in directions if (rate := direction.mean_rate_bps) is not None
     ]

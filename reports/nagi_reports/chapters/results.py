@@ -35,7 +35,7 @@ from nagi_reports.text import describe_compared_points, explain_missing_points, 
 
 
 def compose_blocks(material: Material, outcomes: list[Outcome]) -> list[Block]:
-    """Return the blocks of the section."""
+    """Return the blocks of the section: an abstract, figures of AG, tables of NAGI, and notes."""
     summary = material.summary
     first_figure, *further_figures = _compose_figures(
         "ag",
@@ -129,7 +129,7 @@ def _compose_notes(material: Material) -> list[Block]:
 
 
 def compose_index(material: Material) -> list[Block]:
-    """Return the blocks of the section on AGI."""
+    """Return the blocks of the section on AGI: figures of AGI and NAGI, and tables of AGI."""
     summary = material.summary
     x = summary.x.phrase
     blocks: list[Block] = [

@@ -46,7 +46,7 @@ def compose_blocks(
     Args:
         material: The records of the campaign.
         backend_rows: Rows of backends for the table of facts, as name and value.
-        notes: Topic -> texts of backends. Those on "emulator" are appended to the row Lab.
+        notes: Subject -> text of backends. The text on "emulator" is appended to the row Lab.
     """
     links = _compose_links(material) if material.plan.links else []
     return [*links, Facts(_collect_facts(material, backend_rows, notes))]

@@ -13,7 +13,7 @@ NONE = "–"
 
 
 def format_mean(mean: Mean | None, digits: int = 3) -> str:
-    """Return a mean with its interval, or NONE."""
+    """Return a mean with the half width of its interval, if known; return NONE for None."""
     if mean is None:
         return NONE
     text = f"{mean.value:.{digits}f}"
@@ -28,14 +28,14 @@ def mention_intervals(summary: Summary) -> str:
 
 
 def describe_bars(summary: Summary) -> str:
-    """Return a sentence on the error bars of a figure."""
+    """Return a sentence that explains the error bars of a figure, or says that it has none."""
     if has_intervals(summary):
         return "Bars span 95 % intervals."
     return "One run per point: no intervals."
 
 
 def has_intervals(summary: Summary) -> bool:
-    """Return whether any AGI has an interval."""
+    """Return whether any AGI in `summary` has an interval."""
     means = (mean for panel in summary.panels for curve in panel.curves for mean in curve.agi)
     return any(mean is not None and not math.isnan(mean.halfwidth) for mean in means)
 
@@ -50,5 +50,5 @@ def capitalise(text: str) -> str:
 
 
 def describe_point(run: CampaignRun) -> str:
-    """Return the values of a run's axes and its repeat."""
+    """Return a text with the values of a run's axes and its repeat, counted from 1."""
     return ", ".join([*run.point.values(), f"repeat {run.repeat + 1}"])

@@ -50,14 +50,15 @@ def write_explorer(
     report_progress: Callable[[], None] = lambda: None,
     key: bytes = _PROCESS_KEY,
 ) -> Path:
-    """Write the page of a campaign and the data of its runs to a directory, and return the page.
+    """Write the page of a campaign and the data of its runs, and return the path of the page.
 
     Args:
         out: The directory of the campaign.
         campaign: The campaign.
         target: The directory to write. Files of runs that no longer have data are deleted.
         report_progress: A function that is called after each run.
-        key: The user's key, which seals files; files with another seal are written again.
+        key: The user's key, which seals files; files with another seal are written again. The
+            default is a random key of this process.
 
     Raises:
         InputError: `target` has files but no explorer, or a file of the campaign is missing or

@@ -37,7 +37,10 @@ class Losses:
     source: str  # a sentence on the source of the classifications; empty without losses
 
     def group(self) -> list[tuple[str, str, pd.DataFrame]]:
-        """Return the rows of each combination of cause and classification that occurs."""
+        """Return cause, classification and rows of each combination that occurs.
+
+        Combinations are in the order of CAUSES, then of CLASSIFICATIONS.
+        """
         groups = []
         for cause in CAUSES:
             for outcome in CLASSIFICATIONS:
@@ -56,7 +59,7 @@ _SOURCE_NOTES = {
 def read_flow_losses(
     flow: FlowPlan, drops: pd.DataFrame, began_ns: int, recorded: RecordedRun | None
 ) -> Losses:
-    """Return the losses of a flow with their classification, or UNKNOWN if none is available.
+    """Return the losses of a flow; their classification is UNKNOWN if it is not available.
 
     Args:
         flow: The flow.

@@ -18,10 +18,10 @@ _STATES = {2: "CWR", 3: "recovery", 4: "timeout"}
 
 
 def read_states(run: RunFiles, flow: FlowPlan) -> list[tuple[float, float, str]]:
-    """Return the times in which the sender was in a state of _STATES, as begin, end and state.
+    """Return begin, end and name of each period in which the sender was in a state of _STATES.
 
-    Return [] if the flow's traffic is not `bulk`, because it may have several connections, or if
-    there are no samples.
+    Times are in s since the traffic began, by the emulator's clock. Return [] if the flow's traffic
+    is not `bulk`, because it may have several connections, or if there are no samples.
     """
     path = run.directory / "tcp_info.parquet"
     if flow.traffic != "bulk" or not path.exists():
@@ -48,7 +48,8 @@ def read_states(run: RunFiles, flow: FlowPlan) -> list[tuple[float, float, str]]
 def read_events(run: RunFiles, flow: FlowPlan) -> list[dict[str, Any]]:
     """Return a flow's events of scheme_events.parquet that are reactions to losses and marks.
 
-    Return [] if the scheme reports no events.
+    Times are in s since the traffic began; `cwnd` is the window before and after the event. Return
+    [] if the scheme reports no events.
     """
     path = run.directory / "scheme_events.parquet"
     if not path.exists():

@@ -40,7 +40,7 @@ _NOT_KEPT = "The capture at the flow's {end} was not kept (see `keep` of the exp
 
 @dataclass(frozen=True)
 class FlowTracks:
-    """The data of a flow over time."""
+    """The tracks, states and events of a flow over time, with notes on them."""
 
     plan: FlowPlan
     tracks: list[Track]
@@ -56,7 +56,7 @@ class FlowTracks:
 
     @property
     def last_s(self) -> float:
-        """Time of the last row of any track."""
+        """Time of the last row of all tracks except goodput; 0 without such tracks."""
         times = [track.time_s[-1] for track in self.tracks if track.name != "goodput"]
         return float(max(times, default=0.0))
 
@@ -137,8 +137,8 @@ class RunFiles:
     def find_end_s(self, flows: list[FlowTracks]) -> float:
         """Return the end of the shown time, in s since the traffic began.
 
-        This is the end of the traffic, or a little after the last row of the tracks if that is
-        later, but never after the end of the captures.
+        This is the end of the traffic, or 1 % of its duration after the last row of the tracks if
+        that is later, but never after the end of the captures.
         """
         timeline = self.plan.timeline
         traffic_s = timeline.traffic_end_s - timeline.traffic_s
@@ -167,7 +167,10 @@ class RunFiles:
         return self.scans[key]
 
     def read_queue(self, direction: LinkDirection) -> tuple[series.RecordedQueue | None, str]:
-        """Return the result of series.read_queue(), which is called once for each queue."""
+        """Return a queue and an empty text, or None and the reason why it is not known.
+
+        series.read_queue() reads the queue; the result is kept for further calls.
+        """
         name = series.name_queue(direction)
         if name not in self.queues:
             self.queues[name] = series.read_queue(self.directory, self.plan, direction)

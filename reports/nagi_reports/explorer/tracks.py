@@ -63,7 +63,7 @@ class Track:
         return len(self.time_s)
 
     def select_rows(self, begin: int, end: int) -> Track:
-        """Return the rows from `begin` to before `end`."""
+        """Return the rows at the positions `begin` to `end` - 1."""
         cut = slice(begin, end)
         return Track(
             self.name, self.time_s[cut], self.low[cut], self.high[cut], self.scale, self.steps

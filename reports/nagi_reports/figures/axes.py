@@ -75,7 +75,7 @@ def figure_style() -> Iterator[None]:
 def render_svg(figure: Figure) -> str:
     """Return a figure as SVG, with U+FFFD in place of characters without a glyph.
 
-    Letters are outlines. Equal figures give equal texts.
+    Letters are outlines. Equal figures give equal texts. Texts of `figure` are changed in place.
     """
     for text in figure.findobj(Text):
         text.set_text(replace_missing_glyphs(text.get_text()))
@@ -327,7 +327,10 @@ def spread_labels(positions: list[float], spacing: float) -> list[float]:
 
 
 def wrap_label(name: str, width: int = 24) -> str:
-    """Return a name in lines of at most `width`, broken after spaces, `-`, `_` and `/`."""
+    """Return a name in lines of at most `width` letters, broken after spaces, `-`, `_` and `/`.
+
+    A part without such a character is not broken, even if it is longer than `width`.
+    """
     lines = [""]
     piece = ""
     for letter in name:

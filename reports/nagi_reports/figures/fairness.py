@@ -176,7 +176,8 @@ class HarmMatrix:
 def make_harm_figure(pairs: Sequence[tuple[HarmMatrix, HarmMatrix]]) -> Figure:
     """Return a figure of heat maps of harm to goodput and to RTT, with numbers in the cells.
 
-    The two matrices of a pair are side by side if there are few competitors.
+    The two matrices of a pair are side by side if there are at most _MAX_COMPETITORS_FOR_PAIRS
+    competitors.
     """
     columns = 2 if len(pairs[0][0].competitors) <= _MAX_COMPETITORS_FOR_PAIRS else 1
     matrices = [matrix for pair in pairs for matrix in pair]

@@ -109,7 +109,11 @@ class _ScaleLimits:
 
 
 def _choose_shared_limit(maxima: list[float]) -> float:
-    """Return the upper limit that fits all `maxima`, or 0 if they differ too much for one scale."""
+    """Return the upper limit that fits all `maxima`, or 0 if there is none.
+
+    There is none if the largest is more than MAX_SCALE_RATIO times the smallest, if the smallest is
+    0, or without `maxima`.
+    """
     if not maxima or min(maxima) <= 0 or max(maxima) > MAX_SCALE_RATIO * min(maxima):
         return 0.0
     return 1.08 * max(maxima)
