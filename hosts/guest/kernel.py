@@ -124,6 +124,9 @@ def _write_description(kernel: dict[str, Any], directory: Path) -> None:
 def set_up(target: Path, tree: Path | None, mirror: str | None) -> str:
     """Build kernel and modules and install them in `target`, unless they are installed already.
 
+    A kernel in the cache is used again if configuration, compiler and source are equal. Of a tree,
+    only path and version are compared, not its files. Progress is printed to stderr.
+
     Args:
         target: directory in which the virtual lab looks for kernel and modules.
         tree: a Linux tree to build; None builds Debian's package.
@@ -447,7 +450,10 @@ def _relocate(output: Path, partial: Path, cached: Path) -> None:
 
 
 def main() -> int:
-    """Build and install the guest kernel, and return the exit status."""
+    """Build and install the guest kernel, and print a line about it.
+
+    Return the exit status: 0, 2 if the build was refused or failed, or 130 after Ctrl-C.
+    """
     parser = argparse.ArgumentParser(description="Build the guest kernel of nagi's virtual lab.")
     parser.add_argument("--to", type=Path, required=True, help="directory to install it in")
     origin = parser.add_mutually_exclusive_group()

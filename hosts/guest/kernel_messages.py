@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors and progress of the build of the guest kernel."""
+"""The error class and the progress messages that the scripts of the guest kernel share."""
 
 from __future__ import annotations
 

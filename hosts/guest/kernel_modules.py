@@ -92,7 +92,10 @@ def build_module_command(kernel_build: Path, directory: Path) -> list[str]:
 
 
 def make_module_environment() -> dict[str, str]:
-    """Return the environment for the command of build_module_command()."""
+    """Return the environment for the command of build_module_command().
+
+    It is the environment of this process, with the locale C and without MAKEFLAGS.
+    """
     return {key: value for key, value in os.environ.items() if key != "MAKEFLAGS"} | {"LC_ALL": "C"}
 
 

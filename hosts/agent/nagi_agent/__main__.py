@@ -82,16 +82,17 @@ def _keep_up(batch: Batch) -> int:
 
 
 def _report_holder(error: hold.HeldError) -> int:
-    """Print who has reserved the host, and return the exit status 2."""
+    """Print the holder of the host, to stderr as text and to stdout as JSON; return status 2."""
     print(f"nagi-agent: {error}", file=sys.stderr)
     print(json.dumps({"holder": error.holder.to_json() if error.holder else {}}))
     return 2
 
 
 def _hold(batch: Batch, holder: str) -> int:
-    """Reserve the host, and return the exit status.
+    """Reserve the host, and return the exit status: 2 if another holder has reserved it, else 0.
 
-    Print whether settings of an earlier holder were restored, or who has reserved the host.
+    Print as JSON whether settings of an earlier holder were restored, or who has reserved the host.
+    `holder` is the JSON of the request, with owner, campaign, token and end of the lease.
     """
     try:
         restored = hold.hold(batch.state, hold.parse_request(json.loads(holder)))
@@ -103,7 +104,8 @@ def _hold(batch: Batch, holder: str) -> int:
 def _release(batch: Batch, token: Optional[str], home: Optional[str]) -> int:
     """Release the host, remove the directory `home`, and return the exit status.
 
-    Print whether the host was reserved, or who has reserved it with another token.
+    Print as JSON whether the host was reserved (status 0), or who has reserved it with another
+    token (status 2).
 
     Args:
         batch: the batch of this host. The records of its collected runs are removed.
@@ -123,7 +125,7 @@ def _release(batch: Batch, token: Optional[str], home: Optional[str]) -> int:
 
 
 def main() -> int:
-    """Run the command that the arguments name, and return the exit status."""
+    """Run the command that the command line names, and return the exit status: see the module."""
     parser = argparse.ArgumentParser(
         prog="nagi-agent", description="Execute one host's part of nagi's runs."
     )

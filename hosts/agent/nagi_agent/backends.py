@@ -126,7 +126,7 @@ class HostPart:
         raise NotImplementedError
 
     def configure(self, configuration: Json, plan: RunPlan, job: Job) -> None:
-        """Add the backend's keys to nagi-link's configuration of a run."""
+        """Add the backend's keys to `configuration`, nagi-link's configuration for a run."""
 
     def start_companions(
         self, configuration: Json, plan: RunPlan, job: Job, directory: str
@@ -169,9 +169,9 @@ def find_node(plan: RunPlan, job: Job) -> Optional[NodePlan]:
 
 
 def make_settings(driver: HostPart, node: NodePlan, job: Job) -> Settings:
-    """Return the settings of a node whose packets a backend carries.
+    """Return a context manager that applies the sysctls of a node whose packets a backend carries.
 
-    The settings have no routes, because the kernel does not forward the packets.
+    It sets no routes, because the kernel does not forward the packets.
 
     Args:
         driver: the backend's HostPart.

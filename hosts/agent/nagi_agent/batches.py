@@ -56,6 +56,6 @@ def run_batch(batch: Batch, start_at: float) -> int:
 
 
 def remove_collected(batch: Batch) -> None:
-    """Remove the records of runs that the controller has collected."""
+    """Delete from the spool directory the records of the runs that `batch.collected` lists."""
     for run_id in batch.collected:
         shutil.rmtree(os.path.join(batch.spool, run_id), ignore_errors=True)

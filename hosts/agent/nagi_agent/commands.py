@@ -63,8 +63,8 @@ def build_contained_command(
     Args:
         command: the program and its arguments.
         user: name of the user.
-        bring: path of a directory whose files are copied into the program's working directory, then
-            the paths of Unix sockets that are mounted in the working directory.
+        bring: first the path of a directory whose files are copied into the program's working
+            directory, then the paths of Unix sockets that are mounted there; None for neither.
         work: path of the working directory, as the program sees it.
         files: files and directories to mount read-only in the working directory, name -> path.
     """

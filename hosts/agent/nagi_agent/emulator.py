@@ -39,15 +39,18 @@ def drop_nulls(value: Any) -> Any:
 
 
 def record_transmissions(configuration: Json) -> None:
-    """Make nagi-link record each transmission of links with ARQ, of radios and of media."""
+    """Set the key of `configuration` that makes nagi-link record transmissions.
+
+    nagi-link records each transmission on links with ARQ, on radio links and on shared media.
+    """
     configuration["transmissions"] = TRANSMISSIONS
 
 
 def read_program_facts(job: Job, program: Optional[str]) -> Json:
     """Return the facts about a program that only some links need, as JSON of ProgramFacts.
 
-    Version and error are null if the program is not installed. Return {} on hosts that are not the
-    emulator.
+    `program` is its path, or None if the batch has no path of it. Version and error are null if the
+    program is not installed. Return {} on hosts that are not the emulator.
     """
     if not job.is_emulator:
         return {}

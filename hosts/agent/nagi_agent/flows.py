@@ -181,7 +181,7 @@ class Application:
         )
 
     def kill(self) -> None:
-        """End the application. nagi-traffic gets SIGTERM, and writes its result."""
+        """End the application. nagi-traffic gets SIGTERM and writes its result, others SIGKILL."""
         if self._is_command:
             commands.end_contained(self._process, _END_TIMEOUT_S)
         elif self._result is not None:

@@ -110,7 +110,7 @@ def hold(state: str, holder: Holder) -> bool:
 
 
 def release(state: str, token: Optional[str]) -> bool:
-    """End the reservation of the host, and restore its settings.
+    """End the reservation of the host, if there is one, and restore the host's settings.
 
     Args:
         state: directory of the agent's state on this host.

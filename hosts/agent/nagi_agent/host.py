@@ -15,7 +15,7 @@ from nagi_agent.processes import run_command
 
 
 def list_harmful_offloads(interface: str, *, fixed_only: bool = False) -> list[str]:
-    """Return the names of the offloads in OFFLOADS that are on at an interface.
+    """Return the names of the offloads in OFFLOADS that are switched on at an interface.
 
     Args:
         interface: name of the interface.

@@ -29,7 +29,11 @@ _TIMEX_MAX_ERROR, _TIMEX_STATUS = 24, 40  # offsets in struct timex
 
 
 def inspect(batch: Batch) -> Inspection:
-    """Return the facts about this host on which the runs of a batch depend."""
+    """Return the facts about this host on which the runs of a batch depend.
+
+    Processor time is measured for 0.5 s. If this process is root, tcpdump also captures for a
+    moment, unless this is the emulator or programs are missing.
+    """
     job = Job(batch)
     names = job.all_interfaces
     present_names = [name for name in names if os.path.isdir(f"/sys/class/net/{name}")]
@@ -103,7 +107,10 @@ def _is_end(node: str, flow: FlowPlan) -> bool:
 
 
 def find_problems(batch: Batch) -> list[str]:
-    """Return the problems that would prevent the batch from running on this host, with cures."""
+    """Return the problems that would prevent the batch from running on this host, with cures.
+
+    Flows are checked only if there is no other problem, and not on the emulator.
+    """
     problems = []
     if os.geteuid() != 0:
         problems.append("the agent is not root; connect as root, or use `become`")

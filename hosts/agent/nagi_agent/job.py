@@ -54,7 +54,7 @@ class Job:
 
     @property
     def all_interfaces(self) -> list[str]:
-        """The interfaces of this node; on the emulator, those of all links and media."""
+        """The names of this node's interfaces, sorted; on the emulator, of all links and media."""
         emulator_interfaces = {
             name for ends in self.ends.values() for name in ends if name != BOARD
         }

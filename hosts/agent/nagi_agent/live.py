@@ -25,9 +25,9 @@ _IP_HEADER, _IPV6_HEADER, _ICMP_HEADER = 20, 40, 8
 
 
 def stay_up(job: Job, plan: RunPlan) -> NoReturn:
-    """Set up this node as in a run of `plan`, without flows, until Stopped is raised.
+    """Set up this node as in a run of `plan`, without flows, until a signal raises Stopped.
 
-    Print "up" when the node is set up.
+    Print "up" to stdout when the node is set up.
 
     Args:
         job: this host's settings.
@@ -62,7 +62,8 @@ def stay_up(job: Job, plan: RunPlan) -> NoReturn:
 def measure_paths(job: Job, plan: RunPlan) -> list[PathReading]:
     """Ping the neighbour on each link of this node, with small packets and with full-size packets.
 
-    On a shared medium, ping the next station in the plan's order.
+    On a shared medium, ping the next station in the plan's order. Return one reading per link, then
+    one per shared medium, each in the plan's order.
 
     Args:
         job: this host's settings.

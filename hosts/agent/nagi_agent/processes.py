@@ -68,7 +68,8 @@ def start_process(
 ) -> subprocess.Popen[bytes]:
     """Start a process that is killed when the agent dies.
 
-    The process has no standard input. The arguments are those of subprocess.Popen.
+    The process has no standard input. By default its output is discarded. The arguments are those
+    of subprocess.Popen.
     """
     return subprocess.Popen(
         command,

@@ -15,7 +15,7 @@ DIRECTORY = "NAGI_PROGRAMS"
 
 
 def read_shipped(directory: str, name: str) -> bytes:
-    """Return a file that was shipped with the agent.
+    """Return the bytes of a file that was shipped with the agent.
 
     Args:
         directory: directory in the agent's zip file.
@@ -31,7 +31,7 @@ def read_shipped(directory: str, name: str) -> bytes:
 
 
 def read_program(directory: str, name: str) -> bytes:
-    """Return a program from the directory NAGI_PROGRAMS, or, if unset, from the agent's zip file.
+    """Return the bytes of a program, from $NAGI_PROGRAMS if set, else from the agent's zip file.
 
     Args:
         directory: directory in the agent's zip file.

@@ -177,7 +177,7 @@ class Schemes:
         self._registered = []
 
     def get_kernel_name(self, planned_name: str) -> str:
-        """Return the name under which the kernel has a congestion control of the plan.
+        """Return the name under which a congestion control of the plan is registered in the kernel.
 
         Names of congestion controls that this object has not registered are returned unchanged.
         """

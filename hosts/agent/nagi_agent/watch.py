@@ -109,7 +109,7 @@ class Watch:
             )
 
     def make_record(self) -> FlowRecord:
-        """Return the record of this flow in node.json.
+        """Return the record of this flow for node.json.
 
         The record has the last TCP_INFO of one connection: of a bulk flow the newest connection, of
         other flows the connection with the most acknowledged bytes.

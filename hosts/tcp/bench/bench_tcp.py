@@ -63,7 +63,7 @@ the result shows the cost of the program itself."""
 
 @dataclass
 class Bench:
-    """The lab, the options and the results, which all measurements use."""
+    """The lab and the options of all measurements, and the results that measurements add."""
 
     lab: TcpLab
     schemes: dict[str, str]  # scheme -> name of its scheme object
@@ -128,7 +128,7 @@ class TrialPair:
 
 
 def measure_throughput(bench: Bench) -> None:
-    """Compare each scheme with the reference: throughput, and processor time per ACK."""
+    """Compare throughput and processor time per ACK of each scheme with those of newreno."""
     reference = str(read_schemes()[REFERENCE].kernel)
     details: dict[str, Any] = {}
     with register_all(bench.schemes) as names:
@@ -335,7 +335,7 @@ def find_obstacle() -> str | None:
 
 
 def main() -> int:
-    """Run the benchmark, and return the exit status."""
+    """Run the benchmark, print the report, and return the exit status: see the module."""
     options = parse_arguments()
     if obstacle := find_obstacle():
         print(f"bench: {obstacle}", file=sys.stderr)

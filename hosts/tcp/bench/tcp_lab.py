@@ -102,7 +102,7 @@ class Trial:
 
 
 class TcpLab(Lab):
-    """A context manager that creates the namespaces, and removes them at the end."""
+    """A context manager that creates namespaces and links, and removes them at the end."""
 
     def __init__(self) -> None:
         super().__init__(Path())  # this lab builds no programs

@@ -141,7 +141,7 @@ class Client:
 
 @contextmanager
 def serve(switch: NagiSwitch) -> Iterator[Client]:
-    """Run nagi-p4runtime for a running nagi-switch, and yield a client."""
+    """Run nagi-p4runtime for a running nagi-switch, and yield its primary client."""
     with tempfile.TemporaryDirectory(prefix="nagi-bench-") as directory:
         address = f"unix:{directory}/sock"
         program = str(Path(sys.executable).with_name("nagi-p4runtime"))
@@ -162,7 +162,7 @@ def measure_writes(bench: Bench) -> None:
     """Measure Writes per second while packets pass at half the highest rate without loss.
 
     Also count the packets that are lost meanwhile. If other programs had the processor, so that
-    packets were lost, repeat the trial, and report the last one.
+    packets were lost, repeat the trial (at most MAX_TRIALS trials), and report the last one.
 
     Raises:
         BenchError: nagi-switch lost packets at every rate.
@@ -247,7 +247,7 @@ def read_options() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Run the benchmark, and return its exit status."""
+    """Run the benchmark, print the report, and return the exit status: see the module."""
     options = read_options()
     reason = find_obstacle(options.nagi_switch, options.programs)
     if reason is not None:

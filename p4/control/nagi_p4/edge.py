@@ -169,7 +169,10 @@ def build_operations(
 def _build_port_operations(
     port: int, imposes: Mapping[str, Any], sample_every: int
 ) -> list[Operation]:
-    """Return the operation that makes a port drop, mark or sample packets; [] if it does not."""
+    """Return the operation that makes a port drop, mark or sample packets.
+
+    Return [] if the plan requires none of these for the port.
+    """
     loss = _encode_loss(imposes.get("loss") or {"model": "none"})
     marks = _encode_marking(imposes.get("mark"))
     if not any((sample_every, *marks, *loss)):

@@ -174,7 +174,7 @@ def _insert_checksum(data: bytes, offset: int, pseudo_header: bytes = b"") -> by
 
 
 class RateLimiter:
-    """A token bucket that limits the rate of errors (RFC 1812, 4.3.2.8; RFC 4443, 2.4 (f)).
+    """A token bucket that limits the rate of ICMP errors (RFC 1812, 4.3.2.8; RFC 4443, 2.4 (f)).
 
     Args:
         per_s: Maximum mean rate, in errors per second.

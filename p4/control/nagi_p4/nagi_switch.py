@@ -58,8 +58,8 @@ class NagiSwitch(Switch):
     def read_account(self) -> dict[str, Any]:
         """Return the counters of nagi-switch so far: packets received, sent and dropped.
 
-        The format is that of the file which nagi-switch writes at its end (`account` in its
-        configuration).
+        The format is that of the file `account` (a key of its configuration), which nagi-switch
+        writes when it ends.
         """
         account: dict[str, Any] = self.perform({"op": "show"})["account"]
         return account

@@ -13,7 +13,11 @@ from nagi_p4.simple_switch_client import CONTEXT, Connection
 
 
 def read_digests(connection: Connection) -> Answer:
-    """Return the digests since the last call, as {"digests": [...]}."""
+    """Return the digests since the last call, as {"digests": [...]}.
+
+    Raises:
+        Refused: This client has no subscription to the notifications of simple_switch.
+    """
     if connection.notifications is None:
         raise Refused(
             "simple_switch does not publish digests; start it with --notifications-addr "
@@ -59,6 +63,9 @@ def send_packet_out(connection: Connection, bytes: str) -> None:
     Args:
         connection: The connection.
         bytes: The packet, in hexadecimal digits.
+
+    Raises:
+        Refused: This client has no interface at the CPU port.
     """
     if connection.packets is None:
         raise Refused(

@@ -44,11 +44,11 @@ def read_counter(
     match: Optional[Sequence[Any]] = None,
     priority: int = 0,
 ) -> Answer:
-    """Return the counts of a counter at `index`, at all indices if None, or of an entry.
+    """Return the counts of a counter, or, without `counter`, of an entry's direct counter.
 
     Returns:
-        {"counts": [[packets, bytes], ...]} for all indices of a counter; {"packets": ...,
-        "bytes": ...} for one index, and for the direct counter of an entry.
+        {"counts": [[packets, bytes], ...]} for a counter if `index` is None; {"packets": ...,
+        "bytes": ...} for a counter at `index`, and for the direct counter of an entry.
     """
     if counter is not None and index is None:
         values = [
@@ -75,7 +75,7 @@ def write_counter(
     match: Optional[Sequence[Any]] = None,
     priority: int = 0,
 ) -> None:
-    """Set the counts of a counter at `index`, or of the direct counter of an entry."""
+    """Set the counts of a counter at `index`, or, without `counter`, of an entry's counter."""
     value = connection.modules["types"].BmCounterValue(bytes=bytes, packets=packets)
     if counter is not None:
         connection.standard.bm_counter_write(CONTEXT, counter, index, value)
@@ -99,10 +99,12 @@ def set_meter_rates(
     match: Optional[Sequence[Any]] = None,
     priority: int = 0,
 ) -> None:
-    """Set the rates of a meter at `index`, at all indices if None, or of an entry's direct meter.
+    """Set the rates of a meter, or, without `meter`, of an entry's direct meter.
 
-    Each rate has "per_us", in packets or bytes per microsecond, and "burst". Without rates, the
-    meter lets all packets pass.
+    If `index` is None, the rates of a meter are set at all indices.
+
+    `rates` has the committed rate, then the peak rate. Each rate has "per_us", in packets or bytes
+    per microsecond, and "burst". If `rates` is empty, the meter lets all packets pass.
     """
     make_config = connection.modules["types"].BmMeterRateConfig
     configs = [

@@ -31,7 +31,8 @@ def add_entry(
 ) -> Answer:
     """Add an entry, and return {"handle": ...}.
 
-    The entry performs an action, or refers to a member or a group of an action profile.
+    Give either `action` and `data`, or the number of a `member` or `group` of an action profile.
+    `timeout_us` is the idle timeout, which is rounded up to ms; 0 for none.
     """
     key = _encode_match(connection, table, match)
     options = connection.modules["types"].BmAddEntryOptions(priority=priority)
@@ -63,7 +64,8 @@ def modify_entry(
 ) -> None:
     """Change the action, member or group of an entry.
 
-    Also change its idle timeout unless `timeout_us` is None.
+    Give either `action` and `data`, or `member`, or `group`. The idle timeout changes only if
+    `timeout_us` is given; 0 removes it.
     """
     handle = find_entry_handle(connection, table, handle, match, priority)
     if member is not None:
@@ -84,7 +86,7 @@ def delete_entry(
     match: Optional[Sequence[Any]] = None,
     priority: int = 0,
 ) -> None:
-    """Delete an entry."""
+    """Delete the entry with `handle`, or, if `handle` is None, with `match` and `priority`."""
     handle = find_entry_handle(connection, table, handle, match, priority)
     if connection.pipeline.is_indirect(table):
         connection.standard.bm_mt_indirect_delete_entry(CONTEXT, table, handle)
@@ -176,7 +178,7 @@ def add_member(
 def modify_member(
     connection: Connection, profile: str, member: int, action: str, data: Sequence[Any] = ()
 ) -> None:
-    """Change the action of a member."""
+    """Change the action of a member of an action profile."""
     encoded = connection.pipeline.encode_data(action, data)
     connection.standard.bm_mt_act_prof_modify_member(CONTEXT, profile, member, action, encoded)
 
@@ -197,12 +199,12 @@ def delete_group(connection: Connection, profile: str, group: int) -> None:
 
 
 def add_to_group(connection: Connection, profile: str, group: int, member: int) -> None:
-    """Add a member to a group."""
+    """Add a member of an action profile to a group, by the numbers of both."""
     connection.standard.bm_mt_act_prof_add_member_to_group(CONTEXT, profile, member, group)
 
 
 def remove_from_group(connection: Connection, profile: str, group: int, member: int) -> None:
-    """Remove a member from a group."""
+    """Remove a member from a group of an action selector, by the numbers of both."""
     connection.standard.bm_mt_act_prof_remove_member_from_group(CONTEXT, profile, member, group)
 
 

@@ -149,7 +149,10 @@ class Simulation(Switch):
         return unread.popleft() if unread else None
 
     def verify_packet(self, packet: Packet, port: int) -> None:
-        """Check that the first unread packet that left by `port` is `packet`; mark it as read."""
+        """Raise AssertionError unless the first unread packet that left by `port` is `packet`.
+
+        The packet that left is marked as read.
+        """
         expected, got = bytes(packet), self.pop_packet(port)
         if got is None:
             others = sorted(other for other, unread in self._unread.items() if unread)
@@ -163,12 +166,12 @@ class Simulation(Switch):
             )
 
     def verify_no_packet(self, port: int) -> None:
-        """Check that no packet that left by `port` is unread."""
+        """Raise AssertionError if a packet that left by `port` is unread."""
         if got := self.pop_packet(port):
             raise AssertionError(f"port {port}: no packet expected\n  got      {got.hex()}")
 
     def verify_no_other_packets(self) -> None:
-        """Check that no packet that left the switch is unread."""
+        """Raise AssertionError if a packet that left the switch by any port is unread."""
         for port in sorted(self._unread):
             self.verify_no_packet(port)
 

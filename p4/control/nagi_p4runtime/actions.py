@@ -81,9 +81,9 @@ def _make_action_error(
 def refuse_scope(
     message: p4r.Action, scope_actions: Mapping[int, Action], name: str, scope: str
 ) -> None:
-    """Raise P4Error if the table permits an action in `scope`, and therefore not elsewhere.
+    """Raise P4Error if the table permits an action only in `scope`.
 
-    The caller has checked that the action is not permitted where the message has it.
+    Call this function only for an action that is not permitted where the message has it.
 
     P4 programs restrict actions by the annotations @tableonly and @defaultonly.
 

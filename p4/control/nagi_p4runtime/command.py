@@ -236,7 +236,11 @@ def _serve(options: argparse.Namespace) -> int:
 
 
 def run() -> int:
-    """Run the command, and return its exit status."""
+    """Run the command `nagi-p4runtime`, and return its exit status.
+
+    The status is 0 after a signal, 1 if the connection to the switch was lost, and 2 if an option
+    or file cannot be used or the switch cannot be reached.
+    """
     logging.basicConfig(format="%(name)s: %(message)s", level=logging.WARNING)
     try:
         return _serve(_make_parser().parse_args())

@@ -77,7 +77,7 @@ class Device:
         self._queued: list[p4r.Update] = []  # updates since VERIFY_AND_SAVE
 
     def adopt(self, p4info: p4i.P4Info) -> None:
-        """Use the pipeline that the switch already runs.
+        """Use the pipeline that the switch already runs, with its entries, members and groups.
 
         Raises:
             P4Error: The P4Info does not match the running pipeline.
@@ -149,6 +149,8 @@ class Device:
 
     def commit(self, config: p4r.ForwardingPipelineConfig) -> None:
         """Run the pipeline of a config, and delete the state of the old pipeline.
+
+        A pipeline that save() has saved, and the updates queued for it, are deleted too.
 
         Raises:
             P4Error: The switch cannot run the pipeline. The old pipeline keeps running.

@@ -111,7 +111,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Array:
-    """An indexed counter or meter."""
+    """A counter array or a meter array."""
 
     id: int
     name: str
@@ -131,7 +131,7 @@ class Register:
 
 @dataclass(frozen=True)
 class ValueSet:
-    """A value set of the parser."""
+    """A value set: values with which the parser compares packets, and which clients set."""
 
     id: int
     name: str
@@ -141,7 +141,7 @@ class ValueSet:
 
 @dataclass(frozen=True)
 class Digest:
-    """A digest and the type of its data."""
+    """A kind of digests (data that the switch reports to clients), and the type of its data."""
 
     id: int
     name: str
@@ -164,13 +164,13 @@ class DataType:
 
 
 class P4Info:
-    """The objects of a P4Info.
+    """The objects of a pipeline (tables, actions and so on) that a P4Info message describes.
 
     Args:
-        info: The message.
+        info: The P4Info message.
 
     Attributes:
-        message: The message.
+        message: The P4Info message.
         actions, profiles, tables, counters, meters, registers, value_sets, digests: Objects of
             each kind, by id.
         table_by_name: The tables, by name.

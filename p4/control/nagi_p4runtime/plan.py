@@ -41,7 +41,7 @@ class Plan:
 
 
 class UpdateContext:
-    """The data that planning the updates of a Write needs.
+    """The data with which functions plan the updates of a Write.
 
     Attributes:
         info: The P4Info of the pipeline.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The responses to a Read, and the data that answering its requests needs."""
+"""The responses to a Read, and the data with which functions answer its requests."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Responses:
 
 
 class ReadContext:
-    """The data that answering the requests of a Read needs.
+    """The data with which functions answer the requests of a Read.
 
     Attributes:
         info: The P4Info of the pipeline.

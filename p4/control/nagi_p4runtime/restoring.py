@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The state that a device restores when the same pipeline is set again, and the updates for it."""
+"""The state that a device keeps when its pipeline is replaced, and updates that restore it."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ Context: TypeAlias = grpc.ServicerContext
 
 
 class Service:
-    """The handlers of P4Runtime's calls.
+    """The handlers of the calls (RPCs) of a P4Runtime server.
 
     Args:
         device_id: The id by which clients address the device.

@@ -80,7 +80,7 @@ class Stream(Client):
 
 
 class Streams:
-    """The streams of a device.
+    """The open StreamChannels of a device, and the thread that polls the switch for events.
 
     Args:
         device: The device.

@@ -84,9 +84,8 @@ def compute_median(rounds: list[Throughput], name: str) -> float:
 def is_source_limited(rounds: list[Throughput], name: str) -> bool:
     """Return whether the source was the limit in at least half of the rounds.
 
-    Under overload, the source was the limit if nagi-switch delivered what the source offered.
-
-    If so, the median of the field `name` is only a lower bound.
+    Then the median of the field `name` is only a lower bound. Under overload, the source was the
+    limit if the measured program delivered at least MIN_OFFERED of the offered rate.
     """
 
     def is_limited(result: Throughput) -> bool:
@@ -98,7 +97,10 @@ def is_source_limited(rounds: list[Throughput], name: str) -> bool:
 
 
 def measure_throughput(bench: Bench) -> None:
-    """Measure throughput of nagi-switch, the forwarder and simple_switch."""
+    """Measure throughput of nagi-switch, the forwarder and simple_switch.
+
+    Without simple_switch, the report says how to get it.
+    """
     nagi_switch = NagiSwitch(bench, ROUTES, "af_xdp")
     makers: dict[str, Callable[[], Subject]] = {
         Forwarder.name: lambda: Forwarder(bench.lab),
@@ -227,7 +229,7 @@ def measure_timing(bench: Bench) -> None:
 def measure_entries(bench: Bench) -> None:
     """Measure how long it takes to add entries, and the delay of packets meanwhile.
 
-    The time at the start is the time by which ENTRIES entries delay the start of nagi-switch.
+    For entries that are added at the start, measure how much they delay the start of nagi-switch.
     """
     print_progress(f"entries: {ENTRIES} at the start")
     with NagiSwitch(bench, 1, "af_xdp") as switch_with_one:
@@ -382,7 +384,7 @@ def read_options() -> argparse.Namespace:
 
 
 def main() -> int:
-    """Run the benchmark, and return its exit status."""
+    """Run the benchmark, print the report, and return the exit status: see the module."""
     options = read_options()
     reason = find_obstacle(options.nagi_switch, options.programs)
     if reason is None and options.simple_switch is not None and not options.simple_switch.exists():

@@ -30,11 +30,11 @@ def read_counter(
     match: Sequence[Any] | None = None,
     priority: int | None = None,
 ) -> Answer:
-    """Return the counts of a counter at `index`, at all indices if None, or of an entry.
+    """Return the counts of a counter, or, if `table` is given, of an entry's direct counter.
 
     Returns:
-        {"counts": [[packets, bytes], ...]} for all indices of a counter; {"packets": ...,
-        "bytes": ...} for one index, and for the direct counter of an entry.
+        {"counts": [[packets, bytes], ...]} for a counter if `index` is None; {"packets": ...,
+        "bytes": ...} for a counter at `index`, and for the direct counter of an entry.
 
     Raises:
         Refused: There is no such counter or entry.
@@ -105,10 +105,12 @@ def set_meter_rates(
     match: Sequence[Any] | None = None,
     priority: int | None = None,
 ) -> Writes:
-    """Prepare to set the rates of a meter at `index`, at all indices if None, or of an entry.
+    """Prepare to set the rates of a meter, or, if `table` is given, of an entry's direct meter.
 
-    Each rate has "per_us", in packets or bytes per microsecond, and "burst". Without rates, the
-    meter lets all packets pass.
+    If `index` is None, the rates of a meter are set at all indices.
+
+    `rates` has the committed rate, then the peak rate. Each rate has "per_us", in packets or bytes
+    per microsecond, and "burst". If `rates` is empty, the meter lets all packets pass.
     """
     config = _make_meter_config(rates)
     if table is not None:
@@ -137,7 +139,10 @@ def _make_meter_config(rates: Sequence[Mapping[str, Any]]) -> p4entity.P4MeterCo
 
 
 def add_to_value_set(context: ClientContext, set: str, value: Any) -> Writes:
-    """Prepare to add a value to a value set."""
+    """Prepare to add a value to a value set.
+
+    Values that other clients have added are lost, because P4Runtime replaces all values at once.
+    """
     return _change_value_set(context, set, [*context.value_sets.get(set, []), parse_number(value)])
 
 

@@ -42,7 +42,8 @@ def add_entry(
 ) -> Writes:
     """Prepare to add an entry. The answer has the entry's handle: {"handle": ...}.
 
-    The entry performs an action, or refers to a member or a group of an action profile.
+    Give either `action` and `data`, or the number of a `member` or `group` of an action profile.
+    `timeout_us` is the idle timeout; 0 for none.
     """
     entry = _make_entry(context, table, match, priority)
     handle = next(context.handles)
@@ -87,7 +88,7 @@ def delete_entry(
     match: Sequence[Any] | None = None,
     priority: int | None = None,
 ) -> Writes:
-    """Prepare to delete an entry."""
+    """Prepare to delete the entry with `match` and `priority`, or, without `match`, `handle`."""
     entry = _find_entry(context, table, handle, match, priority)
 
     def finish() -> Answer:

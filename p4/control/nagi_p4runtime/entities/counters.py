@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Counter arrays, and direct counters of table entries."""
+"""Updates and Reads of counter arrays, and of direct counters of table entries."""
 
 from __future__ import annotations
 
@@ -53,7 +53,10 @@ def plan_direct_counter(
 
 
 def read_counters(context: ReadContext, request: p4r.CounterEntry) -> None:
-    """Read one cell of a counter, all its cells, or all counters."""
+    """Read one cell of a counter, all its cells, or all counters.
+
+    A request without an index asks for all cells; a counter id of 0 stands for all counters.
+    """
     for counter in context.select(context.info.counters, request.counter_id, "counter"):
         index = find_index(request, counter)
         if index is None:
@@ -69,7 +72,10 @@ def read_counters(context: ReadContext, request: p4r.CounterEntry) -> None:
 
 
 def read_direct_counters(context: ReadContext, request: p4r.DirectCounterEntry) -> None:
-    """Read the direct counter of an entry, of all entries of a table, or of all tables."""
+    """Read the direct counter of an entry, of all entries of a table, or of all tables.
+
+    read_direct_entries() says which requests stand for all.
+    """
     tables = [table for table in context.info.tables.values() if table.has_counter]
     for table, entry, key, const_entries in read_direct_entries(
         context, request.table_entry, tables

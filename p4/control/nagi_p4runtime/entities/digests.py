@@ -16,7 +16,7 @@ from nagi_p4runtime.responses import ReadContext
 def plan_digest(
     context: UpdateContext, plan: Plan, update_type: int, message: p4r.DigestEntry
 ) -> None:
-    """Store or delete the settings of a digest. The plan gets no operations."""
+    """Store or delete the settings of a digest in the memory. The plan gets no operations."""
     digest = find_by_id(context.info.digests, message.digest_id, "digest")
     configs = context.memory.digests
     if update_type == INSERT and digest.id in configs:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Meter arrays, and direct meters of table entries."""
+"""Updates and Reads of meter arrays, and of direct meters of table entries."""
 
 from __future__ import annotations
 
@@ -57,7 +57,10 @@ def plan_direct_meter(
 
 
 def read_meters(context: ReadContext, request: p4r.MeterEntry) -> None:
-    """Read the rates of one cell of a meter, of all its cells, or of all meters."""
+    """Read the rates of one cell of a meter, of all its cells, or of all meters.
+
+    A request without an index asks for all cells; a meter id of 0 stands for all meters.
+    """
     _refuse_color_counts(request)
     for meter in context.select(context.info.meters, request.meter_id, "meter"):
         index = find_index(request, meter)
@@ -74,7 +77,10 @@ def read_meters(context: ReadContext, request: p4r.MeterEntry) -> None:
 
 
 def read_direct_meters(context: ReadContext, request: p4r.DirectMeterEntry) -> None:
-    """Read the rates of an entry's direct meter, of all entries of a table, or of all tables."""
+    """Read the rates of an entry's direct meter, of all entries of a table, or of all tables.
+
+    read_direct_entries() says which requests stand for all.
+    """
     _refuse_color_counts(request)
     tables = [table for table in context.info.tables.values() if table.has_meter]
     for table, entry, key, const_entries in read_direct_entries(

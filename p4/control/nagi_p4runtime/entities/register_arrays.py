@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Registers.
+"""Updates and Reads of registers, which are arrays of numbers.
 
 This file is not called registers.py, because hosts/agent/bundle.py leaves out files of that name.
 """
@@ -45,7 +45,10 @@ def plan_register(
 
 
 def read_registers(context: ReadContext, request: p4r.RegisterEntry) -> None:
-    """Read one cell of a register, all its cells, or all registers."""
+    """Read one cell of a register, all its cells, or all registers.
+
+    A request without an index asks for all cells; a register id of 0 stands for all registers.
+    """
     for register in context.select(context.info.registers, request.register_id, "register"):
         index = find_index(request, _to_array(register))
         values = context.switch.read_register(register.name, index)

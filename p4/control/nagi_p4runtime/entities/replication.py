@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Packet replication: multicast groups and clone sessions."""
+"""Updates and Reads of packet replication: multicast groups and clone sessions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def plan_replication(
     update_type: int,
     message: p4r.PacketReplicationEngineEntry,
 ) -> None:
-    """Plan to write a multicast group or a clone session."""
+    """Plan to insert, modify or delete a multicast group or a clone session."""
     kind = message.WhichOneof("type")
     if kind == "multicast_group_entry":
         _plan_multicast(context, plan, update_type, message.multicast_group_entry)

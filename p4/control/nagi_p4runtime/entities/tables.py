@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Entries of tables, and default entries."""
+"""Updates and Reads of table entries and default entries."""
 
 from __future__ import annotations
 
@@ -298,8 +298,9 @@ def _forget_entry(context: UpdateContext, plan: Plan, table: Table, key: Key) ->
 def read_entries(context: ReadContext, request: p4r.TableEntry) -> None:
     """Read one entry, all entries of a table or of all tables, or default entries.
 
-    The request's priority, metadata and action restrict the entries. Counter, meter and time since
-    the last hit are included only if the request has these fields.
+    A table id of 0 stands for all tables. The priority, metadata and action of the request, if it
+    has them, restrict the entries. Counter, meter and time since the last hit are included only if
+    the request has these fields.
     """
     if request.HasField("meter_counter_data"):
         raise P4Error(

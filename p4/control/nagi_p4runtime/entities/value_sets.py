@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Value sets of the parser."""
+"""Updates and Reads of value sets, with whose values the parser compares packets."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from ansible.plugins.action import ActionBase
 
 
 class ActionModule(ActionBase):
-    """The part of nagi.testbed.owned that runs on the controller."""
+    """The part of nagi.testbed.owned that runs on the controller, and copies files to hosts."""
 
     TRANSFERS_FILES = True
 

@@ -33,7 +33,10 @@ _REASONS = ("msg", "stderr", "module_stderr", "stdout", "rc")
 
 
 class CallbackModule(CallbackBase):
-    """A callback that writes one line per event: {"event": ..., "host": ..., "task": ..., ...}."""
+    """A callback that appends one line of JSON per event to the file `path` (an option).
+
+    A line is {"event": ..., "host": ..., "task": ..., ...}. Without `path`, nothing is written.
+    """
 
     CALLBACK_VERSION = 2.0
     CALLBACK_TYPE = "notification"

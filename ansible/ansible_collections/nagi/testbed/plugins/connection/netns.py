@@ -39,7 +39,7 @@ display = Display()
 
 
 class Connection(ConnectionBase):
-    """A connection that enters the namespaces with nsenter(1) and ip-netns(8)."""
+    """A connection that enters the namespaces of keeper and host: nsenter(1), ip-netns(8)."""
 
     transport = "netns"
     has_pipelining = True

@@ -11,13 +11,13 @@ from ansible_collections.nagi.testbed.plugins.module_utils.system import Managed
 
 
 class GroupState(TypedDict):
-    """The state of a group."""
+    """The state of a group: its numeric id."""
 
     gid: int
 
 
 class Group(ManagedResource):
-    """A system group."""
+    """A system group, which is created if it does not exist."""
 
     kind = "group"
 
@@ -47,7 +47,7 @@ class UserState(TypedDict):
 
 
 class User(ManagedResource):
-    """A system user without a login."""
+    """A system user without a login, whose primary group the settings name."""
 
     kind = "user"
 

@@ -28,7 +28,8 @@ class Changes:
     Attributes:
         changes: The resources, as "KIND NAME" if they were changed, and as "restore: KIND NAME" if
             they were restored.
-        kept: Messages about resources that were not restored, or whose edited file was copied.
+        kept: Messages: which resources were not restored and why, and where copies of files are
+            that operators had edited.
         lacking: The required kernel modules that the kernel does not have.
         diff: The differences between files for Ansible's option --diff.
     """
@@ -107,7 +108,7 @@ class Changes:
     def _apply_all(self, resources: list[ManagedResource]) -> None:
         """Record the changes of resources in the manifest, then make these changes.
 
-        The changes are also added to `changes` and `diff`. In check mode, this is all.
+        The changes are also added to `changes` and `diff`. In check mode, nothing else is done.
         """
         states = {resource: resource.read_state() for resource in resources}
         to_change = [resource for resource in resources if resource.needs_change(states[resource])]
@@ -166,17 +167,19 @@ class Changes:
                 entry["ours"].append(change)
 
     def restore(self) -> None:
-        """Restore all resources, and remove the manifest if this succeeds.
+        """Restore the resources of all roles, then remove the manifest with all saved files.
+
+        In check mode, only list the changes.
 
         Raises:
-            Failed: Some resources could not be restored.
+            Failed: Some resources could not be restored. They stay in the manifest.
         """
         self._restore_all(list(self._manifest.entries), None)
         if not self._checking and not self._manifest.entries:
             self._manifest.remove()
 
     def _restore_all(self, entries: list[dict], role: str | None) -> None:
-        """Restore resources in reverse order, except resources that other roles require.
+        """Restore the resources, the last entry first, except resources that other roles require.
 
         The entries of restored resources are removed from the manifest. Services that read a
         restored file are restarted.

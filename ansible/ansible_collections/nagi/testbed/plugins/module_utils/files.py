@@ -50,7 +50,8 @@ class Directory(ManagedResource):
     def restore(self, original: dict | None, changes: list, other_entries: list) -> str:
         """Remove the directory if nagi created it.
 
-        If it has other files, it stays, unless `contents` was set: then the files are removed too.
+        If there are files in it, the directory stays, unless the setting `contents` was true. Then
+        the files are removed too.
         """
         if original is not None or not os.path.isdir(self.name):
             return ""
@@ -128,7 +129,7 @@ class File(ManagedResource):
     def was_edited(
         self, state: FileState | None, original: FileState | None, changes: list
     ) -> bool:
-        """Return whether somebody has changed the file since nagi wrote it.
+        """Return whether the file exists and somebody has changed its content since nagi wrote it.
 
         Args:
             state: The current state.

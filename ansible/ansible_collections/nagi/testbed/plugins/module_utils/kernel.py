@@ -101,7 +101,7 @@ class Journal(ManagedResource):
         """Do nothing, because the module interfaces writes the file."""
 
     def restore(self, original: None, changes: list, other_entries: list) -> str:
-        """Run the commands in the file, and delete the file. Failed commands are in the message."""
+        """Run the commands in the file, and delete the file. The message lists failed commands."""
         try:
             undo = json.loads(read_file(self.name))["undo"]
         except FileNotFoundError:

@@ -90,7 +90,7 @@ class Package(ManagedResource):
         return Package(self.system, name).read_state() is not None
 
     def _is_removable(self, name: str, added_names: set) -> bool:
-        """Return whether apt-get can remove a package without other packages than `added_names`."""
+        """Return whether apt-get would remove, with a package, only packages of `added_names`."""
         output = self.system.run("apt-get", *_APT, "--simulate", "remove", name)
         return set(_find_names("Remv", output)) <= added_names
 

@@ -21,7 +21,10 @@ class UnitState(TypedDict):
 
 
 def read_unit_state(system: System, name: str) -> UnitState | None:
-    """Return the state of a unit, or None if there is no such unit."""
+    """Return the state of a unit, or None if there is no such unit.
+
+    If systemd does not run, `active` is False.
+    """
     if system.started:
         properties = ("LoadState", "UnitFileState", "ActiveState")
         _, out, _ = system.try_run("systemctl", "show", f"--property={','.join(properties)}", name)

@@ -66,7 +66,7 @@ class System:
 
 
 def join_last_lines(text: str) -> str:
-    """Return the last three lines of a command's output in one line, for messages."""
+    """Return the last three lines of a command's output, joined by "; ", for messages."""
     lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
     return "; ".join(lines[-3:])
 
@@ -104,11 +104,14 @@ class ManagedResource(ABC):
         """Return whether `state`, the current state, differs from the settings."""
 
     def back_up(self, state: dict | None) -> dict | None:
-        """Save data that restore() needs in addition to the state. Return the state to record."""
+        """Save data that restore() needs in addition to the state.
+
+        Return the state to record in the manifest as the state before nagi's first change.
+        """
         return state
 
     def describe_change(self) -> dict:
-        """Return the record of the next change for the manifest. Called before the change."""
+        """Return the record for the manifest of the change that apply() will make."""
         return {}
 
     @abstractmethod
