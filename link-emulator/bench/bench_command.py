@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options, requirements and exit statuses that the commands of benchmarks share."""
+"""Options, requirements and exit statuses that all benchmark commands share."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def make_parser(doc: str, subjects: Collection[str], *, seconds: str) -> argpars
     """Make a parser with the options of all benchmarks that send frames.
 
     Args:
-        doc: The command's docstring.
+        doc: The command's docstring; its first line becomes the description in the help text.
         subjects: Names of the measurements that can be selected.
         seconds: The activity whose duration `--seconds` sets, for the help text.
     """
@@ -44,7 +44,11 @@ def make_parser(doc: str, subjects: Collection[str], *, seconds: str) -> argpars
 def parse_arguments(
     parser: argparse.ArgumentParser, subjects: Collection[str]
 ) -> argparse.Namespace:
-    """Parse the command line; `what` of the result has the names of the selected measurements."""
+    """Parse the command line.
+
+    `what` of the result lists the selected measurements: all `subjects` if the user names none. An
+    unknown name ends the process with exit status 2.
+    """
     options = parser.parse_args()
     for name in options.what:
         if name not in subjects:
@@ -77,7 +81,8 @@ def find_obstacle(measured: Path, programs: Path) -> str | None:
 def run_benchmark(measure: Callable[[], None]) -> int:
     """Run a benchmark, and return its exit status.
 
-    If `measure` raises BenchError, or is interrupted, the reason is printed.
+    The status is 0 if `measure` returns, 2 if it raises BenchError, and 130 after Ctrl-C. For 2 and
+    130, the reason is printed to standard error. SIGTERM raises SystemExit with 143.
     """
 
     def exit_on_signal(number: int, _: FrameType | None) -> None:

@@ -45,12 +45,12 @@ class BenchError(Exception):
 
 @dataclass(frozen=True)
 class CpuTime:
-    """Processor times in seconds.
+    """Processor times in seconds, since the start of the system or process, or between readings.
 
     Attributes:
         process: Time of one process, including the kernel's work for this process.
         waited: Time that this process waited while others used its processor.
-        core: Time of the measured processor that was not idle.
+        core: Time for which the measured processor was not idle.
         stolen: Time of all processors that the hypervisor gave to other guests.
     """
 
@@ -69,7 +69,7 @@ class CpuTime:
 
 
 def read_cpu_time(pid: int | None) -> CpuTime:
-    """Read the processor times so far. Without `pid`, the times of a process are 0.
+    """Read the processor times so far. If `pid` is None, `process` and `waited` are 0.
 
     Sources are stat and schedstat, see proc(5); the first two numbers of schedstat are in
     nanoseconds.
@@ -90,7 +90,12 @@ def read_cpu_time(pid: int | None) -> CpuTime:
 
 
 class Program:
-    """A running program. `pid` is the program's process id, not that of a wrapper."""
+    """A program that the constructor starts, and that is killed when the benchmark ends.
+
+    `pid` is the id of the program itself, because wrappers such as taskset are replaced by it. Only
+    nsenter with `--pid` (see Lab.make_lab_command) remains, and `pid` is then that of nsenter. The
+    output is standard output and standard error together.
+    """
 
     def __init__(self, command: Sequence[str]) -> None:
         self.process = subprocess.Popen(
@@ -105,7 +110,7 @@ class Program:
         self._output = ""
 
     def wait_until_ready(self) -> None:
-        """Wait until the program prints a line with "ready"."""
+        """Wait until the program prints a line with "ready"; raise BenchError if it ends before."""
         assert self.process.stdout is not None
         while "ready" not in self._output:
             line = self.process.stdout.readline()
@@ -117,7 +122,7 @@ class Program:
         """Wait for the program's end and return its output since it was ready.
 
         Raises:
-            BenchError: The program fails, or does not end in time; it is then killed.
+            BenchError: The program fails, or is killed because it did not end within `timeout_s`.
         """
         try:
             output, _ = self.process.communicate(timeout=timeout_s)
@@ -129,7 +134,11 @@ class Program:
         return output
 
     def stop(self) -> str:
-        """Terminate the program and return its output since it was ready."""
+        """Terminate the program and return its output since it was ready.
+
+        Raises:
+            BenchError: The program fails, or is killed because it did not end within _TIMEOUT_S.
+        """
         self.process.terminate()
         return self.finish(_TIMEOUT_S)
 
@@ -141,7 +150,10 @@ class Program:
 
 
 class Lab:
-    """The lab; a context manager that builds it on entry and removes it on exit."""
+    """The lab that this module describes; a context manager that builds it on entry.
+
+    On exit, it kills the programs that were started in the lab, and removes the namespaces.
+    """
 
     def __init__(self, programs: Path) -> None:
         self._programs = programs
@@ -195,12 +207,18 @@ class Lab:
         return str(self._programs / name)
 
     def make_lab_command(self, *command: str) -> list[str]:
-        """Return the command line that runs a command in the keeper's namespaces."""
+        """Return the command line that runs a command in the keeper's mount and PID namespaces."""
         enter = ["nsenter", "--target", str(self._keeper.pid), "--mount", "--pid", "--wdns=/"]
         return [*enter, "--", *command]
 
     def run_in_lab(self, command: str) -> str:
-        """Run a command of words without spaces in the keeper's namespaces; return its output."""
+        """Run a command, split at spaces, in the keeper's namespaces, and return its output.
+
+        The namespaces are the mount and the PID namespace.
+
+        Raises:
+            BenchError: The command fails.
+        """
         return _run_command(self.make_lab_command(*command.split()))
 
     def _make_command(self, namespace: str, *command: str) -> list[str]:
@@ -208,7 +226,11 @@ class Lab:
         return ["nsenter", f"--net={network}", "--", *command]
 
     def run(self, namespace: str, command: str) -> str:
-        """Run a command of words without spaces in a network namespace; return its output."""
+        """Run a command, split at spaces, in a network namespace of the lab; return its output.
+
+        Raises:
+            BenchError: The command fails.
+        """
         return _run_command(self._make_command(namespace, *command.split()))
 
     def start(self, namespace: str, *command: str) -> Program:
@@ -251,7 +273,7 @@ class Lab:
 
 @dataclass(frozen=True)
 class Trial:
-    """The results of source and sink in a trial, and the processor times used.
+    """The results that source and sink print at the end of a trial, and the processor times used.
 
     Attributes:
         asked_rate: The requested rate in frames/s; 0 means as fast as possible.
@@ -324,7 +346,8 @@ def run_trial(
 def run_count_trial(lab: Lab, pid: int | None, rate: float, burst: int, seconds: float) -> Trial:
     """Make frames arrive in the middle, and only count the frames that the sink receives.
 
-    `rate` is in frames/s; 0 means as fast as possible.
+    `rate` is in frames/s; 0 means as fast as possible. The injector makes the frames; below
+    MIN_INJECTED, the source sends them.
     """
 
     def start() -> Program:
@@ -386,7 +409,7 @@ class Trials:
     seconds: float | None  # duration of each trial, None for the default
 
     def choose_length(self, usual: float, quick: float) -> float:
-        """Return the duration of a trial in seconds.
+        """Return the duration of a trial in seconds. `--seconds` overrides both defaults.
 
         Args:
             usual: The default duration.

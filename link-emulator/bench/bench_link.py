@@ -31,5 +31,11 @@ class Bench(Trials):
     details: dict[str, Any]
 
     def make_link(self, io: str, forward: dict[str, Any], delay_back_ns: int) -> NagiLink:
-        """Return a nagi-link with one link, whose backward direction has a delay only."""
+        """Return a nagi-link, not started, with one link that only delays the backward direction.
+
+        Args:
+            io: Kind of packet I/O, as in NagiLink.
+            forward: Settings of the forward direction, as in nagi-link's configuration.
+            delay_back_ns: Delay of the backward direction.
+        """
         return NagiLink(self.lab, self.link, io, forward, {"delay_ns": delay_back_ns})

@@ -28,7 +28,8 @@ def read_resident_bytes(pid: int) -> int:
 def measure_memory(bench: Bench) -> None:
     """Measure the resident memory of nagi-link over time, with a full queue.
 
-    The growth is measured from the time at which the queue has been full for some seconds.
+    The growth is the difference between the end and a time 30 s after the start (or half of the
+    duration, if this is earlier), when the queue is full.
     """
     rate_bps, one_way_ns = 200_000_000, 50_000_000
     seconds = bench.hours * 3600 if bench.hours else (20.0 if bench.quick else 60.0)

@@ -22,7 +22,11 @@ SETTLE_S = 0.5  # time until all token buckets are empty
 
 
 def find_rattan(path: Path | None) -> Path | None:
-    """Return the path of Rattan: `path` if given, else from $PATH or Cargo's directory, or None."""
+    """Return the path of the program Rattan, or None if it is not installed.
+
+    Without `path`, the function looks in $PATH, then in Cargo's directory. If `path` is given but
+    does not exist, it returns None.
+    """
     if path is not None:
         return path.resolve() if path.exists() else None
     cargo_path = Path.home() / ".cargo" / "bin" / "rattan"
@@ -35,10 +39,11 @@ def run_rattan_trial(bench: Bench, rattan: Path, rate_bps: int, seconds: float) 
 
     Rattan runs the source in its left namespace. The right end of its link is in the namespace in
     which Rattan was started. Rattan runs on the same processor and with the same priority as
-    nagi-link in its trials.
+    nagi-link in its trials. Its processor times are not measured; they are 0 in the result.
 
     Raises:
         BenchError: Rattan creates no interface, or fails.
+        StopIteration: Rattan's output lacks the result of the source.
     """
     lab = bench.lab
     if "rattan" not in lab.run_in_lab("ip netns list"):
@@ -72,7 +77,10 @@ def run_rattan_trial(bench: Bench, rattan: Path, rate_bps: int, seconds: float) 
 
 
 def measure_rate(bench: Bench, rattan: Path | None) -> None:
-    """Measure the rate errors of tbf, nagi-link and, if `rattan` is given, Rattan in overload."""
+    """Measure the rate errors of tbf, nagi-link and Rattan in overload.
+
+    If `rattan` is None or fails, the report says that it was not compared.
+    """
     seconds = bench.choose_length(10, 5)
     delay_ns = 10_000_000
     details: dict[str, Any] = {}
@@ -118,7 +126,7 @@ def measure_rate(bench: Bench, rattan: Path | None) -> None:
 
 
 def has_kept_queue_filled(trial: Trial, rate_bps: int) -> bool:
-    """Return whether the source overloaded the link, without pauses that empty the queue."""
+    """Return whether the source overloaded the link, without pauses in which the queue empties."""
     packets_per_s = rate_bps / 8 / IP_BYTES
     paused_s = float(trial.source["latest_ns"]) / 1e9
     return (

@@ -83,7 +83,7 @@ def _run_rounds(
     makers: dict[str, Callable[[], Subject]],
     others: dict[str, Callable[[], Subject]],
 ) -> tuple[dict[str, list[Throughput]], dict[str, list[Any]]]:
-    """Measure the throughputs of subjects in several rounds.
+    """Measure the throughputs of subjects in three rounds, with `--quick` in two.
 
     The subjects take turns in each round, so that slow periods of the machine affect all of them.
 
@@ -93,7 +93,8 @@ def _run_rounds(
         others: Functions that make further subjects, for the first round only, by name.
 
     Returns:
-        Throughputs and accounts of each subject, by name, one per round.
+        Throughputs and accounts of each subject, by name, one per round. An account has the
+        counters that the subject reported at its end, or is None.
     """
     throughputs: dict[str, list[Throughput]] = {}
     accounts: dict[str, list[Any]] = {}

@@ -19,7 +19,7 @@ P99_LATENESS_NS = 100_000
 def measure_timing(bench: Bench) -> None:
     """Measure lateness and added delay of nagi-link, and the delay of forwarding without emulation.
 
-    If the source is too slow, a measurement is repeated up to twice.
+    If the source is too slow, a measurement is repeated up to twice; only the last one counts.
     """
     delay_ns = 20_000_000
     seconds = bench.choose_length(10, 3)

@@ -74,10 +74,10 @@ def describe_machine() -> dict[str, Any]:
 def report_results(
     rows: list[Row], notes: str, path: Path | None, about: dict[str, Any], details: dict[str, Any]
 ) -> int:
-    """Print table and notes, and write all results to `path` unless it is None.
+    """Print table and notes to standard output, and write all results to `path` unless it is None.
 
     Returns:
-        The exit status: 1 if a target was missed, else 0.
+        The exit status: 1 if a target was missed, else 0. A row without a verdict counts as met.
     """
     print(f"{format_table(rows)}\n\n{notes}")
     if path:

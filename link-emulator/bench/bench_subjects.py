@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that forward frames in the middle of the lab and are measured: context managers."""
+"""Subjects of the benchmark: programs, or the kernel's bridge, that forward frames in the lab."""
 
 from __future__ import annotations
 
@@ -19,7 +19,11 @@ AMPLE_RATE_BPS = 10_000_000_000  # more than a source can send
 
 
 class Subject(ABC):
-    """A forwarder of frames from e0 to e1; a context manager that runs it."""
+    """A forwarder of frames from e0 to e1; a context manager that runs it.
+
+    `pid` is set on entry; it stays None if the kernel forwards the frames. `account` is set on
+    exit.
+    """
 
     name = ""
     pid: int | None = None
@@ -97,7 +101,7 @@ class LinkProgram:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def list_io_kinds(self) -> list[str]:
-        """Return the kinds of packet I/O that this nagi-link can use.
+        """Return the kinds of packet I/O that this nagi-link can use, af_xdp before af_packet.
 
         A version without the key `io` uses AF_PACKET. The result is then [""].
         """
@@ -139,7 +143,10 @@ class LinkProgram:
 
 
 class NagiLink(Subject):
-    """nagi-link with one link. `io` is af_xdp, af_packet, or empty for the program's default."""
+    """nagi-link with one link. `io` is af_xdp, af_packet, or empty for the program's default.
+
+    On exit, `account` gets the account that nagi-link wrote, without its histograms.
+    """
 
     def __init__(
         self,

@@ -108,7 +108,7 @@ report: {x: data_rate, series: rts_threshold}
 
 @dataclass(frozen=True, order=True)
 class Case:
-    """The settings of a chain that nagi and ns-3 run, in all repeats."""
+    """The settings that distinguish a chain. nagi and ns-3 run each case in several repeats."""
 
     traffic: str
     rts: str
@@ -118,7 +118,7 @@ class Case:
 
 @dataclass
 class CaseResults:
-    """Results of a case in one subject, over all repeats."""
+    """Results of a case in one subject (nagi, the model or ns-3), from all repeats."""
 
     goodputs_bps: list[float] = field(default_factory=list)
     # (hop, kind, outcome) -> number of frames, over all repeats.
@@ -135,7 +135,14 @@ class CaseResults:
 
 
 def make_spec(traffic: str, hops: int, rts: list[str], options: argparse.Namespace) -> str:
-    """Return the experiment file of a chain."""
+    """Return the text of the experiment file (YAML) for a chain.
+
+    Args:
+        traffic: Kind of traffic, a key of TRAFFIC.
+        hops: Number of hops.
+        rts: Keys of RTS; the experiment runs each of these settings.
+        options: The command line's options.
+    """
     names = [f"n{index}" for index in range(hops + 1)]
     roles = {name: "host" if name in (names[0], names[-1]) else "router" for name in names}
     stations = [f"      {n}: {{at: [{SPACING_M * i} m, 0 m]}}" for i, n in enumerate(names)]
@@ -157,7 +164,7 @@ def make_spec(traffic: str, hops: int, rts: list[str], options: argparse.Namespa
 
 
 def list_runs(campaign: Path) -> Iterator[tuple[RunPlan, Path]]:
-    """Yield plan and directory of each run of a campaign."""
+    """Yield plan and directory of each run of a campaign, given the campaign's directory."""
     for run in Campaign.read(campaign / "campaign.json").runs:
         directory = campaign / "runs" / run.run_id
         yield RunPlan.read(directory / "plan.json"), directory
@@ -169,10 +176,12 @@ def find_case(traffic: str, plan: RunPlan) -> Case:
 
 
 def run_nagi(spec: Path, out: Path) -> None:
-    """Run the experiment in the virtual lab. Invalid runs are reported and omitted.
+    """Run the experiment in the virtual lab, and store the campaign in the directory `out`.
+
+    nagi's output goes to standard error. Invalid runs do not raise an exception.
 
     Raises:
-        InputError: nagi fails.
+        InputError: nagi ends with another exit status than 0 or 1 (1: some runs are invalid).
     """
     nagi = Path(sys.executable).with_name("nagi")
     command: list[str | Path] = [nagi, "run", spec, "--lab", "virtual", "--out", out]
@@ -184,7 +193,10 @@ def run_nagi(spec: Path, out: Path) -> None:
 def add_nagi_run(
     case_results: CaseResults, plan: RunPlan, directory: Path, goodput_bps: float
 ) -> None:
-    """Add a valid run of the virtual lab to a case's results."""
+    """Add a valid run of the virtual lab to a case's results.
+
+    Only frames and packets within the run's measurement interval count.
+    """
     case_results.goodputs_bps.append(goodput_bps)
     case_results.seconds += plan.measure.end_s - plan.measure.start_s
     start, end = (round(at * 1e9) for at in (plan.measure.start_s, plan.measure.end_s))
@@ -199,7 +211,7 @@ def add_nagi_run(
 
 
 def add_answer(case_results: CaseResults, answer: dict[str, Any]) -> None:
-    """Add the answer of ns-3 or of the model to a case's results."""
+    """Add a run of ns-3 or of the model to a case's results, given the program's answer (JSON)."""
     settings = answer["settings"]
     case_results.goodputs_bps.append(answer["goodput_bps"])
     case_results.seconds += (settings["duration_ns"] - settings["warmup_ns"]) / 1e9
@@ -224,7 +236,10 @@ class Bench:
     answers: list[tuple[CaseResults, Future[dict[str, Any]]]] = field(default_factory=list)
 
     def run(self, traffic: str, hops: int) -> None:
-        """Run nagi for a chain, and start ns-3 and the model. Raises InputError."""
+        """Run a chain in nagi until its end, and start ns-3 and the model in the background.
+
+        With `--without-lab`, nagi only plans the runs. Raises InputError.
+        """
         options = self.options
         name = traffic.replace(", ", "-")
         out = options.out / f"{name}-{hops}-{options.reach}"
@@ -249,7 +264,11 @@ class Bench:
             self.start_programs(subjects, plan)
 
     def start_programs(self, subjects: dict[str, CaseResults], plan: RunPlan) -> None:
-        """Start ns-3 and, for UDP, the model, with the settings of `plan`."""
+        """Start ns-3 with the settings of `plan`; for UDP, also start the model.
+
+        The model runs with powers and with ranges. With `--variants`, ns-3 also runs with each
+        variant of the settings.
+        """
         for variant in VARIANTS if self.options.variants else [AS_NAGI]:
             subject = NS3 if variant == AS_NAGI else f"ns-3, {variant}"
             for settings in repeat_or_extend(make_settings(plan, variant)):
@@ -270,7 +289,7 @@ class Bench:
         program: Path,
         settings: dict[str, Any],
     ) -> None:
-        """Start a program, and store its answer in a file.
+        """Run a program in the background, and store its answer in a file.
 
         If the file has an answer for these settings already, the program is not started.
         """
@@ -297,7 +316,11 @@ def repeat_or_extend(settings: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def measure(options: argparse.Namespace) -> Results:
-    """Run all chains and return the results by case and subject. Raises InputError."""
+    """Compile chain.cpp, run all chains, and return the results by case and subject.
+
+    Raises:
+        InputError: The compiler or a program fails.
+    """
     ns3 = compile_program(HERE / "chain.cpp", MODULES, options.out / "chain")
     with ThreadPoolExecutor(options.jobs) as pool:
         bench = Bench(options, pool, ns3)
@@ -308,7 +331,10 @@ def measure(options: argparse.Namespace) -> Results:
 
 
 def format_goodput(case_results: CaseResults) -> str:
-    """Format the mean goodput in kb/s with its confidence interval."""
+    """Format the mean goodput in kb/s, with its confidence interval if there are several runs.
+
+    Without runs, the result is "-".
+    """
     value = mean(np.array(case_results.goodputs_bps))
     if value is None:
         return "-"
@@ -316,13 +342,19 @@ def format_goodput(case_results: CaseResults) -> str:
 
 
 def compute_ratio(subjects: dict[str, CaseResults]) -> float:
-    """Return the goodput of the model, or of nagi if the model did not run, over that of ns-3."""
+    """Return the mean goodput of the model over that of ns-3.
+
+    If the model did not run, nagi replaces it.
+    """
     nagi = subjects[MODEL if MODEL in subjects else NAGI]
     return float(np.mean(nagi.goodputs_bps) / np.mean(subjects[NS3].goodputs_bps))
 
 
 def make_goodput_rows(results: Results) -> tuple[list[str], list[list[str]]]:
-    """Return heads and rows of the table of goodputs."""
+    """Return the heads of the columns, and the rows by ascending case, of the table of goodputs.
+
+    A `*` after the ratio marks a difference of more than MARKED_DIFFERENCE.
+    """
     fixed = [NAGI, MODEL, NS3]
     others = {name: None for subjects in results.values() for name in subjects if name not in fixed}
     heads = ["traffic", "RTS", "rate", "hops", *fixed, "ratio", *others]
@@ -343,9 +375,9 @@ CAUSES = ("collided", "hidden_terminal", "receiver_busy", "not_answered")
 
 
 def make_cause_rows(results: Results) -> tuple[list[str], list[list[str]]]:
-    """Return heads and rows of the table of outcomes of frames.
+    """Return the heads of the columns, and the rows by ascending case, of the table of outcomes.
 
-    Columns are frames per second, and percentages of the frames of a kind.
+    Columns are frames per second, and percentages of the frames of a kind (RTS, CTS, DATA, ACK).
     """
     heads = ["traffic", "RTS", "rate", "hops", "in", "RTS/s"]
     heads += [f"{cause.replace('_', ' ')} %" for cause in CAUSES] + ["CTS lost %"]

@@ -63,7 +63,7 @@ class NotRoutedError(Exception):
 
 
 def generate(name: str, directory: Path) -> tuple[Any, int]:
-    """Write top.v and top.lpf for a board, and return the soc.Board and the build id."""
+    """Write top.v and top.lpf for a board, and return the board (soc.Board) and the build id."""
     from litex.soc.integration.builder import Builder
 
     from .soc import LinkSoC
@@ -219,7 +219,7 @@ def place_and_route(directory: Path, board: Any, seed: int) -> dict[str, Any]:
 
 
 def list_clocks(report: dict[str, Any]) -> dict[str, tuple[float, float]]:
-    """Return the achieved and the required frequency in MHz, by clock."""
+    """Return the achieved and the required frequency in MHz, in this order, by clock."""
     clocks: dict[str, tuple[float, float]] = {}
     for net, row in report["fmax"].items():
         name, frequencies = _name_clock(net), (row["achieved"], row["constraint"])
@@ -278,6 +278,8 @@ def _timing_verdict(is_in_time: bool) -> str:
 
 def build(name: str, directory: Path, seeds: int) -> int:
     """Build a bitstream, print the progress, and return exit status 0.
+
+    An earlier image.json and earlier logs of nextpnr in `directory` are deleted first.
 
     Args:
         name: Name of the board, a key of BOARDS.

@@ -2,7 +2,8 @@
 """Builds the simulated board: `python -m boards.simulate DIRECTORY`.
 
 DIRECTORY gets the program `nagi-board-simulation` (see simulation/main.cpp) and its intermediate
-files. If the program is up to date, nothing is built.
+files. The command prints the program's path. If the program is up to date, nothing is built.
+Exit status: 0 if the program is up to date or was built, 1 if Verilator fails.
 """
 
 from __future__ import annotations

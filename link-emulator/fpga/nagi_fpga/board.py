@@ -23,7 +23,7 @@ _MAX_RECORDS_PER_READ = 15  # these fit into one datagram
 
 
 class Transport(Protocol):
-    """Reads and writes words in a board's address space: `Etherbone` or `Uart`."""
+    """Reads and writes words of 32 bits in a board's address space: `Etherbone` or `Uart`."""
 
     name: str
 
@@ -39,8 +39,12 @@ class Identity:
     """Identity and dimensions of a board's gateware.
 
     Attributes:
+        data_width: Width of the core's data path in bits.
+        mem_width: Width of a word of packet memory in bits.
         memory_bytes: Packet memory per direction.
-        board: CRC-32 of the board's name.
+        max_packets: Packets that the core can hold at the same time, per direction.
+        max_frame: Size of the longest frame in bytes.
+        board: CRC-32 of the name of the board's kind.
     """
 
     build_id: int
@@ -55,7 +59,7 @@ class Identity:
 
 @dataclass(frozen=True)
 class PortState:
-    """State of a port.
+    """State of a port. The counters count since the bitstream was loaded, modulo 2^32.
 
     Attributes:
         name: `a` or `b`.
@@ -82,7 +86,7 @@ class PortState:
 
 
 def compute_name_crc(name: str) -> int:
-    """Return the CRC-32 of a kind's name. A board has it in its register `board`."""
+    """Return the CRC-32 of the name of a kind of board, which the register `board` contains."""
     return zlib.crc32(name.encode())
 
 
@@ -137,7 +141,7 @@ class Board:
         )
 
     def check_registers(self) -> None:
-        """Check that the board returns the words written to it.
+        """Check that the board returns the words that this method writes to its register `scratch`.
 
         Raises:
             BoardError: A word reads back differently.
@@ -190,7 +194,7 @@ class Board:
         directions: Mapping[str, Mapping[str, Any]],
         epoch_realtime_ns: int,
     ) -> int:
-        """Configure the core and enable it.
+        """Stop a running emulation and discard its records; then configure and enable the core.
 
         Args:
             link: Number of the link, which selects its random draws.
@@ -219,11 +223,15 @@ class Board:
         return (after - before) // 2
 
     def stop(self) -> None:
-        """Disable the core and wait until it has delivered its last records."""
+        """Disable the core and wait until it is no longer active.
+
+        While the method waits, it discards unread records to make room for the core's last records.
+        Afterwards, `take_records` returns the records that were not discarded.
+        """
         self._stop_core()
 
     def read_counters(self) -> dict[str, dict[str, int]]:
-        """Read all counters at one instant.
+        """Read all counters at one instant. They count since `start`.
 
         Returns:
             The counters by direction (`forward`, `backward`) and by name in registers.yaml.
@@ -238,7 +246,7 @@ class Board:
         }
 
     def take_records(self) -> list[records.CoreRecord]:
-        """Read the records written since the last call, oldest first, and free their space."""
+        """Read the records since the last call or `start`, oldest first, and free their space."""
         written, depth = (
             self._read_board_register("records_written"),
             self._read_board_register("records_depth"),
@@ -260,7 +268,11 @@ class Board:
         return new_records
 
     def _stop_core(self) -> None:
-        """Disable the core, and take its records until it is no longer active."""
+        """Disable the core, and discard its records until it is no longer active.
+
+        Raises:
+            BoardError: The core is still active after READY_TIMEOUT_S seconds.
+        """
         self._write_core_register("control", 0)
         deadline = time.monotonic() + READY_TIMEOUT_S
         while self._read_core_words("status", 1)[0] & 1:

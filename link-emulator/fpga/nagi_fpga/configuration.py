@@ -38,7 +38,8 @@ class Unsupported(ValueError):
 def compute_direction_registers(direction: Mapping[str, Any]) -> dict[str, int]:
     """Return the value of each register of a direction, keyed by the register's name.
 
-    `keep_order` is accepted and ignored: a constant delay does not reorder packets.
+    A missing `rate_bps` means an unlimited rate, a missing `queue` no limit, a missing `loss` no
+    losses. `keep_order` is accepted and ignored: a constant delay does not reorder packets.
 
     Raises:
         Unsupported: The core does not support a setting of `direction`.
@@ -77,7 +78,7 @@ def _set_queue(values: dict[str, int], mode: dict[str, int], queue: Mapping[str,
 
 
 def _set_mark(values: dict[str, int], mode: dict[str, int], mark: Mapping[str, Any] | None) -> None:
-    """Set the registers and fields that configure marking; None means no marking."""
+    """Set the registers in `values` and the fields in `mode` for marking; None means no marking."""
     if mark is None:
         return
     if mark.get("weight", 1) != 1:
@@ -171,7 +172,8 @@ def list_register_writes(
     Args:
         seed: Seed of the run's random draws.
         link: Number of the link.
-        directions: Configuration of `forward` and `backward`, as in nagi-link's configuration.
+        directions: Configuration of `forward` and `backward`, as in nagi-link's configuration. A
+            missing direction counts as an empty configuration.
         epoch_ns: Time of the core that becomes time 0 of records.
 
     Raises:

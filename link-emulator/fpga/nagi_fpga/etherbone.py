@@ -80,7 +80,8 @@ def decode_answer(datagram: bytes) -> tuple[int, list[int]]:
 class Etherbone:
     """The connection to a board at an IPv4 address.
 
-    Methods raise BoardError if the board does not answer.
+    The constructor raises BoardError if the local port is in use. Other methods raise BoardError if
+    the board does not answer.
     """
 
     def __init__(
@@ -111,13 +112,13 @@ class Etherbone:
         self._socket.close()
 
     def write(self, address: int, words: Sequence[int]) -> None:
-        """Write words to a byte address and the following ones, without confirmation."""
+        """Write consecutive words from a byte address on; the board does not confirm them."""
         for start in range(0, len(words), MAX_WORDS):
             part = words[start : start + MAX_WORDS]
             self._send(encode_request(0, address + 4 * start, part, []))
 
     def read(self, address: int, count: int) -> list[int]:
-        """Read `count` words, of which the first is at the byte address."""
+        """Read `count` consecutive words from a byte address on."""
         words: list[int] = []
         while len(words) < count:
             first = address + 4 * len(words)

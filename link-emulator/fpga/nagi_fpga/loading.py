@@ -59,7 +59,7 @@ class Image(NamedTuple):
 
 
 def find_image(kind: str, directory: str) -> Image:
-    """Find the bitstream of a kind of board.
+    """Find the bitstream of a kind of board, in the subdirectory `kind` of `directory`.
 
     Args:
         kind: Name of the kind, a key of KINDS.
@@ -131,7 +131,7 @@ def _find_holder(address: str) -> Optional[int]:
 
 
 def open_transport(location: BoardLocation) -> Transport:
-    """Open the serial device, or else the address, of a board.
+    """Connect to a board over its serial device if `location` names one, else over UDP.
 
     Raises:
         BoardError: The device or the local port cannot be opened.
@@ -188,9 +188,11 @@ def load_bitstream(location: BoardLocation, image: Image) -> None:
 
 
 def open_board(location: BoardLocation, directory: str) -> tuple[Board, Identity]:
-    """Connect to a board, and load the bitstream in `directory` if the board runs another one.
+    """Connect to a board, and load the bitstream in `directory` if necessary.
 
-    The caller must hold the board's lock. Without openFPGALoader, no bitstream is loaded.
+    The bitstream is loaded if the board runs another build, does not answer, or fails the check of
+    its registers. Without openFPGALoader, no bitstream is loaded. The caller must hold the board's
+    lock.
 
     Raises:
         BoardError: The board cannot be used.
@@ -215,7 +217,7 @@ def open_board(location: BoardLocation, directory: str) -> tuple[Board, Identity
 
 
 def connect_board(location: BoardLocation, image: Image) -> tuple[Board, Identity]:
-    """Connect to a board that runs the build of `image`.
+    """Connect to a board that runs the build of `image`, and check its registers and its memory.
 
     Raises:
         BoardError: The board does not answer, is of another kind, runs another build, or fails.

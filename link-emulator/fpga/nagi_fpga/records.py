@@ -65,7 +65,9 @@ def decode_record(words: Sequence[int]) -> CoreRecord:
 
 
 def encode_packet_record(record: CoreRecord, link: int) -> bytes:
-    """Encode a record of packets.bin.
+    """Encode the core's record as a record of packets.bin.
+
+    A lateness above MAX_LATE_NS is stored as MAX_LATE_NS.
 
     Args:
         record: The core's record.

@@ -54,7 +54,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Register:
-    """A register. `address` is in bytes, for a direction's registers from the direction's base."""
+    """A register. `address` is in bytes; for a direction's registers it is relative to the base."""
 
     name: str
     address: int
@@ -142,7 +142,7 @@ def _parse_register(raw: dict[str, Any]) -> Register:
 
 
 def _list_constants(register_map: RegisterMap) -> Iterator[tuple[str, int, str]]:
-    """Yield name, value and base (`hex` or `dec`) of each constant of Verilog and C."""
+    """Yield each constant of Verilog and C: name, value and notation (`hex` or `dec`)."""
     yield "MAGIC_VALUE", register_map.magic, "hex"
     yield "MAP_VERSION_VALUE", register_map.version, "dec"
     for register in register_map.registers:
@@ -303,7 +303,11 @@ def generate_files() -> dict[Path, str]:
 
 
 def main() -> int:
-    """Write the files that are not up to date, or with `--check` name them."""
+    """Write the files that are not up to date; with `--check`, name them on standard error instead.
+
+    Returns:
+        The exit status: 1 if `--check` finds such a file, else 0.
+    """
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "--check",

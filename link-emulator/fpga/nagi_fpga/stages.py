@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks a board in stages. Each stage requires that the previous stages passed."""
+"""Checks a board in stages. Each stage requires that the previous stages passed.
+
+The stages are tools, cable, board, bitstream, build, registers, link and loopback.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,7 @@ class Stage(NamedTuple):
 def examine_board(location: BoardLocation, images: str) -> Iterator[Stage]:
     """Check a board and yield the result of each stage, up to the first that fails.
 
-    The function loads no bitstream.
+    The function loads no bitstream. From the stage `build` on, it holds the board's lock.
 
     Args:
         location: The board.
@@ -201,7 +204,11 @@ def _check_links(board: Board, location: BoardLocation) -> str:
 
 
 def _check_loopback(board: Board, location: BoardLocation) -> str:
-    """Send broadcasts to the board's first port, and check that they leave at the second port."""
+    """Send broadcasts to the board's first port, and check that they leave at the second port.
+
+    The core is enabled for the check and then disabled. Without an address of the board, the check
+    is skipped.
+    """
     if location.address is None:
         return "skipped: this host is connected to the board's UART, not to its first port"
     board.start(0, 0, {"forward": {}, "backward": {}}, time.time_ns())

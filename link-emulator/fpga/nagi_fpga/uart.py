@@ -31,7 +31,8 @@ _WRITE, _READ = 1, 2
 class Uart:
     """The connection to a board at a serial device.
 
-    Methods raise BoardError if the board does not answer.
+    The constructor raises BoardError if the device cannot be opened or is not a serial device.
+    Other methods raise BoardError if the board does not answer.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class Uart:
         os.close(self._file)
 
     def write(self, address: int, words: Sequence[int]) -> None:
-        """Write words to a byte address and the following ones."""
+        """Write consecutive words from a byte address on; wait until the board processed them."""
         for start in range(0, len(words), MAX_WORDS):
             part = words[start : start + MAX_WORDS]
             head = struct.pack(">BBI", _WRITE, len(part), (address >> 2) + start)
@@ -82,7 +83,7 @@ class Uart:
             self._exchange_words(head + body + read, 1)
 
     def read(self, address: int, count: int) -> list[int]:
-        """Read `count` words, of which the first is at the byte address."""
+        """Read `count` consecutive words from a byte address on."""
         words: list[int] = []
         while len(words) < count:
             part = min(count - len(words), MAX_WORDS)

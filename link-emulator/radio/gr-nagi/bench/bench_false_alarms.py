@@ -24,7 +24,7 @@ BATCH = 2000
 
 
 def measure(modem: str, trials: int, seed: int) -> dict[str, object]:
-    """Measure the false alarms of a modem's detector, and return them as JSON."""
+    """Measure the false alarms of a modem's detector, and return its object for the JSON output."""
     module = usrp.load_bindings()
     preamble = usrp.make_preamble(modem)
     search = module.BurstSearch(preamble, 1, 1.0)  # accepts all candidates of the detector

@@ -69,8 +69,12 @@ def ideal_threshold_db(modulation: str, code_rate: str) -> float:
 def find_crossing_db(points: list[dict[str, Any]]) -> float:
     """Return the Eb/N0 in dB at which measured packet error rates cross TARGET.
 
-    The rates are interpolated linearly in log(-log(1 - PER)). This transform is nearly linear over
-    dB, because a packet is lost if one of many independent bits is wrong.
+    `points` must be in ascending order of Eb/N0. The rates are interpolated linearly in
+    log(-log(1 - PER)). This transform is nearly linear over dB, because a packet is lost if one of
+    many independent bits is wrong.
+
+    Raises:
+        ValueError: The rates do not cross TARGET.
     """
 
     def transform(rate: float, count: int) -> float:

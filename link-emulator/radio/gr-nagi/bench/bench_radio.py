@@ -45,7 +45,7 @@ SNR_DB = 30.0
 
 
 def load_air_time() -> ModuleType:
-    """Import gr-nagi's module without its package, which would import GNU Radio."""
+    """Import gr-nagi's module `air_time` without its package, which would import GNU Radio."""
     source = ROOT / "link-emulator" / "radio" / "gr-nagi" / "python" / "nagi" / "air_time.py"
     spec = importlib.util.spec_from_file_location("nagi_air_time", source)
     assert spec is not None and spec.loader is not None
@@ -65,7 +65,7 @@ class Radio:
     modem: str = "ofdm"
 
     def make_link(self) -> dict[str, Any]:
-        """Return the link's configuration."""
+        """Return the link's entry in nagi-sdr's configuration, with two equal directions."""
         air_time = load_air_time()
         modem = (self.modem, self.modulation)
         sample_rate = 100_000
@@ -97,7 +97,7 @@ class Radio:
 
 @dataclass
 class Bench:
-    """The options of the benchmark, and its results so far."""
+    """The options of the benchmark, its hosts, and its results so far."""
 
     lab: Lab
     nagi_sdr: Path
@@ -113,12 +113,12 @@ class Bench:
 
 @dataclass(frozen=True)
 class DirectionResult:
-    """The results of one direction.
+    """The results of one direction of a transfer.
 
     Attributes:
         sent: Output of the program that sends.
         came: Output of the program that receives.
-        account: Counters of the direction that nagi-link wrote at its end.
+        account: The direction's counters, which nagi-link wrote at its end.
     """
 
     sent: dict[str, Any]
@@ -136,14 +136,14 @@ def carry(
     """Send frames over a radio.
 
     Args:
-        bench: The options and the hosts.
+        bench: The options and the lab.
         radio: The radio.
-        directions: 1 for one direction, 2 for both at once.
+        directions: 1 for the forward direction only, 2 for both at once.
         seconds: Duration of sending.
 
     Returns:
-        The results of each direction, and nagi-sdr's resident memory in bytes after a tenth of the
-        time and at the end.
+        The results of each direction (forward first), and nagi-sdr's resident memory in bytes:
+        after a tenth of `seconds`, and at the end.
     """
     lab = bench.lab
     rate = radio.ip_bps / (8 * IP_BYTES)
@@ -245,7 +245,7 @@ def measure_virtual(bench: Bench) -> None:
 
 
 def measure_lasting(bench: Bench) -> None:
-    """Measure ten minutes (one with --quick), and how much memory grows."""
+    """Measure losses and the growth of nagi-sdr's memory over ten minutes (one with `--quick`)."""
     radio = Radio("qpsk", 2e6)
     seconds = bench.choose_seconds(600, 60)
     directions, (early, late) = carry(bench, radio, 2, seconds)

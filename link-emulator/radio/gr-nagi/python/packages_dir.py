@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prints the directory below a prefix that this Python searches for packages.
 
-That is lib/python3/dist-packages below Debian's /usr and lib/python3.11/dist-packages below
-/usr/local.
+  packages_dir.py PREFIX
 
-    packages_dir.py PREFIX
-
-If Python searches no directory below the prefix, the result is lib/python3/dist-packages.
+Examples on Debian: lib/python3/dist-packages below /usr, and lib/python3.11/dist-packages below
+/usr/local. If Python searches no directory below the prefix, the result is
+lib/python3/dist-packages.
 """
 
 from __future__ import annotations
@@ -18,7 +17,9 @@ from pathlib import PurePosixPath
 
 
 def find_packages_dir(prefix: str, searched: Sequence[str]) -> str:
-    """Return the directory of packages relative to the prefix.
+    """Return the directory of packages relative to the prefix, of the first entry below the prefix.
+
+    If no entry of `searched` is below the prefix, the result is lib/python3/dist-packages.
 
     Args:
         prefix: The directory below which gr-nagi is installed, such as /usr/local.

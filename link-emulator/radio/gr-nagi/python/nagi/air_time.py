@@ -147,7 +147,7 @@ def count_burst_samples(modem: str, modulation: str, code_rate: str, payload_byt
 
 
 def compute_rate_bps(modem: str, modulation: str, sample_rate_hz: int, code_rate: str) -> int:
-    """Return the rate of packet bits per second in the body of a burst, rounded down.
+    """Return the rate of packet bits per second while a burst's frame is sent, rounded down.
 
     Raises:
         ValueError: A name is unknown, or the sample rate is not in 1 to MAX_SAMPLE_RATE_HZ.

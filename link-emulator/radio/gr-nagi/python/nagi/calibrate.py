@@ -136,7 +136,10 @@ def _parse_lengths(text: str) -> list[int]:
 
 
 def _parse_modes(arguments: argparse.Namespace) -> list[Mode]:
-    """Return the modes of the configuration's radios, or all combinations of the options."""
+    """Return the modes of the radios in the file `--config`, or all combinations of the options.
+
+    With `--config`, the options for modem, modulation and code rate are ignored.
+    """
     if arguments.config is not None:
         return list(
             dict.fromkeys(
@@ -205,7 +208,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def main(arguments: argparse.Namespace, say: Callable[[str], None]) -> int:
     """Run `nagi-sdr calibrate` and return its exit status.
 
-    The exit status is 130 after an interrupt; the table then has the measurements so far.
+    The exit status is 0 when all curves are finished. It is 130 after an interrupt; the table then
+    has the measurements so far. Progress goes to `say`, a summary to standard output.
+
+    Raises:
+        TableError: An option is wrong, or the table cannot be written or resumed.
     """
     gr.logging().set_default_level(gr.log_levels.warn)
     modes, lengths = _parse_modes(arguments), _parse_lengths(arguments.lengths)

@@ -46,6 +46,16 @@ class TableError(Exception):
 
 @dataclass(frozen=True)
 class CalibrationSettings:
+    """The settings that determine which packets a calibration sends.
+
+    Attributes:
+        seed: Seed of the packets' contents and of the channel's noise.
+        precision: Target of half the confidence interval, divided by the loss rate.
+        min_packets: Packets that every cell gets.
+        max_packets: Packets after which a cell gets no more.
+        step_db: Distance in dB down to which SNRs are added.
+    """
+
     seed: int = 1
     precision: float = 0.1
     min_packets: int = 100
@@ -67,7 +77,7 @@ class Cell:
 
     @property
     def rate(self) -> float:
-        """Share of packets that were lost."""
+        """Share of packets that were lost. The cell must have packets."""
         return self.lost / self.packets
 
     def add(self, outcome: int) -> None:
@@ -110,7 +120,10 @@ def compute_half_interval(cell: Cell) -> float:
 
 
 def choose_next_batch(curve: Curve, settings: CalibrationSettings) -> tuple[float, int] | None:
-    """Return SNR in dB and number of packets to send next, or None if the curve is finished."""
+    """Return the SNR in dB and the number of packets, at most BATCH, to send next.
+
+    The result is None if the curve is finished.
+    """
     for snr_db in sorted(curve):
         if curve[snr_db].packets < settings.min_packets:
             return _size_batch(curve, snr_db, settings.min_packets)
@@ -150,7 +163,7 @@ def _choose_next_snr(curve: Curve, step_db: float) -> float | None:
 
 @dataclass
 class Table:
-    """All curves of a calibration, with the conditions of their measurement."""
+    """All curves of a calibration, the settings, and the conditions of the measurement."""
 
     settings: CalibrationSettings
     provenance: dict[str, Any]
@@ -168,7 +181,10 @@ class Table:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the table in the format of nagi_contracts/calibration.py."""
+        """Return the table in the format of nagi_contracts/calibration.py.
+
+        Curves are sorted by packet length, cells by SNR. Cells without packets are omitted.
+        """
         return {
             "schema_version": 1,
             "kind": "calibration",
@@ -207,7 +223,7 @@ class Table:
 
 
 def _describe_origin(value: Any) -> str:
-    """Return an entry of a table's provenance, such as the device, as text for messages."""
+    """Return a value of a table's provenance, such as the device, as text for messages."""
     if isinstance(value, dict) and "name" in value:
         return ", ".join(str(value[key]) for key in ("name", "firmware") if value.get(key))
     return str(value)
@@ -216,8 +232,11 @@ def _describe_origin(value: Any) -> str:
 def resume_from(path: Path, table: Table) -> None:
     """Add the cells and the date of an existing file to `table`; do nothing if there is no file.
 
+    The file's curves replace those of `table` that have the same mode and packet length.
+
     Raises:
-        TableError: The file is not a table, or was measured with other settings.
+        TableError: The file is not a table; or it was measured with another device, version of nagi
+            or GNU Radio, seed, `step_db` or modem.
     """
     try:
         document = json.loads(path.read_text(encoding="utf-8"))

@@ -57,7 +57,7 @@ def check_text(value: Any, key_path: str) -> str:
 
 
 def require_key(config: dict[str, Any], key: str, key_path: str) -> Any:
-    """Return the value of `key`, which must be present."""
+    """Return the value of `key` in the object `config`, whose path is `key_path`."""
     if key not in config:
         raise ConfigError(f'{key_path}: "{key}" is missing')
     return config[key]

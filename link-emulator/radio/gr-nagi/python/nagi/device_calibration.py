@@ -75,7 +75,7 @@ class DeviceChannel:
         self._close()
 
     def describe(self, mode: Mode) -> dict[str, Any]:
-        """Open the devices in `mode`, and return the value of the key `device` of a table."""
+        """Open the devices in `mode`, and return what a table stores under its key `device`."""
         open_link = self._open_mode(mode)
         with usrp.convert_errors():
             facts = open_link.link.devices.list_facts()
@@ -103,7 +103,7 @@ class DeviceChannel:
 
     @contextmanager
     def open_at(self, mode: Mode, snr_db: float, _: int) -> Iterator[Carry]:
-        """Yield a function that carries packets at an SNR.
+        """Yield a function that carries packets at the SNR `snr_db`.
 
         The last argument, the seed of the noise, is ignored, because the devices produce the noise.
         """

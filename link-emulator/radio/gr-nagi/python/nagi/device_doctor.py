@@ -47,6 +47,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def build_radio(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the radio that the arguments describe, in the form of nagi-sdr's configuration.
 
+    `--device` must be given once (both ends use this device) or twice. The radio is half-duplex if
+    both ends use one channel of one device. The modem is always OFDM with QPSK and code rate 1/2.
+
     Raises:
         ConfigError: Arguments are missing or contradict each other.
     """
@@ -120,7 +123,10 @@ class DeviceStages:
             return f"UHD {usrp.load_bindings().uhd_version()}"
 
     def check_images(self) -> str:
-        """Return the directory of firmware and FPGA images, which doubles do not need."""
+        """Return the directory of firmware and FPGA images.
+
+        nagi's doubles, which are UHD devices in software, need no images.
+        """
         if all(DOUBLE in device for device in self._list_devices()):
             return "not needed: the devices are nagi's doubles"
         with _convert_errors():
@@ -161,7 +167,10 @@ class DeviceStages:
             return f"lead {link.lead_ns / 1e6:g} ms, {', '.join(measured)}"
 
     def check_packets(self) -> str:
-        """Send packets and return how many were received; a share of _MIN_RECEIVED must be."""
+        """Send packets and return how many were received.
+
+        The stage fails if the received share is below _MIN_RECEIVED.
+        """
         packets = doctor.make_packets()
         received = 0
         with _convert_errors(), doctor.open_carrier(self._radio) as carrier:

@@ -80,7 +80,7 @@ class Carrier:
     settings: settings.Settings
 
     def send(self, number: int, packet: bytes) -> None:
-        """Transmit a packet now."""
+        """Transmit a packet now, with the constant air time AIR_TIME_NS."""
         begin = time.monotonic_ns() - self.settings.epoch_monotonic_ns
         self.socket.send(struct.pack("<IIqq", number, 0, begin, begin + AIR_TIME_NS) + packet)
 
@@ -102,7 +102,10 @@ class Carrier:
 
 @contextmanager
 def open_carrier(radio: dict[str, Any]) -> Iterator[Carrier]:
-    """Run a radio and yield its forward direction."""
+    """Run a radio, given its configuration (JSON), and yield its forward direction.
+
+    The radio stops when the context is left.
+    """
     loss = {"loss": {"model": "radio"}, "delay_ns": DELAY_NS}
     link = {"name": "radio", "id": 1, "a": "a", "b": "b", "forward": loss, "backward": loss}
     document = {"schema_version": 1, "seed": 1, "links": [{**link, "radio": radio}]}
@@ -147,7 +150,10 @@ def _check_loopback() -> str:
 
 
 def make_packets() -> list[bytes]:
-    """Return 50 packets of random contents, of 20 to 1,500 bytes."""
+    """Return 50 packets of pseudorandom contents, of 20 to 1,500 bytes.
+
+    All calls return equal packets, because the seed is fixed.
+    """
     generator = random.Random(1)
     return [generator.randbytes(generator.randint(20, 1500)) for _ in range(50)]
 
@@ -166,8 +172,12 @@ def _check_ip() -> str:
 def ping(radio: dict[str, Any]) -> str:
     """Ping over a radio between two network namespaces and return the last line of ping's output.
 
+    nagi-sdr runs in a third namespace. For radio hardware, which may be reached over a network, it
+    runs in the namespace of this process.
+
     Raises:
         Failed: The process is not root, nagi-sdr does not start, or no ping is answered.
+        CalledProcessError: A namespace or an interface cannot be set up.
     """
     if os.geteuid() != 0:
         raise Failed("not tried: network namespaces need root", "run it as root")
@@ -293,7 +303,11 @@ def examine(stages: Stages = STAGES) -> Iterator[Stage]:
 
 
 def main(*, as_json: bool, stages: Stages = STAGES) -> int:
-    """Print the results of stages and return the exit status: 1 if a stage failed."""
+    """Print the results of stages to standard output: as text, or as one JSON object per stage.
+
+    Returns:
+        The exit status: 0 if all stages passed, 1 if a stage failed.
+    """
     status = 0
     for stage in examine(stages):
         if as_json:

@@ -76,7 +76,7 @@ class Flowgraph:
             self._radios[link.name, direction] = radio
 
     def _connect_interferers(self, link: RadioLink) -> None:
-        """Connect the bursts that interferers send to the radio that they disturb."""
+        """Connect the bursts of each interferer to the direction of `link` that they disturb."""
         for direction, channel in link.radio.channels.items():
             for index, interferer in enumerate(channel.interference):
                 self._top.msg_connect(
@@ -97,7 +97,7 @@ class Flowgraph:
         return directory
 
     def list_processes(self) -> list[tuple[str, subprocess.Popen[str]]]:
-        """Return the processes of virtual radios, each with its name for messages."""
+        """Return the processes of virtual radios, as pairs: name for messages, process."""
         return [
             (f"{name} of link {link}", process)
             for link, stations in self._stations.items()
@@ -120,7 +120,7 @@ class Flowgraph:
         ]
 
     def list_accounts(self) -> list[dict[str, Any]]:
-        """Return the entries of `links` in radios.json, one per link over radio hardware."""
+        """Return the value of `links` in radios.json: one object per link over radio hardware."""
         return [{"name": name, **link.make_account()} for name, link in self._devices.items()]
 
     def describe_counts(self) -> list[str]:

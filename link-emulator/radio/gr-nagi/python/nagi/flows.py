@@ -63,7 +63,11 @@ class Flow:
         self._feeder.message_port_pub(pmt.intern("out"), pdu(meta, data))
 
     def collect(self, count: int) -> list[tuple[dict[str, Any], Any]]:
-        """Wait for `count` PDUs and return all that came out."""
+        """Wait for at least `count` PDUs and return all that came out since the start.
+
+        Raises:
+            AssertionError: Fewer PDUs came out within _TIMEOUT_S.
+        """
         with self._collector.changed:
             if not self._collector.changed.wait_for(
                 lambda: len(self._collector.messages) >= count, _TIMEOUT_S
@@ -73,7 +77,10 @@ class Flow:
 
 
 def run(blocks: list[Any], data: list[Any], begins: list[int] | None = None) -> list[Any]:
-    """Send PDUs, numbered from 0, through blocks and return the PDUs that come out."""
+    """Send PDUs, numbered from 0, through blocks and return the PDUs that come out.
+
+    `begins` has the begin of each PDU's transmission in ns. None begins one every 10 ms, from 0 on.
+    """
     with Flow(*blocks) as flow:
         for number, item in enumerate(data):
             begin = begins[number] if begins else number * 10_000_000

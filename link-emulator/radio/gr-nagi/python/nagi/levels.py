@@ -64,8 +64,8 @@ def measure_levels(
         gains: Gains of the transmitters in dB.
 
     Returns:
-        The noise in dB relative to full scale, by the direction whose receiver was measured, and
-        the SNR for each gain and direction.
+        The noise in dB relative to full scale, by the direction whose receiver was measured; and
+        the SNRs in the order of `gains`, for each gain forward, then backward.
 
     Raises:
         DeviceError: A device fails, or does not support a setting.

@@ -24,9 +24,9 @@ def gaussian_tail(x: float) -> float:
 def awgn_bit_error_rate(eb_n0_db: float, modulation: str = "qpsk") -> float:
     """Return the bit error rate of a Gray-mapped modulation over AWGN.
 
-    BPSK and QPSK: Q(sqrt(2 Eb/N0)). 8-PSK: Proakis, Digital Communications, 4.3; the error is at
-    most 1 % for rates below 0.01. QAM: K. Cho and D. Yoon, "On the general BER expression of one-
-    and two-dimensional amplitude modulations", IEEE Trans. Commun. 50(7), 2002.
+    BPSK and QPSK: Q(sqrt(2 Eb/N0)). 8-PSK: an approximation (Proakis, Digital Communications, 4.3),
+    which deviates by at most 1 % for rates below 0.01. QAM: K. Cho and D. Yoon, "On the general BER
+    expression of one- and two-dimensional amplitude modulations", IEEE Trans. Commun. 50(7), 2002.
     """
     es = BITS_PER_SYMBOL[modulation] * 10 ** (eb_n0_db / 10)
     if modulation == "8psk":
@@ -82,7 +82,10 @@ def packet_error_rate(eb_n0_db: float, modulation: str, code_rate: str, packet_b
 def packet_error_threshold_db(
     per: float, modulation: str, code_rate: str, packet_bytes: int
 ) -> float:
-    """Return the Eb/N0 in dB, from 0 to 40, at which an ideal receiver loses the share `per`."""
+    """Return the Eb/N0 in dB at which an ideal receiver loses the share `per` of packets.
+
+    The search covers 0 to 40 dB. A threshold outside of this range gives the nearer limit.
+    """
     low, high = 0.0, 40.0
     while high - low > 1e-6:
         middle = (low + high) / 2

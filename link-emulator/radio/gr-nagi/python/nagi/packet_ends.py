@@ -35,7 +35,7 @@ class PacketEnds(gr.basic_block):
             self._changed.notify_all()
 
     def send(self, number: int, begin_ns: int, packet: bytes) -> None:
-        """Send a packet whose transmission begins at event time `begin_ns`, in the first mode."""
+        """Send a packet in the first mode; its transmission begins at event time `begin_ns`."""
         meta = pmt.make_dict()
         meta = pmt.dict_add(meta, pmt.intern("number"), pmt.from_uint64(number))
         meta = pmt.dict_add(meta, pmt.intern("begin_ns"), pmt.from_long(begin_ns))
@@ -44,7 +44,10 @@ class PacketEnds(gr.basic_block):
         self.message_port_pub(pmt.intern("packets"), pmt.cons(meta, body))
 
     def collect(self, count: int) -> list[tuple[int, bytes]]:
-        """Wait for `count` outcomes, and return the oldest with the bytes of each received packet.
+        """Wait for `count` outcomes, and remove and return the oldest `count`.
+
+        An outcome is a pair of a number (0: received; other numbers: cause of the loss) and the
+        packet's bytes, which are empty if the packet was lost.
 
         Raises:
             NoOutcome: Fewer outcomes came within _TIMEOUT_S.

@@ -30,7 +30,7 @@ _END_TIMEOUT_S = 5.0  # for nagi-link to end after SIGTERM
 def end_with_parent(number: signal.Signals) -> None:
     """Make the kernel send this process a signal when its parent process ends.
 
-    If the parent has already ended, exit.
+    If the parent ends during the call, this process exits with status 1.
 
     Raises:
         OSError: The kernel refuses the request.
@@ -80,11 +80,12 @@ def give_up_privileges(kept_capability: int | None = None) -> None:
 
 
 class Child:
-    """nagi-link as the child of a keeper process.
+    """nagi-link as the child of a keeper process, which the constructor forks.
 
     nagi-link changes to another user. The keeper retains only the capability to send signals to
     processes of other users. So the keeper must be forked before this process gives up its
-    capabilities.
+    capabilities. `pid` is the id of the keeper, which ends with nagi-link's exit
+    status or signal.
     """
 
     def __init__(self) -> None:
@@ -97,7 +98,10 @@ class Child:
         theirs.close()
 
     def start(self, command: list[str], descriptors: list[int]) -> None:
-        """Start `command`, which inherits the descriptors under their numbers."""
+        """Start `command` once; it inherits the descriptors under their numbers.
+
+        The first word of `command` must be the path of a program, because $PATH is not searched.
+        """
         message = json.dumps({"command": command, "descriptors": descriptors}).encode()
         socket.send_fds(self._ours, [message], descriptors)
         self._ours.close()
@@ -113,7 +117,7 @@ class Child:
         return self._reap(0)
 
     def terminate(self, timeout_s: float) -> None:
-        """Send SIGTERM, and kill the process if it runs for another `timeout_s` + 1 seconds."""
+        """Send SIGTERM and wait for the end; send SIGKILL after `timeout_s` + 1 seconds."""
         if self.poll() is not None:
             return
         os.kill(self.pid, signal.SIGTERM)

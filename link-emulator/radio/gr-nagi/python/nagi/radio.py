@@ -65,7 +65,7 @@ class Channel:
 
 @dataclass(frozen=True)
 class RadioConfig:
-    """The settings of a link's radio, as its configuration gives them."""
+    """The settings of a link's radio, as parsed from the configuration."""
 
     by: str
     modem: str
@@ -212,7 +212,7 @@ def _parse_shadowing(value: Any, key_path: str) -> dict[str, Any]:
 
 
 def _parse_sample_clock(value: Any, key_path: str) -> dict[str, float]:
-    """Return the fields of a Channel for the sample clock; none if `value` is None."""
+    """Return the fields of a Channel for the sample clock, or an empty dictionary for None."""
     if value is None:
         return {}
     clock = check_object(value, key_path, ("offset_ppm", "drift_ppm_s"))
@@ -302,7 +302,7 @@ def parse_radio(value: Any, key_path: str = "radio") -> RadioConfig:
 def make_channel(
     config: RadioConfig, direction: str, seed: int, number: int
 ) -> nagi_python.channel:
-    """Make the channel block of one direction.
+    """Make the channel block of one direction of a simulated or virtual radio.
 
     `number` distinguishes the channels of a seed, so that their random draws differ.
     """

@@ -84,7 +84,10 @@ Watched = Process | subprocess.Popen[str]
 
 
 class EndWatcher:
-    """Waits until a process ends or a signal asks this process to end."""
+    """Waits until a watched process ends or a signal asks this process to end.
+
+    The constructor replaces the handlers of SIGTERM, SIGINT and, unless it is ignored, SIGHUP.
+    """
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
@@ -101,7 +104,10 @@ class EndWatcher:
         self._selector.register(os.pidfd_open(process.pid), selectors.EVENT_READ, (name, process))
 
     def wait(self) -> tuple[str, Watched] | None:
-        """Wait for an event; return name and process if a process ended, None after a signal."""
+        """Wait for an event; return name and process if a process ended, None after a signal.
+
+        If several processes ended, only one of them is returned.
+        """
         for key, _ in self._selector.select():
             if key.data is None:
                 return None
@@ -119,14 +125,17 @@ def describe_exit_status(status: int) -> str:
 
 
 def run(path: str, emulator: Process) -> int:
-    """Emulate the links of a configuration until nagi-link ends, and return its exit status.
+    """Emulate the links of a configuration until nagi-link ends or a signal arrives.
 
     Args:
         path: The configuration's file.
         emulator: The child process that becomes nagi-link.
 
+    Returns:
+        nagi-link's exit status.
+
     Raises:
-        Broken: A process ended unexpectedly.
+        Broken: Another process ended before nagi-link, or a signal ended nagi-link.
     """
     configuration = settings.read_settings(path)
     program = find_nagi_link()
@@ -192,7 +201,10 @@ def start_nagi_link(
     configuration: Settings,
     media: dict[str, dict[str, int]],
 ) -> None:
-    """Write nagi-link's configuration to the file PATH.nagi-link, and start nagi-link with it."""
+    """Write nagi-link's configuration to the file PATH.nagi-link, and start nagi-link with it.
+
+    The descriptors in `media`, which nagi-link inherits, are closed in this process.
+    """
     descriptors = [number for directions in media.values() for number in directions.values()]
     nagi_link_config = Path(f"{path}.nagi-link")
     nagi_link_config.write_text(json.dumps(configuration.to_nagi_link(media)), encoding="utf-8")
@@ -203,7 +215,11 @@ def start_nagi_link(
 
 
 def check(path: str) -> int:
-    """Check a configuration, print it if it is valid, and return the exit status."""
+    """Check a configuration and return the exit status, which is 0 if the configuration is valid.
+
+    A valid configuration is printed to standard output. Otherwise, nagi-link's message goes to
+    standard error, and the exit status is nagi-link's.
+    """
     configuration = settings.read_settings(path)
     document = json.dumps(configuration.to_nagi_link({}))
     process = subprocess.run(
@@ -221,7 +237,10 @@ def check(path: str) -> int:
 
 
 def examine(arguments: argparse.Namespace) -> int:
-    """Run the stages of `nagi-sdr doctor` and return the exit status."""
+    """Run the stages of `nagi-sdr doctor` and return the exit status: 1 if a stage failed, else 0.
+
+    With `--device`, the stages check radio hardware; without it, simulated radios.
+    """
     if not arguments.device:
         return doctor.main(as_json=arguments.json)
     stages = device_doctor.DeviceStages(device_doctor.build_radio(arguments))
@@ -234,10 +253,10 @@ def run_nagi_link(arguments: list[str]) -> int:
 
 
 def main(child: Process | None) -> int:
-    """Run nagi-sdr and return its exit status.
+    """Run nagi-sdr and return its exit status (see the module).
 
     Args:
-        child: For the command `run`, the process that becomes nagi-link.
+        child: For the command `run`, the process that becomes nagi-link. None for other commands.
     """
     # Processes that this one starts import the same packages.
     os.environ["PYTHONPATH"] = str(Path(__file__).resolve().parents[2])

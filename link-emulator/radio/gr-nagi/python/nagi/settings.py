@@ -25,7 +25,7 @@ class SettingsError(Exception):
 
 @dataclass(frozen=True)
 class RadioLink:
-    """A link that is a radio."""
+    """A link that is a radio. `name` and `id` are those of the link in the configuration."""
 
     name: str
     id: int
@@ -97,7 +97,9 @@ def read_settings(path: str) -> Settings:
 
 
 def parse_settings(document: Any) -> Settings:
-    """Parse the radios of a configuration.
+    """Parse the radios of a configuration; nagi-link checks the other keys.
+
+    Without `epoch_realtime_ns` in the configuration, event time 0 is the time of this call.
 
     Raises:
         ConfigError: A radio is wrong, or no link has a radio.

@@ -2,12 +2,13 @@
 """The virtual radio: two station processes and a channel process, which exchange samples by ZeroMQ.
 
 `python3 -m gnuradio.nagi.stations` is one of these processes. It reads its task as one line of JSON
-from standard input: {"role": "station", "station": "a" | "b", ...} or {"role": "channel", ...},
-with "directory" (of the sockets, mode 0700), "radio" (as in a link's configuration), "seed" and
-"directions" ({"forward": 0, "backward": 1}). It prints "ready" to standard output. It ends when its
-standard input is closed, thus also when its parent process ends. Exit status 2: the task is wrong.
+with "role" ("station" or "channel"), for a station also "station" ("a" or "b"), "directory" (of the
+sockets, mode 0700), "radio" (as in a link's configuration), "seed" and "directions" ({"forward": 0,
+"backward": 1}). It prints "ready" to standard output. It ends when its standard input is closed,
+thus also when its parent process ends. Exit status 2: the task is wrong.
 
 Each direction has four sockets in the directory, which carry PDUs from PUSH to PULL. For forward:
+
   forward.packets   packets to the sending station
   forward.sent      bursts from the sending station to the channel
   forward.received  bursts from the channel to the receiving station
@@ -154,7 +155,11 @@ def _read_task() -> dict[str, Any]:
 
 
 def main() -> int:
-    """Run a process: read its task from standard input, and end when standard input is closed."""
+    """Run a process that this module describes, until standard input is closed.
+
+    Returns:
+        The exit status: 0, or 2 if the task is wrong.
+    """
     end_with_parent(signal.SIGKILL)
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # GNU Radio logs to standard output

@@ -68,7 +68,7 @@ def convert_errors() -> Iterator[None]:
 
 
 def load_bindings() -> ModuleType:
-    """Import and return nagi_usrp_python.
+    """Import and return nagi_usrp_python, and register nagi's double of a UHD device if installed.
 
     Raises:
         UsrpMissing: nagi-sdr was built without UHD, or UHD's library is missing.
@@ -93,7 +93,7 @@ def make_preamble(modem: str) -> Any:
 
 @dataclass(frozen=True)
 class Measurement:
-    """Measurements of one direction at the start."""
+    """Measurements of one direction, made when the devices were opened."""
 
     lead_ns: int
     delay_samples: float
@@ -119,7 +119,8 @@ class _Timing(gr.basic_block):
 def measure_modem_ns(config: RadioConfig) -> int:
     """Measure the transmitter's computing time for the longest packet and return it in ns.
 
-    The result is the maximum of several trials. It is 0 in virtual time.
+    The result is the maximum of several trials. It is 0 if the host's clock runs in virtual time,
+    in which computing takes no time.
     """
     top = gr.top_block("nagi-sdr timing", catch_exceptions=False)
     transmitter, timing = Transmitter(config), _Timing()
@@ -159,7 +160,9 @@ class Devices:
             self._open(end)
 
     def tune(self) -> None:
-        """Set rates, frequencies, gains and antennas of both ends, and synchronise a common clock.
+        """Set rates, frequencies, gains and antennas of both ends.
+
+        If two devices share a clock, also synchronise their times, and wait for _PULSE_S.
 
         Raises:
             UsrpError: A device does not support a setting.
@@ -240,7 +243,10 @@ class Devices:
         ]
 
     def open_sender(self, direction: str) -> Any:
-        """Return the output that transmits a direction; both directions may share an output."""
+        """Return the output (BurstSender) that transmits a direction; open it at the first call.
+
+        Both directions may share an output.
+        """
         end = self._uhd.sender(direction)
         key = (end.device, end.channel)
         if key not in self._senders:
@@ -250,7 +256,10 @@ class Devices:
         return self._senders[key]
 
     def open_stream(self, direction: str) -> Any:
-        """Return the input that receives a direction; both directions may share an input."""
+        """Return the input (SampleStream) that receives a direction; open it at the first call.
+
+        Both directions may share an input.
+        """
         end = self._uhd.receiver(direction)
         key = (end.device, end.channel)
         if key not in self._streams:

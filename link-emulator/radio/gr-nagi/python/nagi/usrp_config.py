@@ -48,7 +48,7 @@ class End:
 
 @dataclass(frozen=True)
 class UhdConfig:
-    """The devices of a link: the value of "uhd"."""
+    """The devices of a link, as the key "uhd" of a radio's configuration describes them."""
 
     ends: Mapping[str, End]
     """Ends a and b. The forward direction is from a to b."""

@@ -31,9 +31,9 @@ _serials = itertools.count()
 
 
 def device(arguments):
-    """Return device arguments with a unique serial.
+    """Return device arguments with a unique serial, so that UHD opens a new device.
 
-    UHD returns the device that is already open to every caller that gives its serial.
+    UHD would return a device that is already open to a caller that gives its serial.
     """
     return f"type=nagi_double,serial=qa-{os.getpid()}-{next(_serials)},{arguments}"
 
@@ -69,9 +69,12 @@ def packets(count, size, seed=1):
 
 
 def carry(radio, sent, direction="forward", after_s=0.0):
-    """Send packets back to back and return their outcomes, the direction's counts and the link.
+    """Send packets back to back over a new link, and close the link.
 
     `after_s` is the time between the opening of the devices and the first packet.
+
+    Returns:
+        The packets' outcomes, the direction's counts, and the closed link.
     """
     epoch = time.monotonic_ns()
     link = usrp.UhdLink(radio, epoch, 2 * LEAD_NS, lead_ns=LEAD_NS)
