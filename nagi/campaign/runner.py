@@ -212,7 +212,10 @@ class Runner:
         return status is None or (status == "failed" and plan.run_id not in self._failed_now)
 
     def _collect(self, plans: list[RunPlan]) -> list[RunPlan]:
-        """Make the run directories and metrics of runs that have ended. Return the plans left."""
+        """Make the run directory of each run that has ended, and its metrics unless it has failed.
+
+        Return the plans whose runs have not ended.
+        """
         directory = self._directory
         unfinished = []
         for plan in plans:
@@ -232,7 +235,8 @@ class Runner:
     def _run_shape(self, shape: Shape, plans: list[RunPlan], jobs: int) -> None:
         """Execute plans of one shape (the same nodes and links).
 
-        After a lab fails, another lab is opened, without the cells whose hosts have failed.
+        After a lab fails, another lab is opened, without the cells whose hosts have failed, until
+        _MAX_FAILED_LABS labs in succession have completed no run.
         """
         labs_without_run = 0  # consecutive labs that completed no run
         while plans:

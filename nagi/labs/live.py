@@ -169,7 +169,7 @@ class LiveLab:
             return None
 
     def _forget(self, live: Live | None) -> None:
-        """Remove the description of the topology, and the files of `live`."""
+        """Remove the description of the topology, and the directory of `live` with its files."""
         if live is not None:
             shutil.rmtree(live.directory, ignore_errors=True)
         self._file.unlink(missing_ok=True)

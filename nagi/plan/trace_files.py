@@ -16,8 +16,8 @@ def load_trace(
     """Read the trace file `file`, which the experiment file names at `key_path`.
 
     Args:
-        request: The point that is planned.
-        key_path: Key path of the setting with the key `file`.
+        request: The request to plan a point.
+        key_path: Key path of the mapping that contains the key `file`.
         file: Path of the trace file, relative to the experiment file.
         format_: Format of the trace file.
         quantity: Quantity of the values, if the format is `steps`.

@@ -78,10 +78,9 @@ def explain_unknown_key(key: str, known_keys: Iterable[str]) -> tuple[str, str]:
 
 
 def _find_unknown_key(details: ErrorDetails, key_path: KeyPath, data: Any) -> str | None:
-    """Return the unknown key that an error is about, or None.
+    """Return the unknown key that an error is about, or None if the error has another reason.
 
-    None stands for an error without an unknown key: also for a known key that is refused, because
-    it cannot be combined with other keys.
+    Another reason is, for example, a known key that cannot be combined with other keys.
     """
     if details["type"] == "extra_forbidden":
         key = str(key_path[-1])

@@ -37,7 +37,7 @@ _LATE = "longer than estimated"
 
 @dataclass
 class _Batch:
-    """Runs in real time that agents are executing. Results arrive when all runs have ended.
+    """A group of runs in real time, whose results arrive when all of them have ended.
 
     Attributes:
         run_ids: The runs.

@@ -226,8 +226,9 @@ def _list_link_directions(
 ) -> Iterator[tuple[str, int, DirectionPlan, Crossing | None]]:
     """Yield each direction of each link: name, number, plan, and a crossing or None.
 
-    The crossing is the crossing with packets whose last hop is this direction; None if there is no
-    such crossing, or if there are several.
+    A crossing is the path of one flow's packets from the sender's to the receiver's capture. The
+    fourth value is the only crossing that has packets and that ends with this direction; None if
+    there is no such crossing, or if there are several.
     """
     for link in plan.links:
         for direction in DIRECTIONS:

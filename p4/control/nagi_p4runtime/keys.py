@@ -262,7 +262,11 @@ def _parse_answer_value(field: Field, element: Any) -> FieldValue:
 
 
 def _write_value(field: Field, value: int | tuple[int, int], match: p4r.FieldMatch) -> None:
-    """Write the value of a field into a message."""
+    """Write the id and the value of a field into `match`.
+
+    A pair is value and prefix length (lpm), value and mask (ternary), or low and high (range). The
+    caller has checked that the value suits the kind of the field.
+    """
     match.field_id = field.id
     kind = field.kind
     if not isinstance(value, tuple):

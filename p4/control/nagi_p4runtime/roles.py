@@ -73,7 +73,10 @@ class Rights:
         return self.ids is None or id in self.ids
 
     def can_receive(self, message: p4r.StreamMessageResponse) -> bool:
-        """Return whether the role receives a message with a packet, digests or idle entries."""
+        """Return whether clients of the role may receive `message`.
+
+        It contains a packet, digests or idle entries.
+        """
         kind = message.WhichOneof("update")
         if kind == "packet":
             return self.receives_packets and self._passes_filter(message.packet)

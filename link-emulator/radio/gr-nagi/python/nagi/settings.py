@@ -145,7 +145,12 @@ def _check_interferers(radios: list[RadioLink]) -> None:
 
 
 def _parse_link(link: dict[str, Any], key_path: str) -> RadioLink:
-    """Parse a link with the key "radio"; raise ConfigError if a setting is wrong."""
+    """Return the settings of a link that has the key "radio".
+
+    Raises:
+        ConfigError: A setting is wrong, the name or id is missing, or a direction does not have the
+            loss model "radio".
+    """
     for direction in DIRECTIONS:
         settings = link.get(direction)
         loss = settings.get("loss") if isinstance(settings, dict) else None
