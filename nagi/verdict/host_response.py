@@ -248,8 +248,8 @@ def _find_discarded(
 
     RFC 7323 section 5 describes the rule. It affects segments that a retransmission overtakes. A
     timestamp is old if it is more than one tick (Linux `TCP_PAWS_WINDOW`) older than TS.Recent.
-    TS.Recent is the newest timestamp of those earlier segments that began at or before the byte that
-    the receiver expected next, and did not end before it. If any segment has no timestamp, the
+    TS.Recent is the newest timestamp of those earlier segments that began at or before the byte
+    that the receiver expected next, and did not end before it. If any segment has no timestamp, the
     whole mask is false.
 
     Args:

@@ -127,7 +127,7 @@ part = SwitchVerifier()
 
 
 def _copy_own_program(node: str, own: OwnPipelinePlan, source: Path, target: Path) -> None:
-    """Write a user's P4 program, its digest messages and its controller's log to the run directory."""
+    """Write a user's P4 program, its digests and its controller's log to the run directory."""
     (target / program_file(node)).write_text(own.program, encoding="utf-8")
     copy_file(source, target, DIGESTS, digests_file(node))
     copy_file(source, target, CONTROLLER, controller_log(node))

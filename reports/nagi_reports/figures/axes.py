@@ -253,7 +253,7 @@ def label_x_axis(axes: Axes, axis: Axis, numbers: list[float], unit: str, column
 
 
 def _has_room_for_labels(numbers: list[float], max_letters: int) -> bool:
-    """Return whether labels at `numbers` do not touch on an axis as long as `max_letters` letters."""
+    """Return whether labels at `numbers` do not touch on an axis as long as that many letters."""
     if len(numbers) < 2:
         return True
     positions = sorted(numbers)
