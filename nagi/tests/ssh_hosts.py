@@ -222,13 +222,14 @@ class SshHosts(Controller):
             },
             # An interface that was up once has `noqueue` instead of none.
             "queueing": self.enter(host, "sh", "-c", "tc qdisc | grep -v noqueue || true"),
-            # The list of congestion controls belongs to the kernel, not to the host. The number of
-            # tracked connections is no setting.
+            # The lists of congestion controls belong to the kernel, not to the host: they have the
+            # schemes that other tests register. The number of tracked connections is no setting.
             "sysctls": self.enter(
                 host,
                 "sh",
                 "-c",
-                "sysctl -a 2>/dev/null | grep ^net | grep -vE 'tcp_available|conntrack_count'",
+                "sysctl -a 2>/dev/null | grep ^net"
+                " | grep -vE 'tcp_available|tcp_allowed|conntrack_count'",
             ),
         }
 
