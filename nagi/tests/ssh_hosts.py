@@ -223,13 +223,12 @@ class SshHosts(Controller):
             # An interface that was up once has `noqueue` instead of none.
             "queueing": self.enter(host, "sh", "-c", "tc qdisc | grep -v noqueue || true"),
             # The lists of congestion controls belong to the kernel, not to the host: they have the
-            # schemes that other tests register. The number of tracked connections is no setting.
+            # schemes that other tests register.
             "sysctls": self.enter(
                 host,
                 "sh",
                 "-c",
-                "sysctl -a 2>/dev/null | grep ^net"
-                " | grep -vE 'tcp_available|tcp_allowed|conntrack_count'",
+                "sysctl -a 2>/dev/null | grep ^net | grep -vE 'tcp_available|tcp_allowed'",
             ),
         }
 

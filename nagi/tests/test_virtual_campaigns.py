@@ -91,7 +91,7 @@ class TestInGuests:
         soon = {"nagi.labs.guest.STUCK_PROCESSOR_S": 8.0}
         done = nagi("run", "edited.yaml", cwd=tmp_path, constants=soon)
         assert done.returncode == 1
-        assert "8 s of processor time: its clock stands" in done.stdout
+        assert "recorded nothing for 8 s of processor time: its clock stands" in done.stdout
         assert f"logs/{CONSOLE} of the run" in done.stdout
         (run,) = (tmp_path / "results" / "edited" / "runs").iterdir()
         assert Verdict.read(run / "verdict.json").status == "failed"

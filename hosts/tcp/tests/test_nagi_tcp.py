@@ -398,7 +398,8 @@ def type_information(directory: Path, source: str) -> Path:
         ("struct other { int x; } other;", "does not support congestion controls as eBPF programs"),
         (
             KERNEL_6_1,
-            "has no links for struct_ops (new in Linux 6.4), so a scheme would stay registered",
+            "has no links for struct_ops (new in Linux 6.4), so a scheme would stay registered if "
+            "nagi-tcp were killed",
         ),
         (KERNEL_TO_COME, "calls cong_control with 1 arguments"),
     ],
