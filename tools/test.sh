@@ -17,6 +17,8 @@ level=${1:?name a level: native apart changed virtual realtime radio slow confor
 shift
 pytest=(.venv/bin/python -u -m pytest)
 side_by_side=(-n 2 --dist loadfile) # the tests of a file share its fixtures
+# Many tests that do not depend on a clock wait for programs, so three share two processors.
+apart=(-n 3 --dist loadfile -m "not slow and not virtual and not realtime and not radio")
 run_ctest() { ctest --output-on-failure -j 2 --test-dir "$1" | tail -n 5; }
 
 case $level in
@@ -26,14 +28,13 @@ native)
     ;;
 apart)
     echo "== running tests that do not depend on a clock"
-    tools/as_root "${pytest[@]}" "${side_by_side[@]}" -n 3 -m "not slow and not virtual and not realtime and not radio" "$@" # many wait
+    tools/as_root "${pytest[@]}" "${apart[@]}" "$@"
     ;;
 changed)
     # testmon records which Python functions each test calls, and selects tests by them. A changed file that is not Python
     # selects the folder `tests` nearest to the file.
     echo "== testing what has changed"
     mkdir -p build
-    apart="not slow and not virtual and not realtime and not radio"
     declare -A test_folders=()
     while read -r file; do
         folder=$(dirname "$file")
@@ -41,10 +42,10 @@ changed)
         if [[ -d $folder/tests && $folder != . ]]; then test_folders[$folder/tests]=1; fi
     done < <({ git diff --name-only HEAD && git ls-files --others --exclude-standard; } | grep -vE '\.(py|md)$')
     tools/as_root env TESTMON_DATAFILE=build/testmondata "${pytest[@]}" --testmon --testmon-forceselect \
-        "${side_by_side[@]}" -m "$apart" "$@" || [[ $? -eq 5 ]] # 5: nothing is selected
+        "${apart[@]}" "$@" || [[ $? -eq 5 ]] # 5: nothing is selected
     if [[ ${#test_folders[@]} -gt 0 ]]; then
         echo "== running tests of changed files that are not Python: ${!test_folders[*]}"
-        tools/as_root "${pytest[@]}" "${side_by_side[@]}" -m "$apart" "${!test_folders[@]}" || [[ $? -eq 5 ]]
+        tools/as_root "${pytest[@]}" "${apart[@]}" "${!test_folders[@]}" || [[ $? -eq 5 ]]
     fi
     ;;
 virtual)
