@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Define which names experiments, nodes, links, flows, axes and variants may have."""
+"""Define which names an experiment file may use, and which values its axes may have."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -20,7 +20,17 @@ PATTERNS = {
     VARIANT_PATTERN: "use 1 to 64 of A-Z, a-z, 0-9, - and _, and begin with a letter or digit",
 }
 
+VALUE_TYPES = str | int | float  # types of an axis's values; bool is an int
 MAX_ENDS = 250  # nodes that a link or medium joins at most, a limit of nagi-link
 
 Name = Annotated[str, Field(pattern=NAME_PATTERN)]
 Axis = Annotated[str, Field(pattern=AXIS_PATTERN)]
+
+
+def format_axis_value(value: Any) -> str:
+    """Return a value of an axis as the file writes it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+# The axes in a part of a document: the axis if the part is `$axis`, otherwise a mapping from each
+# key with axes below it to these axes.

@@ -24,12 +24,12 @@ from nagi_contracts.errors import (
 from pydantic import TypeAdapter, ValidationError
 
 from nagi.spec.backend_keys import SECTIONS
-from nagi.spec.base import AXIS_PATTERN, PATTERNS, VARIANT_PATTERN
+from nagi.spec.base import AXIS_PATTERN, PATTERNS, VALUE_TYPES, VARIANT_PATTERN, format_axis_value
 from nagi.spec.document import Document
 from nagi.spec.experiment import Experiment, Flow
 from nagi.spec.links import Link
 from nagi.spec.problems import MAX_PROBLEMS, explain_unknown_key, list_problems
-from nagi.spec.report_checks import VALUE_TYPES, check_report, format_axis_value
+from nagi.spec.report_checks import check_report
 from nagi.spec.schema import NO_AXES
 from nagi.spec.yaml_source import KeyPath, Source, read_yaml
 

@@ -4,27 +4,19 @@
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nagi_contracts.errors import InputError, format_value, suggest
 from nagi_contracts.statements import check_axes
 
+from nagi.spec.base import VALUE_TYPES, format_axis_value
 from nagi.spec.problems import MAX_PROBLEMS
 
 if TYPE_CHECKING:
     from nagi.spec.document import Document
     from nagi.spec.points import Point
 
-VALUE_TYPES = str | int | float  # types of an axis's values; bool is an int
 
-
-def format_axis_value(value: Any) -> str:
-    """Return a value of an axis as the file writes it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-# The axes in a part of a document: the axis if the part is `$axis`, otherwise a mapping from each
-# key with axes below it to these axes.
 def check_report(point: Point) -> None:
     """Check that the axes that the report and its statements name, and the values, exist.
 
