@@ -142,7 +142,7 @@ def check(
     """Show what `nagi lab provision` would change, without changing anything."""
     from nagi.commands import provision
 
-    provision.check(inventory, limit, tags, ask_become_pass, json_)
+    provision.provision(inventory, limit, tags, ask_become_pass, json_, is_check=True)
 
 
 @app.command()

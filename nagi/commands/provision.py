@@ -99,10 +99,13 @@ def provision(
     tags: list[str] | None,
     ask_become_pass: bool,
     json_: bool,
+    *,
+    is_check: bool = False,
 ) -> None:
     """Install and configure what hosts need for runs.
 
-    The arguments are the options of `nagi lab provision`.
+    With `is_check`, show what this would change, without changing anything. The other arguments are
+    the options of `nagi lab provision` and `nagi lab check`.
 
     Raises:
         InputError: The inventory or an option is wrong.
@@ -110,31 +113,17 @@ def provision(
     """
     hosts = _select_hosts(inventory, limit)
     options = _make_options(limit, hosts, tags, ask_become_pass)
+    if is_check:
+        options = ["--check", "--diff", *options]
     outcome = _run_playbook("provision", inventory, hosts, options, json_)
-    _print_and_exit(outcome, json_, "provisioned", f"next: nagi doctor -i {inventory}")
-
-
-def check(
-    inventory: Path,
-    limit: list[str] | None,
-    tags: list[str] | None,
-    ask_become_pass: bool,
-    json_: bool,
-) -> None:
-    """Show what `nagi lab provision` would change, without changing anything.
-
-    The arguments are the options of `nagi lab check`.
-
-    Raises:
-        InputError: The inventory or an option is wrong.
-        typer.Exit: Always, with the status that bootstrap() describes.
-    """
-    hosts = _select_hosts(inventory, limit)
-    options = ["--check", "--diff", *_make_options(limit, hosts, tags, ask_become_pass)]
-    outcome = _run_playbook("provision", inventory, hosts, options, json_)
-    has_changes = any(host.changed for host in outcome.hosts.values())
-    next_step = f"next: nagi lab provision -i {inventory}" if has_changes else ""
-    _print_and_exit(outcome, json_, "checked", next_step, is_check=True)
+    if not is_check:
+        next_step = f"next: nagi doctor -i {inventory}"
+    elif any(host.changed for host in outcome.hosts.values()):
+        next_step = f"next: nagi lab provision -i {inventory}"
+    else:
+        next_step = ""
+    result = "checked" if is_check else "provisioned"
+    _print_and_exit(outcome, json_, result, next_step, is_check=is_check)
 
 
 def deprovision(
