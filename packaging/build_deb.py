@@ -387,7 +387,7 @@ def _as_owner() -> list[str]:
 
 
 def _give_to_owner(path: Path) -> None:
-    """If this user is root, make the checkout's owner the owner of a path and all files in it."""
+    """Make the checkout's owner the owner of a path and all files in it, if this user is root."""
     owner = ROOT.stat()
     if os.geteuid() == 0 and owner.st_uid != 0:
         for file in (path, *(path.rglob("*") if path.is_dir() else ())):

@@ -59,7 +59,7 @@ class ServerCounts(Contract):
 
 
 class Lateness(Contract):
-    """How much later than due packets were sent or received: the distribution over all packets.
+    """The distribution, over all packets, of the time by which they were late.
 
     Times are in nanoseconds of the emulator's clock.
     """

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Availability:
-    """Whether a program or device can be used and, if not, the reason and the cure.
+    """The answer to whether a program or device can be used and, if not, the reason and the cure.
 
     Attributes:
         available: Whether the program or device can be used.

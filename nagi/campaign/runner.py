@@ -181,7 +181,7 @@ class Runner:
                 self._analyse(self._directory.runs / plan.run_id)
 
     def _note_failure(self, plan: RunPlan) -> None:
-        """If a run failed, decide whether this process or only the next process repeats it."""
+        """Decide whether this process or only the next one repeats a run, if the run has failed."""
         verdict = read_verdict(self._directory.runs, plan.run_id)
         if verdict is None or verdict.status != "failed":
             return
