@@ -93,7 +93,7 @@ class SimpleSwitch(Switch):
 
     @property
     def epoch_realtime_ns(self) -> int:
-        """The instant at which the switch's clock was 0, in ns since the Unix epoch, to about 1 ms."""
+        """The instant in ns since the Unix epoch, to about 1 ms, when the switch's clock was 0."""
         before = time.time_ns()
         elapsed: int = self._connection.switch.get_time_elapsed_us()
         return (before + time.time_ns()) // 2 - elapsed * 1000
