@@ -380,7 +380,7 @@ THERE = {
         "nagi_ptp_interface: enp2s0 has no hardware clock",
     ),
     "processor": ({"nagi_link_cpu": 8192}, "nagi_link_cpu: there is no processor 8192; the last"),
-    "managed": ({"ansible_host": "192.0.2.11"}, "nagi_links: .*enp2s0 is how this host is reached"),
+    "managed": ({}, r"nagi_links: enp2s0 has the default route \(IPv4\); a test interface must be"),
     "ifupdown": ({}, "/etc/network/interfaces brings up a test interface"),
     # Another machine, which says that it runs something else.
     "heron": (
@@ -398,7 +398,8 @@ def test_what_is_wrong_is_refused_by_name_before_anything_is_changed(hosts, prov
         for name, (given, _) in wrong.items()
     } | hosts
     if wrong is THERE:
-        hosts["alice"].run("ip", "address", "add", "192.0.2.11/24", "dev", "enp2s0")
+        hosts["alice"].run("ip", "link", "set", "enp2s0", "up")
+        hosts["alice"].run("ip", "route", "add", "default", "dev", "enp2s0")
         interfaces = "mkdir -p /etc/network; echo auto lo enp2s0 >/etc/network/interfaces"
         hosts["alice"].run("sh", "-c", interfaces)
         hosts["heron"].run("sh", "-c", "printf 'ID=fedora\nNAME=Fedora\n' >/etc/os-release")

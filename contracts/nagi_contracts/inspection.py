@@ -25,7 +25,10 @@ class InterfaceFacts(Contract):
     addresses: list[str] = Field(description="IPv4 and IPv6 addresses with prefix lengths")
     offloads: list[str] = Field(description="harmful offloads that are on")
     fixed_offloads: list[str] = Field(description="harmful offloads that cannot be switched off")
-    is_management: bool = Field(description="whether nagi reaches the host through it")
+    management: str = Field(
+        description="why the host is reached through it, as a phrase that follows the interface's "
+        "name; empty if it is not"
+    )
 
 
 class ClockFacts(Contract):

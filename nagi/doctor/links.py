@@ -52,8 +52,8 @@ def _list_interface_problems(host: str, inspection: Inspection) -> Iterator[Stag
         cure = f"{_OTHER_INTERFACE}; `ip link` there lists all interfaces"
         yield StageFinding([host], "failure", f"it has no interface {name}", cure)
     for name, interface in inspection.interfaces.items():
-        if interface.is_management:
-            message = f"{name} is the interface by which the host is reached"
+        if interface.management:
+            message = f"{name} {interface.management}"
             yield StageFinding(
                 [host],
                 "failure",

@@ -34,6 +34,13 @@ _TIMEOUT_S = 5.0  # time for Ansible to end after a signal
 _CHECKS = ("assert", "fail", "validate_argument_spec")
 # The task of playbooks/provision.yml that stops a host because another host was refused.
 _STOP_TASK = "Check that no host is refused"
+# Tasks that check what a playbook did. Task -> cure if it fails.
+_CURES_OF_TASKS = {
+    "Check that the key works": "the key is authorised there, but its sshd refuses it: look at "
+    "PermitRootLogin, AllowUsers, PubkeyAuthentication and AuthorizedKeysFile in its sshd_config, "
+    "and whether others may write to the account's home directory; `journalctl -u ssh` there has "
+    "the reason",
+}
 _MAX_REASONS = 3  # per host, in messages
 _READ_ABOVE = "read the output of Ansible above"
 
@@ -245,6 +252,8 @@ def _record_failure(host: HostOutcome, event: dict[str, Any]) -> None:
         host.cure = find_cure(message, "try `ssh` by hand, with the settings of the inventory")
     elif task == _STOP_TASK:
         host.status, host.what = "stopped", message
+    elif task in _CURES_OF_TASKS:
+        host.status, host.what, host.cure = "failed", message, _CURES_OF_TASKS[task]
     elif _is_refusal(event):
         # The message of a check contains the cure.
         host.status, host.what = "refused", message

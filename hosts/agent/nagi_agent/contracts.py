@@ -1297,8 +1297,8 @@ class InterfaceFacts:
         "carrier",
         "driver",
         "fixed_offloads",
-        "is_management",
         "mac",
+        "management",
         "mtu",
         "offloads",
         "queues",
@@ -1315,7 +1315,7 @@ class InterfaceFacts:
     addresses: list[str]
     offloads: list[str]
     fixed_offloads: list[str]
-    is_management: bool
+    management: str
 
     def to_json(self) -> Json:
         return {
@@ -1329,7 +1329,7 @@ class InterfaceFacts:
             "addresses": self.addresses,
             "offloads": self.offloads,
             "fixed_offloads": self.fixed_offloads,
-            "is_management": self.is_management,
+            "management": self.management,
         }
 
 

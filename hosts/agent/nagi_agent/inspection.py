@@ -19,6 +19,7 @@ from nagi_agent.capture import Capture
 from nagi_agent.contracts import Batch, ClockFacts, FlowPlan, Inspection, InterfaceFacts
 from nagi_agent.hold import find_holder, needs_restore
 from nagi_agent.job import Job
+from nagi_agent.management import find_management_interfaces
 from nagi_agent.processes import find_service_user, run_command
 
 _BUSY_INTERVAL_S = 0.5
@@ -37,7 +38,7 @@ def inspect(batch: Batch) -> Inspection:
     job = Job(batch)
     names = job.all_interfaces
     present_names = [name for name in names if os.path.isdir(f"/sys/class/net/{name}")]
-    management = _find_management_interface()
+    management = find_management_interfaces()
     is_root = os.geteuid() == 0
     missing_programs = list_missing_programs(batch)
     nagi_link = nagi_link_error = None
@@ -54,7 +55,9 @@ def inspect(batch: Batch) -> Inspection:
         congestion_controls=sorted(_list_ready_controls() | _list_loadable_controls()),
         refused_objects={} if job.is_emulator or not is_root else schemes.find_refused_objects(),
         clock=read_clock(),
-        interfaces={name: _describe_interface(name, name == management) for name in present_names},
+        interfaces={
+            name: _describe_interface(name, management.get(name, "")) for name in present_names
+        },
         missing_interfaces=[name for name in names if name not in present_names],
         nagi_link=nagi_link,
         nagi_link_error=nagi_link_error,
@@ -176,42 +179,11 @@ def read_clock() -> ClockFacts:
     )
 
 
-def _find_management_interface() -> Optional[str]:
-    """Return the interface of the SSH connection that started the agent.
+def _describe_interface(name: str, management: str) -> InterfaceFacts:
+    """Return the facts about a network interface of this host.
 
-    Return None if SSH did not start the agent, or if no interface has the connection's address.
+    `management` is the reason why the interface must stay as it is, or "".
     """
-    ssh_address = _find_ssh_address()
-    if ssh_address is None:
-        return None
-    for entry in json.loads(run_command(["ip", "-json", "address", "show"])):
-        if any(info.get("local") == ssh_address for info in entry["addr_info"]):
-            return str(entry["ifname"])
-    return None
-
-
-def _find_ssh_address() -> Optional[str]:
-    """Return this host's address in the SSH connection that started the agent, or None.
-
-    sudo removes SSH_CONNECTION from the environment, so the environments of all ancestor processes
-    are searched.
-    """
-    process = os.getpid()
-    while process > 1:
-        try:
-            with open(f"/proc/{process}/environ", "rb") as file:
-                for entry in file.read().split(b"\0"):
-                    if entry.startswith(b"SSH_CONNECTION="):
-                        return entry.decode().split()[2]
-            with open(f"/proc/{process}/stat", encoding="utf-8") as file:
-                process = int(file.read().rpartition(")")[2].split()[1])
-        except OSError:
-            return None
-    return None
-
-
-def _describe_interface(name: str, is_management: bool) -> InterfaceFacts:
-    """Return the facts about a network interface of this host."""
     (entry,) = json.loads(run_command(["ip", "-json", "address", "show", "dev", name]))
     up = "UP" in entry["flags"]
     speed = _read_file(f"/sys/class/net/{name}/speed")
@@ -228,7 +200,7 @@ def _describe_interface(name: str, is_management: bool) -> InterfaceFacts:
         addresses=[f"{info['local']}/{info['prefixlen']}" for info in entry["addr_info"]],
         offloads=host.list_harmful_offloads(name),
         fixed_offloads=host.list_harmful_offloads(name, fixed_only=True),
-        is_management=is_management,
+        management=management,
     )
 
 

@@ -53,7 +53,7 @@ def make_interface(**changes) -> InterfaceFacts:
         addresses=[],
         offloads=[],
         fixed_offloads=[],
-        is_management=False,
+        management="",
     )
     return facts.model_copy(update=changes)
 
@@ -308,8 +308,9 @@ CASES = [
     ("interfaces", "failure", see(hosts={"bob": {"missing_interfaces": ["enp9s0"]}}), ["bob"],
      "it has no interface enp9s0", "nagi_links"),
     ("interfaces", "failure",
-     see(hosts={"bob": {"interfaces": {"eth0": make_interface(is_management=True)}}}), ["bob"],
-     "eth0 is the interface by which the host is reached",
+     see(hosts={"bob": {"interfaces": {"eth0": make_interface(
+         management="has the default route (IPv4)")}}}), ["bob"],
+     "eth0 has the default route (IPv4)",
      "test traffic needs an interface of its own"),
     ("interfaces", "failure",
      see(hosts={"bob": {"interfaces": {"eth1": make_interface(

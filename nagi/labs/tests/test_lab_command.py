@@ -257,3 +257,44 @@ def test_a_host_is_given_access_and_loses_it(ssh_hosts):
     lab(ssh_hosts, "bootstrap", *only, "--remove")
     left = ssh_hosts.enter("alice", "cat", "/root/.ssh/authorized_keys")
     assert key not in left and left.startswith("ssh-ed25519 ")
+
+
+@pytest.mark.timeout(900)
+def test_a_key_that_does_not_work_is_said(ssh_hosts):
+    """An authorised key is refused by sshd for three reasons, none of which the login knows."""
+    write_inventory_of(ssh_hosts)
+    hup = 'kill -HUP "$(cat /run/sshd.pid)"'
+    allow = f"echo AllowUsers root >>/etc/ssh/sshd_config; {hup}"
+    ssh_hosts.enter("alice", "sh", "-c", allow)
+    ssh_hosts.enter("bob", "sh", "-c", "useradd -m nagi-admin; chmod 0777 /home/nagi-admin")
+    become = "echo 'visitor ALL=(ALL) NOPASSWD: ALL' >/etc/sudoers.d/visitor"
+    forbid = f"sed -i s/prohibit-password/no/ /etc/ssh/sshd_config; {hup}"
+    ssh_hosts.enter("carol", "sh", "-c", f"{become}; {forbid}")
+    for host, options in {
+        "alice": ("--account", "nagi-admin"),
+        "bob": ("--account", "nagi-admin"),
+        "carol": ("--user", "visitor", "--account", "root"),
+    }.items():
+        said = last_lines(lab(ssh_hosts, "bootstrap", "--limit", host, *options, status=1))
+        assert re.search(rf"^{host} +failed +\S+: Permission denied \(publickey\)", said, re.M), (
+            said
+        )
+        cure = "cure: the key is authorised there, but its sshd refuses it: look at PermitRootLogin"
+        assert cure in " ".join(said.split())
+        assert "not done on 1 of 1 host\n" in said and "reached by the key" not in said
+
+
+@pytest.mark.timeout(900)
+def test_another_key_that_works_does_not_count(ssh_hosts):
+    """The user's ssh configuration has a key that works; the new one cannot be authorised."""
+    write_inventory_of(ssh_hosts)
+    ssh_hosts.enter("alice", "sh", "-c", "cp -a /root/.ssh/authorized_keys /etc/ssh/keys")
+    elsewhere = "echo AuthorizedKeysFile /etc/ssh/keys >>/etc/ssh/sshd_config"
+    ssh_hosts.enter("alice", "sh", "-c", f'{elsewhere}; kill -HUP "$(cat /run/sshd.pid)"')
+    (ssh_hosts.home / "keys").mkdir(mode=0o777)
+    (ssh_hosts.home / "keys").chmod(0o777)
+    (ssh_hosts.home / ".ssh").mkdir()
+    (ssh_hosts.home / ".ssh/config").write_text(f"IdentityFile {ssh_hosts.home}/id_ed25519\n")
+    key = ("--key", str(ssh_hosts.home / "keys/new"))
+    said = last_lines(lab(ssh_hosts, "bootstrap", "--limit", "alice", *key, status=1))
+    assert re.search(r"^alice +failed +the host accepts another key, but not ", said, re.M), said

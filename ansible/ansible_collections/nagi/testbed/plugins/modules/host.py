@@ -40,6 +40,15 @@ clocks:
   type: list
   elements: str
   returned: always
+management_uses:
+  description: the test interfaces by which the host is reached, each with the reason
+  type: list
+  elements: str
+  returned: always
+is_guarded:
+  description: whether a watchdog is about to undo changes of an interrupted provisioning
+  type: bool
+  returned: always
 ifupdown_files:
   description: files that make ifupdown manage a test interface
   type: list
@@ -91,6 +100,10 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.nagi.testbed.plugins.module_utils.management import (
+    find_management_interfaces,
+)
+from ansible_collections.nagi.testbed.plugins.module_utils.watchdog import DIRECTORY, is_armed
 
 _PROCESSORS = Path("/sys/devices/system/cpu")
 _CONTROLS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
@@ -187,6 +200,12 @@ def main() -> None:
         user_comment=_find_user_comment(module.params["user"]),
         interfaces=sorted(path.name for path in network.iterdir()),
         clocks=sorted(path.parts[-3] for path in network.glob("*/device/ptp")),
+        management_uses=[
+            f"{name} {reason}"
+            for name, reason in find_management_interfaces().items()
+            if name in module.params["interfaces"]
+        ],
+        is_guarded=is_armed(DIRECTORY),
         ifupdown_files=_find_ifupdown_files(module.params["interfaces"]),
         has_network_manager=Path("/etc/NetworkManager/conf.d").is_dir(),
         kernel=os.uname().release,

@@ -42,6 +42,9 @@ options:
     description: file with the commands that undo all changes, written before the changes;
       nagi-agent runs these commands
     type: path
+  journals:
+    description: directory for one such file per interface, NAME.json, in place of O(journal)
+    type: path
   hardware:
     description: provision the interfaces as hardware, not with a lab's addresses
     type: bool
@@ -109,9 +112,9 @@ class Interface:
     def __init__(self, module: AnsibleModule, settings: dict) -> None:
         self._module = module
         self._settings = settings
-        self._name = settings["name"]
+        self.name = settings["name"]
         (self._state,) = json.loads(
-            self._run("ip", "-details", "-json", "address", "show", self._name)
+            self._run("ip", "-details", "-json", "address", "show", self.name)
         )
         kind = self._state.get("linkinfo", {}).get("info_kind")
         self._below = self._state["link"] if kind in STACKED_KINDS else None
@@ -121,7 +124,7 @@ class Interface:
         status, out, error = self._module.run_command(list(command))
         if status != 0:
             self._module.fail_json(
-                msg=f"interface {self._name}: {shlex.join(command)}: {(error or out).strip()}"
+                msg=f"interface {self.name}: {shlex.join(command)}: {(error or out).strip()}"
             )
         return out
 
@@ -141,9 +144,9 @@ class Interface:
             return [
                 change
                 for key, value in QUIET_IPV6.items()
-                for change in self._plan_sysctl(f"net/ipv6/conf/{self._name}/{key}", value)
+                for change in self._plan_sysctl(f"net/ipv6/conf/{self.name}/{key}", value)
             ]
-        key = f"net/ipv6/conf/{self._name}/disable_ipv6"
+        key = f"net/ipv6/conf/{self.name}/disable_ipv6"
         if not os.path.exists(f"/proc/sys/{key}"):  # a kernel without IPv6
             return []
         if self._read_sysctl(key) == "1":
@@ -151,7 +154,7 @@ class Interface:
         # When IPv6 is disabled, the kernel removes the interface's IPv6 addresses and neighbours.
         # When IPv6 is enabled again, it restores only link-local addresses.
         restore_commands = [
-            ["ip", "address", "replace", f"{info['local']}/{info['prefixlen']}", "dev", self._name]
+            ["ip", "address", "replace", f"{info['local']}/{info['prefixlen']}", "dev", self.name]
             for info in self._state["addr_info"]
             if info["family"] == "inet6" and info["scope"] != "link" and not info.get("dynamic")
         ]
@@ -170,7 +173,7 @@ class Interface:
                 return file.read().strip()
         except OSError as error:
             self._module.fail_json(
-                msg=f"interface {self._name}: cannot read {key}: {error.strerror}; "
+                msg=f"interface {self.name}: cannot read {key}: {error.strerror}; "
                 "the experiment has `ip_version: 6`, which needs a kernel with IPv6"
             )
             raise
@@ -187,8 +190,7 @@ class Interface:
         if mtu is None or mtu == current_mtu:
             return []
         resize, restore = (
-            ["ip", "link", "set", "dev", self._name, "mtu", str(size)]
-            for size in (mtu, current_mtu)
+            ["ip", "link", "set", "dev", self.name, "mtu", str(size)] for size in (mtu, current_mtu)
         )
         return [(resize, [restore])]
 
@@ -196,7 +198,7 @@ class Interface:
         # The interface below comes last, because an offload that is off there can no longer be
         # switched off on its VLANs.
         below = self._plan_offloads_of(self._below) if self._below else []
-        return [*self._plan_offloads_of(self._name), *below]
+        return [*self._plan_offloads_of(self.name), *below]
 
     def _plan_offloads_of(self, interface: str) -> list[Change]:
         """Return the change that switches off the offloads of `interface` that can be changed."""
@@ -216,7 +218,7 @@ class Interface:
 
     def _plan_up(self) -> list[Change]:
         """Return the changes that set the interface up, and first the interface below it."""
-        flags = {self._name: self._state["flags"]}
+        flags = {self.name: self._state["flags"]}
         if self._below:
             (state,) = json.loads(self._run("ip", "-json", "link", "show", self._below))
             flags = {self._below: state["flags"], **flags}
@@ -241,24 +243,24 @@ class Interface:
         }
         changes = []
         for old in sorted(set(broadcasts) - {address}):
-            add = ["ip", "address", "replace", old, "dev", self._name]
+            add = ["ip", "address", "replace", old, "dev", self.name]
             if broadcasts[old]:
                 add += ["broadcast", broadcasts[old]]
             # When the kernel removes the address, it also removes routes through the interface.
             ip = ["ip", "-6"] if ":" in old else ["ip"]
-            lines = self._run(*ip, "route", "show", "dev", self._name).splitlines()
+            lines = self._run(*ip, "route", "show", "dev", self.name).splitlines()
             routes = [
-                [*ip, "route", "replace", *route.split(), "dev", self._name]
+                [*ip, "route", "replace", *route.split(), "dev", self.name]
                 for route in lines
                 if "proto kernel" not in route and "linkdown" not in route
             ]
-            changes.append((["ip", "address", "del", old, "dev", self._name], [add, *routes]))
+            changes.append((["ip", "address", "del", old, "dev", self.name], [add, *routes]))
         if address and address not in broadcasts:
             nodad = ["nodad"] if ":" in address else []
             changes.append(
                 (
-                    ["ip", "address", "add", address, "dev", self._name, *nodad],
-                    [["ip", "address", "del", address, "dev", self._name]],
+                    ["ip", "address", "add", address, "dev", self.name, *nodad],
+                    [["ip", "address", "del", address, "dev", self.name]],
                 )
             )
         return changes
@@ -280,7 +282,7 @@ class Interface:
             if neighbours.get(address) == mac and (not address_changes or ":" in address)
         }
         delete, flush = (["ip", "neighbour", verb] for verb in ("del", "flush"))
-        device = ["dev", self._name]
+        device = ["dev", self.name]
         return [
             *(
                 ([*delete, address, *device], [self._replace_neighbour(address, mac)])
@@ -300,14 +302,12 @@ class Interface:
 
     def _read_permanent_neighbours(self) -> dict[str, str]:
         """Read the permanent neighbours of both families: IP address -> MAC address."""
-        output = self._run(
-            "ip", "-json", "neighbour", "show", "dev", self._name, "nud", "permanent"
-        )
+        output = self._run("ip", "-json", "neighbour", "show", "dev", self.name, "nud", "permanent")
         entries = json.loads(output or "[]")
         return {entry["dst"]: entry["lladdr"] for entry in entries if "lladdr" in entry}
 
     def _replace_neighbour(self, address: str, mac: str) -> Command:
-        tail = f"lladdr {mac} dev {self._name} nud permanent"
+        tail = f"lladdr {mac} dev {self.name} nud permanent"
         return f"ip neighbour replace {address} {tail}".split()
 
     def apply(self, changes: list[Change]) -> None:
@@ -331,7 +331,7 @@ class Card(Interface):
 
         Kinds that the driver cannot set are not in the result.
         """
-        status, out, _ = self._module.run_command(["ethtool", option, self._name])
+        status, out, _ = self._module.run_command(["ethtool", option, self.name])
         numbers: dict[str, list[int]] = {}
         for line in out.splitlines() if status == 0 else []:
             kind, _, value = line.partition(":")
@@ -345,10 +345,10 @@ class Card(Interface):
 
     def describe(self) -> dict[str, object]:
         """Return an item of the result `cards` (see RETURN), which describes the card."""
-        permanent_mac = self._run("ethtool", "-P", self._name).rpartition(" ")[2].strip()
+        permanent_mac = self._run("ethtool", "-P", self.name).rpartition(" ")[2].strip()
         is_permanent = permanent_mac.count(":") == 5 and permanent_mac.strip("0:") != ""
         return {
-            "name": self._name,
+            "name": self.name,
             "mac": permanent_mac if is_permanent else self._state["address"],
             "mac_is_own": is_permanent,
             "below": self._below or "",
@@ -387,7 +387,7 @@ class Card(Interface):
 
         def resize(values: dict[str, int]) -> Command:
             pairs = [(kind, str(values[kind])) for kind in kinds]
-            return ["ethtool", option, self._name, *sum(pairs, ())]
+            return ["ethtool", option, self.name, *sum(pairs, ())]
 
         current_sizes = {kind: current for kind, (current, _) in sizes.items()}
         return [(resize(targets), [resize(current_sizes)])] if kinds else []
@@ -427,9 +427,11 @@ def main() -> None:
                 },
             },
             "journal": {"type": "path"},
+            "journals": {"type": "path"},
             "hardware": {"type": "bool", "default": False},
             "queues": {"type": "int", "default": 0},
         },
+        mutually_exclusive=[("journal", "journals")],
         supports_check_mode=True,
     )
     if module.check_mode and module.get_bin_path("ethtool") is None:
@@ -444,6 +446,10 @@ def main() -> None:
     if all_changes and not module.check_mode:
         if module.params["journal"]:
             record_undo(module.params["journal"], all_changes)
+        for interface, changes in plans:
+            if module.params["journals"] and changes:
+                journal = os.path.join(module.params["journals"], f"{interface.name}.json")
+                record_undo(journal, changes)
         for interface, changes in plans:
             interface.apply(changes)
     commands = [shlex.join(command) for command, _ in all_changes]

@@ -200,6 +200,7 @@ from ansible_collections.nagi.testbed.plugins.module_utils.manifest import (
     ManifestError,
 )
 from ansible_collections.nagi.testbed.plugins.module_utils.system import Failed
+from ansible_collections.nagi.testbed.plugins.module_utils.watchdog import disarm
 
 NAMES = {"type": "list", "elements": "str", "default": []}
 PATHS = {"type": "list", "elements": "path", "default": []}
@@ -261,6 +262,8 @@ def main() -> None:
             if not module.params["absent"]:
                 changes.apply()
             elif has_manifest:
+                if not read_only:
+                    disarm(os.path.join(directory, "watchdog"))
                 changes.restore()
     except (ManifestError, Failed, OSError) as error:
         module.fail_json(

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Undo changes of a host's network unless the controller comes back: the watchdog.
+
+arm() saves the state to return to, and starts this file as a program on the host. The program waits
+for the deadline, and then undoes the changes. disarm() prevents that. Both use one file, plan.json,
+and whoever renames it first decides.
+
+Standard library only, for Python 3.9.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+DIRECTORY = "/var/lib/nagi-testbed/watchdog"
+_UNIT = "nagi-watchdog"
+# Services that configure networks, and read their files again when they are reloaded.
+_SERVICES = ("systemd-networkd", "NetworkManager")
+
+
+def arm(program: bytes, seconds: float, files: list, journals: str, directory: str) -> None:
+    """Save the current state, and start the program that returns to it after a time.
+
+    Args:
+        program: The content of this file, which the host executes later.
+        seconds: The time until the changes are undone.
+        files: The paths of files that may change. They need not exist.
+        journals: A directory of journals, to which the module interfaces may add commands.
+        directory: The watchdog's directory, which is made anew.
+    """
+    shutil.rmtree(directory, ignore_errors=True)
+    os.makedirs(directory, mode=0o700)
+    copies = {}
+    for number, path in enumerate(files):
+        copies[path] = None
+        if os.path.lexists(path):
+            copies[path] = os.path.join(directory, f"file-{number}")
+            _copy(path, copies[path])
+    counts = {path: len(_read_journal(path)) for path in _list_journals(journals)}
+    plan = {
+        "deadline": _read_clock() + seconds,
+        "files": copies,
+        "journals": journals,
+        "counts": counts,
+    }
+    path = os.path.join(directory, "undo.py")
+    with open(path, "wb") as file:
+        file.write(program)
+    partial = _plan_path(directory) + ".partial"
+    with open(partial, "w", encoding="utf-8") as file:
+        json.dump(plan, file)
+    os.rename(partial, _plan_path(directory))
+    command = [sys.executable, "-I", path, directory]
+    if os.path.isdir("/run/systemd/system"):
+        # A unit of its own, because logind may end all processes of the SSH session.
+        subprocess.run(
+            ["systemd-run", "--quiet", "--collect", f"--unit={_UNIT}-{os.getpid()}", *command],
+            check=True,
+        )
+    else:
+        subprocess.Popen(
+            command,
+            start_new_session=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+
+def is_armed(directory: str) -> bool:
+    """Return whether changes will be undone, unless disarm() prevents it."""
+    return os.path.exists(_plan_path(directory))
+
+
+def disarm(directory: str) -> bool:
+    """Keep the changes. Return False if they have already been undone.
+
+    The directory of the watchdog is removed.
+    """
+    kept = _take_plan(directory) is not None
+    has_undone = os.path.exists(_undone_path(directory))
+    shutil.rmtree(directory, ignore_errors=True)
+    return kept or not has_undone
+
+
+def undo(directory: str) -> None:
+    """Undo the changes since arm(), unless disarm() has prevented it."""
+    plan = _take_plan(directory)
+    if plan is None:
+        return
+    with open(_undone_path(directory), "w", encoding="utf-8"):
+        pass
+    for path in _list_journals(plan["journals"]):
+        _undo_commands(path, plan["counts"].get(path, 0))
+    for path, copy in plan["files"].items():
+        if copy is not None:
+            _copy(copy, path)
+        elif os.path.lexists(path):
+            os.unlink(path)
+    for service in _SERVICES:
+        if _run("systemctl", "--quiet", "is-active", service):
+            _run("systemctl", "reload", service)
+
+
+def wait_and_undo(directory: str) -> None:
+    """Wait for the deadline of the plan, then undo the changes. End at once without a plan."""
+    while is_armed(directory):
+        with open(_plan_path(directory), encoding="utf-8") as file:
+            left = json.load(file)["deadline"] - _read_clock()
+        if left <= 0:
+            undo(directory)
+            return
+        time.sleep(min(left, 1.0))
+
+
+def _plan_path(directory: str) -> str:
+    return os.path.join(directory, "plan.json")
+
+
+def _undone_path(directory: str) -> str:
+    return os.path.join(directory, "undone")
+
+
+def _take_plan(directory: str) -> dict | None:
+    """Return the plan, which then no longer exists for others; return None if there is none."""
+    taken = os.path.join(directory, f"taken-{os.getpid()}.json")
+    try:
+        os.rename(_plan_path(directory), taken)
+    except FileNotFoundError:
+        return None
+    with open(taken, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def _read_clock() -> float:
+    """Return the seconds since the host was booted."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+def _list_journals(directory: str) -> list:
+    if not os.path.isdir(directory):
+        return []
+    names = sorted(name for name in os.listdir(directory) if name.endswith(".json"))
+    return [os.path.join(directory, name) for name in names]
+
+
+def _read_journal(path: str) -> list:
+    """Return the commands of a journal; the newest changes are undone first."""
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)["undo"]
+
+
+def _undo_commands(path: str, count: int) -> None:
+    """Run the commands that a journal has in addition to the last `count`, and remove them.
+
+    A command that fails does not prevent the next.
+    """
+    commands = _read_journal(path)
+    remaining = commands[len(commands) - count :]
+    for command in commands[: len(commands) - count]:
+        _run(*command)
+    if not remaining:
+        os.unlink(path)
+        return
+    partial = path + ".partial"
+    with open(partial, "w", encoding="utf-8") as file:
+        json.dump({"undo": remaining}, file, indent=1)
+    os.rename(partial, path)
+
+
+def _run(*command: str) -> bool:
+    """Run a command, and return whether it succeeded."""
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            check=False,
+        )
+    except OSError:
+        return False
+    return done.returncode == 0
+
+
+def _copy(source: str, target: str) -> None:
+    """Copy a file with mode, times and owner. The new file replaces the old one at once."""
+    partial = target + ".nagi-partial"
+    shutil.copy2(source, partial, follow_symlinks=False)
+    status = os.lstat(source)
+    os.chown(partial, status.st_uid, status.st_gid, follow_symlinks=False)
+    os.rename(partial, target)
+
+
+if __name__ == "__main__":
+    wait_and_undo(sys.argv[1])

@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Provisioning never locks a host out, however the host is reached."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+from managed_hosts import CARD, NODES, ManagedHosts
+
+pytestmark = pytest.mark.timeout(900)
+# What provisioning may change at the network of a host.
+STATE = r"""
+find /etc -newermt '1 hour ago' -type f -printf '%p %m %s\n' | sort
+ip -oneline address show scope global | sed 's, *valid_lft.*,,'
+for card in eno1 enp2s0; do ethtool -k $card; cat /proc/sys/net/ipv6/conf/$card/disable_ipv6; done
+"""
+
+
+@pytest.fixture(scope="module")
+def hosts(boot_host):
+    with ManagedHosts({name: boot_host() for name in NODES}) as hosts:
+        yield hosts
+
+
+def read_states(hosts: ManagedHosts) -> dict[str, str]:
+    return {name: machine.run("sh", "-c", STATE) for name, machine in hosts.machines.items()}
+
+
+def lab(hosts: ManagedHosts, command: str, *options: str, status: int | None = 0) -> str:
+    return hosts.run("lab", command, "-i", hosts.inventory, *options, status=status)
+
+
+def read_outcomes(output: str) -> dict[str, Any]:
+    """Return host -> outcome from the output of `nagi lab --json`, which follows Ansible's."""
+    report = json.loads(output[output.index('{\n "schema') :])
+    return {host["host"]: host for host in report["hosts"]}
+
+
+def test_the_management_interface_is_refused_as_a_test_interface(hosts):
+    """Give the management card of every host as its test interface: the first NIC of the wrong."""
+    hosts.write_inventory(dict.fromkeys(hosts.machines, CARD))
+    before = read_states(hosts)
+    output = lab(hosts, "provision", "--json", status=1)
+    result = read_outcomes(output)
+    reached_by = {
+        "ivy": "eno1 has the address 2001:db8:77::11, by which this host is reached",
+        "alan": "eno1 has the address 192.0.2.12, by which this host is reached",
+        "sam": "eno1 has the address 192.0.2.13, by which this host is reached",
+        "omar": "eno1 has the address 192.0.2.14, by which this host is reached",
+        "heron": "eno1 is below vmbr0, which has the address 192.0.2.15, by which this host is "
+        "reached",
+        "june": "eno1 has the address 198.51.100.16, by which this host is reached",
+    }
+    for name, reason in reached_by.items():
+        assert result[name]["status"] == "refused", output
+        assert f"nagi_links: {reason}; a test interface must be used" in result[name]["what"]
+        assert result[name]["changed"] == []
+    assert read_states(hosts) == before
+
+
+# A card whose firmware takes all its ports down when offloads change. It recovers when the earlier
+# offloads are set again.
+CARD_WITH_A_FAULT = """
+case "$1 $*" in
+-K*off*) ip link set eno1 down ;;
+-K*on*) ip link set eno1 up ;;
+esac
+exec /usr/sbin/ethtool.real "$@"
+"""
+
+
+@pytest.mark.slow
+def test_a_host_that_the_changes_cut_off_comes_back_by_itself(hosts):
+    hosts.write_inventory(nagi_watchdog_s=30)
+    alan = hosts.machines["alan"]
+    before = read_states(hosts)
+    alan.run("mv", "/usr/sbin/ethtool", "/usr/sbin/ethtool.real")
+    fault = f"printf '%s' '#!/bin/sh{CARD_WITH_A_FAULT}' >/usr/sbin/ethtool"
+    alan.run("sh", "-c", f"{fault}; chmod 755 /usr/sbin/ethtool")
+    output = lab(hosts, "provision", "--json", "--tags", "test_interfaces", status=1)
+    assert read_outcomes(output)["alan"]["status"] == "unreachable", output
+    # The play ends for all hosts, so the others undo their changes too.
+    deadline = time.monotonic() + 60
+    while (states := read_states(hosts)) != before:
+        assert time.monotonic() < deadline, states
+        time.sleep(0.5)
+
+    alan.run("mv", "/usr/sbin/ethtool.real", "/usr/sbin/ethtool")
+    provisioned = lab(hosts, "provision", "--tags", "test_interfaces")
+    assert "\n6 hosts provisioned\n" in provisioned
+    assert "tcp-segmentation-offload: off" in alan.run("ethtool", "-k", "enp2s0")
+    again = lab(hosts, "provision", "--tags", "test_interfaces")
+    assert again.count("nothing to change") == 6, again
+    lab(hosts, "deprovision", "--yes")
+    assert read_states(hosts) == before

@@ -1,0 +1,1 @@
+../../../ansible/ansible_collections/nagi/testbed/plugins/module_utils/management.py
