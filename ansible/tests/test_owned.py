@@ -8,57 +8,13 @@ from __future__ import annotations
 
 import json
 import os
+import struct
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-ANSIBLE = f"{sys.prefix}/bin/ansible"
-
-
-class Module:
-    """The module nagi.testbed.owned, with a manifest in `directory`."""
-
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory / "state"
-        self._home = directory / "home"
-
-    def start(self, *options: str, **arguments: Any) -> subprocess.Popen[str]:
-        """Start the module."""
-        given = {"directory": str(self.directory), "start": False, **arguments}
-        return subprocess.Popen(
-            [
-                *(ANSIBLE, "localhost", "-c", "local", *options, "-m", "nagi.testbed.owned"),
-                *("-e", "ansible_python_interpreter=/usr/bin/python3", "-a", json.dumps(given)),
-            ],
-            cwd=self.directory.parent,
-            env={
-                **os.environ,
-                "ANSIBLE_HOME": str(self._home),
-                "ANSIBLE_LOCALHOST_WARNING": "False",
-                "ANSIBLE_INVENTORY_UNPARSED_WARNING": "False",
-                "ANSIBLE_NOCOLOR": "1",
-                "LC_ALL": "C.UTF-8",
-            },
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-
-    def __call__(self, *options: str, fails: bool = False, **arguments: Any) -> dict[str, Any]:
-        """Run the module, and return its result."""
-        called = self.start(*options, **arguments)
-        out = called.communicate()[0]
-        assert (called.returncode != 0) == fails, out
-        result: dict[str, Any] = json.JSONDecoder().raw_decode(out, out.index("=> {") + 3)[0]
-        return result
-
-    def things(self) -> list[tuple[str, str]]:
-        whole = json.loads((self.directory / "manifest.json").read_text())
-        return [(thing["kind"], thing["name"]) for thing in whole["things"]]
+from owned_module import Module
 
 
 def list_files(host_etc: Path) -> dict[str, object]:
@@ -75,7 +31,7 @@ def list_files(host_etc: Path) -> dict[str, object]:
 
 @pytest.fixture
 def owned(tmp_path):
-    return Module(tmp_path)
+    return Module(tmp_path, tmp_path / "state")
 
 
 @pytest.fixture
@@ -120,6 +76,31 @@ def test_what_is_made_is_put_back_to_the_byte(owned, host_etc):
     assert not owned(absent=True)["changed"]
 
 
+def test_extended_attributes_come_back(owned, host_etc):
+    """Access control lists and labels are extended attributes, as are those of users."""
+    path = host_etc / "chrony" / "chrony.conf"
+    # An access control list of version 2: owner rw-, user 1 r--, group r--, mask r--, others ---.
+    entries = ((1, 6, -1), (2, 4, 1), (4, 4, -1), (0x10, 4, -1), (0x20, 0, -1))
+    acl = struct.pack("<I", 2) + b"".join(
+        struct.pack("<HHI", tag, permissions, number & 0xFFFFFFFF)
+        for tag, permissions, number in entries
+    )
+    attributes = {"user.origin": b"mine"}
+    if os.geteuid() == 0:
+        attributes |= {"trusted.origin": b"root's", "security.selinux": b"system_u:object_r:etc_t"}
+    try:
+        os.setxattr(path, "system.posix_acl_access", acl)
+        for name, value in attributes.items():
+            os.setxattr(path, name, value)
+    except OSError as error:
+        pytest.skip(f"the file system of {host_etc} has no {error}")
+    before = {name: os.getxattr(path, name) for name in os.listxattr(path)}
+    owned(**make_arguments(host_etc))
+    assert set(os.listxattr(path)) == {"security.selinux"} & set(before)
+    owned(absent=True)
+    assert {name: os.getxattr(path, name) for name in os.listxattr(path)} == before
+
+
 def test_what_a_role_does_not_want_any_more_goes_and_what_another_wants_stays(owned, host_etc):
     before = list_files(host_etc)
     shared = {"path": f"{host_etc}/systemd/shared", "content": "both\n"}
@@ -136,7 +117,7 @@ def test_what_a_role_does_not_want_any_more_goes_and_what_another_wants_stays(ow
         f"directory {host_etc}/systemd",
     ]
     assert changed["kept"] == [
-        f"{host_etc}/systemd: the directory has files that nagi did not make"
+        f"{host_etc}/systemd: the directory has files that nagi did not make: shared"
     ]
     assert owned(role="switch") == owned(role="switch")  # it is the other's
     assert (host_etc / "systemd/shared").exists()
@@ -161,6 +142,19 @@ def test_what_an_operator_has_edited_is_not_lost(owned, host_etc):
     assert (host_etc / "chrony/chrony.conf.before-nagi").read_text() == "pool example.org\n"
     assert (host_etc / "systemd/system/nagi.conf.d/own").read_text() == "mine, too\n"
     assert any("edited since nagi wrote it; the original is" in each for each in back["kept"])
+
+
+def test_what_others_put_into_nagi_s_directories_stays(owned, host_etc):
+    spool = host_etc / "spool"
+    owned(role="services", directories=[{"path": str(spool), "contents": ["[0-9]" * 4]}])
+    for name in ("1234/runs", "notes/deep", "empty"):
+        (spool / name).mkdir(parents=True)
+    (spool / "5678").write_text("a file of nagi\n")
+    (spool / "notes/deep/todo").write_text("mine\n")
+    kept = owned(absent=True)["kept"]
+    assert kept == [f"{spool}: the directory has files that nagi did not make: notes"]
+    assert [path.name for path in spool.iterdir()] == ["notes"]
+    assert (spool / "notes/deep/todo").read_text() == "mine\n"
 
 
 def test_an_edited_manifest_is_refused_with_the_cure(owned, host_etc):

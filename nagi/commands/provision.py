@@ -143,7 +143,11 @@ def deprovision(
         _confirm(f"remove what nagi installed on {', '.join(hosts)}, and restore what it changed?")
     options = _make_options(limit, hosts, None, ask_become_pass)
     outcome = _run_playbook("deprovision", inventory, hosts, options, json_)
-    _print_and_exit(outcome, json_, "as they were before nagi")
+    hosts_with_remains = sum(bool(host.kept) for host in outcome.hosts.values())
+    result = "as they were before nagi"
+    if hosts_with_remains:
+        result = f"restored, except what stays on {hosts_with_remains} of them"
+    _print_and_exit(outcome, json_, result)
 
 
 def _select_hosts(inventory: Path, limit: list[str] | None) -> list[str]:

@@ -224,6 +224,7 @@ def test_hosts_are_checked_provisioned_and_put_back(ssh_hosts):
     ssh_hosts.enter("heron", "sh", "-c", "echo mine >>/etc/tmpfiles.d/nagi.conf")
     away = last_lines(lab(ssh_hosts, "deprovision", "--yes"))
     assert "stays: " in away and "edited since" in away, away
+    assert "\n4 hosts restored, except what stays on 1 of them\n" in away, away
     after = states()
     for name in ("alice", "bob", "carol"):
         assert after[name] == before[name]

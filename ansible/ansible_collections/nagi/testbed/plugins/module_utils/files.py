@@ -11,6 +11,7 @@ import grp
 import os
 import shutil
 import stat
+from contextlib import suppress
 from typing import TypedDict
 
 from ansible_collections.nagi.testbed.plugins.module_utils.manifest import (
@@ -20,14 +21,17 @@ from ansible_collections.nagi.testbed.plugins.module_utils.manifest import (
 from ansible_collections.nagi.testbed.plugins.module_utils.system import (
     Failed,
     ManagedResource,
+    read_attributes,
     read_file,
+    write_attributes,
 )
 
 UNITS = "/etc/systemd/system"
+_LABEL = "security.selinux"
 
 
 class Directory(ManagedResource):
-    """A directory. If the setting `contents` is true, all files in it belong to nagi.
+    """A directory. The setting `contents` has patterns for the entries that belong to nagi.
 
     An existing directory is not changed, even if its mode differs.
     """
@@ -41,28 +45,43 @@ class Directory(ManagedResource):
         return state is None
 
     def describe_change(self) -> dict:
-        return {"contents": self.settings.get("contents", False)}
+        return {"contents": self.settings.get("contents", [])}
 
     def apply(self, state: dict | None) -> None:
         os.mkdir(self.name)
         os.chmod(self.name, int(self.settings.get("mode", "0755"), 8))
 
     def restore(self, original: dict | None, changes: list, other_entries: list) -> str:
-        """Remove the directory if nagi created it.
+        """Remove the directory if nagi created it, with the entries that `contents` permits.
 
-        If there are files in it, the directory stays, unless the setting `contents` was true. Then
-        the files are removed too.
+        If there are other entries, the directory stays with them. Empty directories do not count.
         """
         if original is not None or not os.path.isdir(self.name):
             return ""
-        if any(change["contents"] for change in changes):
-            shutil.rmtree(self.name)
-            return ""
+        patterns = [pattern for change in changes for pattern in _list_patterns(change["contents"])]
+        for entry in os.scandir(self.name):
+            if any(fnmatch.fnmatchcase(entry.name, pattern) for pattern in patterns):
+                if entry.is_dir(follow_symlinks=False):
+                    shutil.rmtree(entry.path)
+                else:
+                    os.unlink(entry.path)
+            elif entry.is_dir(follow_symlinks=False):
+                with suppress(OSError):
+                    os.rmdir(entry.path)
         try:
             os.rmdir(self.name)
         except OSError:
-            return f"{self.name}: the directory has files that nagi did not make"
+            names = sorted(os.listdir(self.name))
+            listing = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if names[3:] else "")
+            return f"{self.name}: the directory has files that nagi did not make: {listing}"
         return ""
+
+
+def _list_patterns(contents: list | bool) -> list:
+    """Return the recorded patterns. Earlier versions recorded whether all entries are nagi's."""
+    if isinstance(contents, bool):
+        return ["*"] if contents else []
+    return contents
 
 
 class FileState(TypedDict, total=False):
@@ -74,6 +93,7 @@ class FileState(TypedDict, total=False):
     uid: int
     gid: int
     mtime_ns: int
+    attributes: dict
 
 
 class File(ManagedResource):
@@ -101,7 +121,8 @@ class File(ManagedResource):
         if state is None or "sha256" not in state:
             return state
         self.system.manifest.save_content(read_file(self.name))
-        return {**state, "mtime_ns": os.stat(self.name).st_mtime_ns}
+        attributes = read_attributes(self.name)
+        return {**state, "mtime_ns": os.stat(self.name).st_mtime_ns, "attributes": attributes}
 
     def has_content(self) -> bool:
         """Return whether the settings have the new content, as text or as a file on this host.
@@ -160,7 +181,12 @@ class File(ManagedResource):
 
     def apply(self, state: FileState | None) -> None:
         self._validate()
+        label = {}
+        if state is not None and "sha256" in state:
+            attributes = read_attributes(self.name)
+            label = {name: attributes[name] for name in attributes if name == _LABEL}
         write_atomically(self.name, self._read_content(), int(self._get_mode(), 8))
+        write_attributes(self.name, label)
 
     def make_diff(self, state: FileState | None) -> tuple[str, str]:
         exists = state is not None and "sha256" in state
@@ -176,6 +202,7 @@ class File(ManagedResource):
         state = self.read_state()
         message = ""
         if self.was_edited(state, original, changes):
+            self.system.keep_file(self.name)
             message = f"{self.name}: the file was edited since nagi wrote it"
             if original is None or "sha256" not in original:
                 return message
@@ -193,10 +220,12 @@ class File(ManagedResource):
                 os.symlink(original["link"], self.name)
         else:
             content = self.system.manifest.read_content(original["sha256"])
-            write_atomically(
-                path, content, int(original["mode"], 8), original["uid"], original["gid"]
-            )
+            owner = (original["uid"], original["gid"])
+            write_atomically(path, content, int(original["mode"], 8), *owner)
+            write_attributes(path, original.get("attributes", {}))
             os.utime(path, ns=(original["mtime_ns"], original["mtime_ns"]))
+            if path != self.name:
+                self.system.keep_file(path)
         return message
 
     def _stop_instances(self) -> None:

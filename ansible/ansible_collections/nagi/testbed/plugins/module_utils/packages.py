@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import time
+from typing import TypedDict
 
 from ansible_collections.nagi.testbed.plugins.module_utils.manifest import (
     compute_checksum,
@@ -19,13 +21,37 @@ _APT = (
     "--no-install-recommends",
     "-o=DPkg::Lock::Timeout=300",
     "-o=Dpkg::Use-Pty=0",
+    # dpkg would ask what to do with a configuration file that an operator has edited.
+    "-o=Dpkg::Options::=--force-confdef",
+    "-o=Dpkg::Options::=--force-confold",
 )
+
+
+class PackageChange(TypedDict):
+    """What apt-get does when it installs a package.
+
+    Attributes:
+        installed: The packages that were not installed before.
+        configured: Those of them whose configuration files existed before.
+        removed: The packages that it removes.
+        upgraded: Package -> [version before, version after], for packages that it upgrades.
+        proposals: The new versions of configuration files of `upgraded` packages that dpkg has put
+            beside edited files before (NAME.dpkg-dist).
+        automatic: Those of `removed` and `upgraded` that nobody asked for, but others depend on.
+    """
+
+    installed: list
+    configured: list
+    removed: list
+    upgraded: dict
+    proposals: list
+    automatic: list
 
 
 class Package(ManagedResource):
     """A package, given by a name or pattern that apt-get accepts.
 
-    The manifest records all packages that apt-get installs and removes together with the package.
+    The manifest records what apt-get does when it installs the package (see PackageChange).
     """
 
     kind = "package"
@@ -39,13 +65,28 @@ class Package(ManagedResource):
     def needs_change(self, state: dict | None) -> bool:
         return state is None
 
-    def describe_change(self) -> dict:
+    def describe_change(self) -> PackageChange:
         return self._simulate_install(self.name)
 
-    def _simulate_install(self, package: str) -> dict:
+    def _simulate_install(self, package: str) -> PackageChange:
         self._update()
         output = self.system.run("apt-get", *_APT, "--simulate", "install", package)
-        return {"installed": _find_names("Inst", output), "removed": _find_names("Remv", output)}
+        new_names, upgrades = [], {}
+        line = r"^Inst (\S+)(?: \[(\S+)\])? \((\S+)"
+        for name, old_version, new_version in re.findall(line, output, re.M):
+            if old_version:
+                upgrades[name] = [old_version, new_version]
+            else:
+                new_names.append(name)
+        removed_names = _find_removed_names(output)
+        return {
+            "installed": sorted(new_names),
+            "configured": [name for name in new_names if self._has_configuration(name)],
+            "removed": removed_names,
+            "upgraded": upgrades,
+            "proposals": [path for name in upgrades for path in self._list_proposals(name)],
+            "automatic": self._select_automatic([*removed_names, *upgrades]),
+        }
 
     def _update(self) -> None:
         """Update apt's lists, unless nagi has updated them within the last hour.
@@ -57,14 +98,27 @@ class Package(ManagedResource):
             self.system.try_run("apt-get", *_APT, "update")
             write_atomically(stamp, b"", 0o600)
 
+    def _has_configuration(self, name: str) -> bool:
+        """Return whether configuration files of a package exist that is no longer installed."""
+        _, out, _ = self.system.try_run(
+            "dpkg-query", "--show", "--showformat", "${db:Status-Status}", name
+        )
+        return out == "config-files"
+
+    def _select_automatic(self, names: list) -> list:
+        """Return those packages that were installed only because others depend on them."""
+        if not names:
+            return []
+        return self.system.run("apt-mark", "showauto", *names).split()
+
     def apply(self, state: dict | None) -> None:
         self.system.run("apt-get", *_APT, "install", self.name)
 
     def restore(self, original: dict | None, changes: list, other_entries: list) -> str:
-        """Remove the packages that nagi installed, and install the packages that nagi removed.
+        """Remove the packages that nagi installed, and restore those that it removed or upgraded.
 
         A package stays if another resource needs it, or if packages depend on it that nagi did not
-        install.
+        install. A configuration file that an operator has edited stays when its package is removed.
         """
         used_by_others = {
             name
@@ -73,17 +127,107 @@ class Package(ManagedResource):
             for change in entry["ours"]
             for name in change["installed"]
         }
-        added_names = {name for change in changes for name in change["installed"]} - used_by_others
+        installed_names = {name for change in changes for name in change["installed"]}
+        added_names = installed_names - used_by_others
         removed_names = {name for change in changes for name in change["removed"]}
         present_names = sorted(name for name in added_names if self._is_installed(name))
         missing_names = sorted(name for name in removed_names if not self._is_installed(name))
         # apt-get would also remove the packages that depend on a removed package.
         needed_names = [name for name in present_names if not self._is_removable(name, added_names)]
-        removals = [f"{name}-" for name in present_names if name not in needed_names]
-        if removals or missing_names:
-            self.system.run("apt-get", *_APT, "--purge", "install", *missing_names, *removals)
+        unneeded_names = [name for name in present_names if name not in needed_names]
+        configured_names = {name for change in changes for name in change.get("configured", [])}
+        removals = [f"{name}-" for name in unneeded_names if name in configured_names]
+        if removals:
+            self.system.run("apt-get", *_APT, "install", *removals)
+        purged_names = [name for name in unneeded_names if name not in configured_names]
+        messages = self._keep_edited_configurations(purged_names)
+        purges = [f"{name}-" for name in purged_names]
+        if purges or missing_names:
+            self.system.run("apt-get", *_APT, "--purge", "install", *missing_names, *purges)
         if needed_names:
-            return f"packages {' '.join(needed_names)}: other packages depend on them now"
+            messages.append(f"packages {' '.join(needed_names)}: other packages depend on them now")
+        messages += self._restore_upgraded(changes, installed_names)
+        if automatic_names := sorted(
+            {name for change in changes for name in change.get("automatic", [])}
+            & {name for name in missing_names if self._is_installed(name)}
+        ):
+            self.system.run("apt-mark", "auto", *automatic_names)
+        self.system.restore_kept_files()
+        return "; ".join(messages)
+
+    def _restore_upgraded(self, changes: list, installed_names: set) -> list:
+        """Install the earlier versions of packages that nagi's installations have upgraded.
+
+        Args:
+            changes: The records of all changes.
+            installed_names: The packages that nagi has installed, which were not there before.
+
+        Returns:
+            Messages about packages that stay at another version.
+        """
+        upgrades: dict = {}  # package -> version before the first change, version after the last
+        for change in changes:
+            for name, (old_version, new_version) in change.get("upgraded", {}).items():
+                if name not in installed_names:
+                    upgrades[name] = (upgrades.get(name, (old_version,))[0], new_version)
+        old_proposals = {path for change in changes for path in change.get("proposals", [])}
+        automatic_names = {name for change in changes for name in change.get("automatic", [])}
+        messages = []
+        for name, versions in upgrades.items():
+            if message := self._downgrade(name, *versions):
+                messages.append(message)
+                continue
+            if name in automatic_names:
+                self.system.run("apt-mark", "auto", name)
+            for path in self._list_proposals(name):
+                if path not in old_proposals:
+                    os.unlink(path)
+        return messages
+
+    def _list_configurations(self, name: str) -> list:
+        """Return (path, MD5 of the packaged content) of the configuration files of a package."""
+        listing = self.system.run("dpkg-query", "--show", "--showformat", "${Conffiles}", name)
+        return re.findall(r"^ (/.+) ([0-9a-f]{32})(?: obsolete)?$", listing, re.M)
+
+    def _list_proposals(self, name: str) -> list:
+        """Return the new configuration files that dpkg has put beside edited files of a package."""
+        paths = [f"{path}.dpkg-dist" for path, _ in self._list_configurations(name)]
+        return [path for path in paths if os.path.exists(path)]
+
+    def _keep_edited_configurations(self, names: list) -> list:
+        """Keep the configuration files of packages that an operator has edited; return messages."""
+        messages = []
+        for name in names:
+            for path, checksum in self._list_configurations(name):
+                is_edited = os.path.isfile(path) and _compute_md5(path) != checksum
+                if is_edited and self.system.keep_file(path):
+                    messages.append(f"{path}: the file was edited since package {name} came")
+        return messages
+
+    def _downgrade(self, name: str, version: str, nagi_version: str) -> str:
+        """Install an earlier version of a package.
+
+        Args:
+            name: The package.
+            version: The version before nagi's changes.
+            nagi_version: The version to which nagi's changes have upgraded the package.
+
+        Returns:
+            A message if the package stays at another version, and "" if not.
+        """
+        _, current_version, _ = self.system.try_run(
+            "dpkg-query", "--show", "--showformat", "${Version}", name
+        )
+        if current_version in ("", version):
+            return ""
+        stays = f"package {name}: it stays at version {current_version}, because"
+        if current_version != nagi_version:
+            return f"{stays} somebody else has installed this version since"
+        install = ["--allow-downgrades", "install", f"{name}={version}"]
+        status, output, _ = self.system.try_run("apt-get", *_APT, "--simulate", *install)
+        if status != 0 or _find_removed_names(output):
+            return f"{stays} apt can no longer install version {version}, which was there before"
+        self.system.run("apt-get", *_APT, *install)
         return ""
 
     def _is_installed(self, name: str) -> bool:
@@ -92,7 +236,7 @@ class Package(ManagedResource):
     def _is_removable(self, name: str, added_names: set) -> bool:
         """Return whether apt-get would remove, with a package, only packages of `added_names`."""
         output = self.system.run("apt-get", *_APT, "--simulate", "remove", name)
-        return set(_find_names("Remv", output)) <= added_names
+        return set(_find_removed_names(output)) <= added_names
 
 
 class Deb(Package):
@@ -117,7 +261,7 @@ class Deb(Package):
         path = self._path()
         return os.path.exists(path) and compute_checksum(read_file(path)) == self.settings["sha256"]
 
-    def describe_change(self) -> dict:
+    def describe_change(self) -> PackageChange:
         return self._simulate_install(self.settings.get("source") or self._path())
 
     def apply(self, state: dict | None) -> None:
@@ -140,6 +284,10 @@ class Deb(Package):
         return message
 
 
-def _find_names(action: str, output: str) -> list:
-    """Return the packages that apt-get --simulate would install (Inst) or remove (Remv)."""
-    return sorted(re.findall(rf"^{action} (\S+)", output, re.M))
+def _find_removed_names(output: str) -> list:
+    """Return the packages that apt-get --simulate would remove, from its output."""
+    return sorted(re.findall(r"^Remv (\S+)", output, re.M))
+
+
+def _compute_md5(path: str) -> str:
+    return hashlib.md5(read_file(path), usedforsecurity=False).hexdigest()

@@ -6,9 +6,15 @@ Standard library only, for Python 3.9.
 
 from __future__ import annotations
 
+import base64
+import os
+import stat
 from abc import ABC, abstractmethod
 
-from ansible_collections.nagi.testbed.plugins.module_utils.manifest import Manifest
+from ansible_collections.nagi.testbed.plugins.module_utils.manifest import (
+    Manifest,
+    write_atomically,
+)
 
 
 class Failed(Exception):
@@ -28,6 +34,7 @@ class System:
         self._run_command = run_command
         self.manifest = manifest
         self.started = started
+        self._kept: dict = {}  # path -> (content, status, extended attributes)
         self.environment = {"LC_ALL": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive"}
         if not started:
             self.environment["SYSTEMD_OFFLINE"] = "1"
@@ -56,6 +63,27 @@ class System:
             raise Failed(f"{' '.join(command)}: {join_last_lines(error or out)}")
         return out
 
+    def keep_file(self, path: str) -> bool:
+        """Remember a file that must stay, though its package may be removed.
+
+        Return whether this is new. Symbolic links are not remembered.
+        """
+        if path in self._kept or os.path.islink(path):
+            return False
+        self._kept[path] = (read_file(path), os.stat(path), read_attributes(path))
+        return True
+
+    def restore_kept_files(self) -> None:
+        """Write the files of keep_file() that a package took with it when it was removed."""
+        for path, (content, status, attributes) in self._kept.items():
+            if os.path.lexists(path):
+                continue
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            mode = stat.S_IMODE(status.st_mode)
+            write_atomically(path, content, mode, status.st_uid, status.st_gid)
+            write_attributes(path, attributes)
+            os.utime(path, ns=(status.st_mtime_ns, status.st_mtime_ns))
+
     def systemctl(self, *words: str) -> None:
         """Run systemctl.
 
@@ -75,6 +103,35 @@ def read_file(path: str) -> bytes:
     """Return the content of a file."""
     with open(path, "rb") as file:
         return file.read()
+
+
+def read_attributes(path: str) -> dict:
+    """Return the extended attributes of a file: name -> value in base64.
+
+    Access control lists, capabilities and labels of SELinux are extended attributes.
+    """
+    try:
+        names = os.listxattr(path)
+    except OSError:  # the file system has none
+        return {}
+    return {name: base64.b64encode(os.getxattr(path, name)).decode() for name in names}
+
+
+def write_attributes(path: str, attributes: dict) -> None:
+    """Set the extended attributes of a file.
+
+    Args:
+        path: The path of the file.
+        attributes: What read_attributes() returned.
+
+    Raises:
+        Failed: The file system refuses an attribute.
+    """
+    for name, value in attributes.items():
+        try:
+            os.setxattr(path, name, base64.b64decode(value))
+        except OSError as error:
+            raise Failed(f"{path}: attribute {name}: {error.strerror}") from None
 
 
 class ManagedResource(ABC):

@@ -82,9 +82,10 @@ options:
         type: str
         default: "0755"
       contents:
-        description: whether all files in the directory belong to nagi, and are removed with it
-        type: bool
-        default: false
+        description: patterns for the entries that belong to nagi, and are removed with it
+        type: list
+        elements: str
+        default: []
   journals:
     description: files in which M(nagi.testbed.interfaces) records the commands that undo changes
     type: list
@@ -224,7 +225,7 @@ ARGUMENTS = {
     "directories": make_list(
         path=PATH,
         mode={"type": "str", "default": "0755"},
-        contents={"type": "bool", "default": False},
+        contents=NAMES,
     ),
     "journals": PATHS,
     "files": make_list(
