@@ -242,15 +242,17 @@ class Runner:
         while plans:
             pending_before = len(plans)
             lab_error = None
+            excluded_cells: list[str] = []
             try:
                 with self._labs.open(shape, plans, jobs) as lab:
                     self._observer.lab_starting(self._labs.name, len(lab.cells))
                     with self.cost.measure("overhead"):
                         lab.prepare(plans)
                     while plans and lab_error is None:
-                        plans, lab_error = self._run_batch(lab, plans)
+                        plans, lab_error, excluded_cells = self._run_batch(lab, plans)
             except LabError as error:
                 lab_error = error
+                excluded_cells = self._labs.exclude_cells(error)
             if lab_error is None:
                 return
             if isinstance(lab_error, Gone):
@@ -260,16 +262,20 @@ class Runner:
             labs_without_run = labs_without_run + 1 if len(plans) == pending_before else 0
             if labs_without_run == _MAX_FAILED_LABS:
                 raise lab_error
-            self._observer.lab_failed(str(lab_error), self._labs.exclude_cells(lab_error))
+            self._observer.lab_failed(str(lab_error), excluded_cells)
 
-    def _run_batch(self, lab: Lab, plans: list[RunPlan]) -> tuple[list[RunPlan], LabError | None]:
+    def _run_batch(
+        self, lab: Lab, plans: list[RunPlan]
+    ) -> tuple[list[RunPlan], LabError | None, list[str]]:
         """Execute the next batch of `plans`.
 
-        If the lab fails, the run that each affected cell was executing is recorded as failed. The
-        other runs of the batch stay pending.
+        If the lab fails, the run that an affected cell was executing is recorded as failed, unless
+        hosts could not be reached and another cell can execute the run. The other runs of the batch
+        stay pending.
 
         Returns:
-            The plans that are still pending; and the error of the lab, or None.
+            The plans that are still pending; the error of the lab, or None; and the names of the
+            cells that are excluded because of it.
         """
         min_duration_s = BATCH_S
         if not lab.in_real_time:
@@ -279,6 +285,7 @@ class Runner:
         self._observer.batch_starting(batch, lab.estimate_lead_s() if lab.in_real_time else None)
         unfinished = list(batch_plans)
         lab_error = None
+        excluded_cells: list[str] = []
         reasons: dict[str, str] = {}
         try:
             with self.cost.measure_batch(batch, in_real_time=lab.in_real_time):
@@ -288,6 +295,7 @@ class Runner:
                     reasons = self._collect_while(lambda: lab.run_batch(batch), unfinished)
         except LabError as error:
             lab_error = error
+            excluded_cells = self._labs.exclude_cells(error)
         finally:
             pending_ids = {plan.run_id for plan in self._collect(unfinished)}
         reason = str(lab_error) if lab_error else "an agent wrote no record"
@@ -295,6 +303,8 @@ class Runner:
             failed_plans = [plan for plan in cell_plans if plan.run_id in pending_ids]
             if lab_error is not None:
                 is_broken = lab_error.cells is None or cell in lab_error.cells
+                if cell in excluded_cells and lab_error.has_lost_hosts:
+                    is_broken = False
                 failed_plans = [
                     plan for plan in failed_plans[:1] if is_broken and self._has_begun(plan)
                 ]
@@ -307,7 +317,8 @@ class Runner:
         if lab_error is None:
             self._require_quiet(batch_plans)
         finished = {plan.run_id for plan in batch_plans} - pending_ids
-        return [plan for plan in plans if plan.run_id not in finished], lab_error
+        remaining = [plan for plan in plans if plan.run_id not in finished]
+        return remaining, lab_error, excluded_cells
 
     def _collect_while(
         self, run: Callable[[], dict[str, str]], plans: list[RunPlan]

@@ -50,6 +50,11 @@ class LabError(Exception):
         self.results = results or {}
         self.cells: set[str] | None = None
 
+    @property
+    def has_lost_hosts(self) -> bool:
+        """Whether hosts could not be reached, and nothing else has failed."""
+        return bool(self.failures) and all(failure.unreachable for failure in self.failures)
+
 
 class Unfit(LabError):
     """Hosts lack something that the runs need. Another attempt cannot succeed."""

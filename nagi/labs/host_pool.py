@@ -289,6 +289,7 @@ class HostPool:
             lambda hosts: _LEAD_S + _LEAD_PER_HOST_S * hosts,
             fetch=True,
             collected=self._collected,
+            notify=self.notify,
         )
 
     def survey(self) -> Survey:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -163,6 +163,7 @@ class Batches:
         *,
         fetch: bool,
         collected: dict[str, list[str]] | None = None,
+        notify: Callable[[str], None] = lambda message: None,
     ) -> None:
         """Make the directories of the lab and of records.
 
@@ -175,7 +176,9 @@ class Batches:
                 need to start, in seconds.
             fetch: Whether records must be fetched from hosts. If not, hosts write to `records`.
             collected: Host -> IDs of runs whose records were fetched. This object updates it.
+            notify: A function that receives a message as soon as a host of a batch is lost.
         """
+        self._notify = notify
         self.placements = placements
         self._playbooks = playbooks
         self._directory = directory / "batches"
@@ -240,26 +243,31 @@ class Batches:
             LabError: A host failed. The records directory has the records that could be fetched.
         """
         self._write(plans)
+        lost_hosts: set[str] = set()
         try:
             self.run_playbook("batch.yml", stop_at_failure=True)
         except LabError as error:
             cell_of_host = {placement.host: placement.cell for placement in self.placements}
             if error.failures:
                 error.cells = {cell_of_host[failure.host] for failure in error.failures}
+            lost_hosts = {failure.host for failure in error.failures if failure.unreachable}
+            if lost_hosts:
+                self._notify(f"lost {', '.join(sorted(lost_hosts))}: no answer over SSH")
             raise
         finally:
-            self.fetch_records()
+            self.fetch_records(lost_hosts)
 
-    def fetch_records(self) -> None:
+    def fetch_records(self, lost_hosts: Collection[str] = ()) -> None:
         """Fetch the records from hosts, and note the runs that have records as collected.
 
-        Hosts that cannot be reached are left out. Do nothing if hosts write to this machine's
-        records directory themselves.
+        Hosts that cannot be reached are left out, and `lost_hosts` without trying. Do nothing if
+        hosts write to this machine's records directory themselves.
         """
         if not self._fetch:
             return
+        hosts = [item.host for item in self.placements if item.host not in lost_hosts]
         with suppress(LabError):  # a host was lost, which the playbook of its runs has reported
-            self.run_playbook("records.yml", uninterruptible=True)
+            self.run_playbook("records.yml", uninterruptible=True, limit=",".join(hosts))
         names = {
             placement.host: f"{placement.cell}_{placement.node}" for placement in self.placements
         }
