@@ -9,14 +9,17 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -115,9 +118,20 @@ int hold(const Arguments& arguments) {
   return 0;
 }
 
+/// Choose the name of a congestion control for a short time.
+///
+/// The name is random, because containers of one kernel may have processes of the same number.
+std::string make_temporary_name() {
+  std::uint32_t number = 0;
+  if (getrandom(&number, sizeof number, 0) < 0) io::throw_errno("getrandom");
+  std::ostringstream name;
+  name << "nagi_ck" << std::hex << number;
+  return name.str();
+}
+
 /// Register the scheme under a temporary name and remove it again.
 int check(const Arguments& arguments) {
-  const std::string name = "nagi_ck" + std::to_string(getpid());
+  const std::string name = make_temporary_name();
   Object object = prepare_object(arguments, name);
   const Kernel kernel = inspect_kernel();
   object.set_cong_control_arguments(kernel.cong_control_arguments);
