@@ -4,6 +4,9 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import signal
 import time
 from typing import Any
 
@@ -96,3 +99,34 @@ def test_a_host_that_the_changes_cut_off_comes_back_by_itself(hosts):
     assert again.count("nothing to change") == 6, again
     lab(hosts, "deprovision", "--yes")
     assert read_states(hosts) == before
+
+
+@pytest.mark.slow
+def test_one_host_is_provisioned_once_at_a_time(hosts):
+    """A second call is refused; one that was killed does not block the next of its controller."""
+    hosts.write_inventory()
+    alan = hosts.machines["alan"]
+    only = ("--limit", "alan", "--tags", "packages")
+    alan.run("mkfifo", "/run/begin")
+    apt = "#!/bin/sh\\necho >/run/begin; exec sleep 1000\\n"
+    alan.run("sh", "-c", f"printf '{apt}' >/usr/local/sbin/dpkg-query")
+    alan.run("chmod", "755", "/usr/local/sbin/dpkg-query")
+    first = hosts.start("lab", "provision", "-i", hosts.inventory, *only)
+    alan.run("cat", "/run/begin")
+    refused = read_outcomes(lab(hosts, "provision", "--json", *only, status=1))["alan"]
+    said = r"the host is reserved by experimenter@\S+ for provisioning; wait until it has ended"
+    assert re.search(said, refused["what"]), refused
+    refused = read_outcomes(lab(hosts, "deprovision", "--yes", "--json", *only[:2], status=1))
+    assert re.search(said, refused["alan"]["what"]), refused
+
+    for process, command in hosts.list_processes().items():
+        if "nagi.testbed.provision" in command:
+            os.kill(process, signal.SIGKILL)
+    first.communicate()
+    alan.run("rm", "/usr/local/sbin/dpkg-query")
+    alan.run("pkill", "-f", "sleep 1000")
+    alan.run("flock", "/var/lib/nagi-testbed/lock", "true")  # the module of the first call ends
+    assert "1 host provisioned" in lab(hosts, "provision", *only)
+    assert "1 host as they were" in lab(hosts, "deprovision", "--yes", *only[:2])
+    alan.fail("ls", "-d", "/run/nagi-testbed")
+    alan.fail("ls", "-d", "/var/lib/nagi-testbed")

@@ -26,6 +26,8 @@ from nagi_agent import journal
 from nagi_agent.contracts import Holder, Json
 from nagi_agent.journal import write_json
 
+# The directory in which a provisioning reserves the host (the Ansible module nagi.testbed.lease).
+PROVISIONING_STATE = "/run/nagi-testbed"
 SETTINGS_JOURNAL = "settings.json"
 INTERFACES_JOURNAL = "interfaces.json"
 _JOURNALS = (SETTINGS_JOURNAL, INTERFACES_JOURNAL)  # in the order in which they are restored
@@ -91,9 +93,11 @@ def hold(state: str, holder: Holder) -> bool:
         Whether this call restored settings that an agent or guard had changed before it died.
 
     Raises:
-        HeldError: Another holder has reserved the host.
+        HeldError: Another holder has reserved the host, or it is being provisioned.
         RuntimeError: Settings could not be restored.
     """
+    if (provisioner := find_holder(PROVISIONING_STATE)) is not None:
+        raise HeldError(provisioner)
     os.makedirs(state, mode=0o755, exist_ok=True)
     lock = _try_lock(os.path.join(state, _LOCK))
     if lock is None:

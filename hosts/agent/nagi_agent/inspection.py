@@ -17,7 +17,7 @@ from nagi_agent import commands, flows, host, schemes, traffic
 from nagi_agent.backends import load_parts
 from nagi_agent.capture import Capture
 from nagi_agent.contracts import Batch, ClockFacts, FlowPlan, Inspection, InterfaceFacts
-from nagi_agent.hold import find_holder, needs_restore
+from nagi_agent.hold import PROVISIONING_STATE, find_holder, needs_restore
 from nagi_agent.job import Job
 from nagi_agent.management import find_management_interfaces
 from nagi_agent.processes import find_service_user, run_command
@@ -69,7 +69,7 @@ def inspect(batch: Batch) -> Inspection:
         free_bytes=_count_free_bytes(job.spool),
         cgroup2=_has_file_system("cgroup2"),
         btf=os.path.exists("/sys/kernel/btf/vmlinux"),
-        holder=find_holder(job.state),
+        holder=find_holder(job.state) or find_holder(PROVISIONING_STATE),
         to_restore=needs_restore(job.state),
         problems=find_problems(batch),
     )

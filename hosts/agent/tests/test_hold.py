@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import subprocess
 import time
 
 import pytest
 from agent_inputs import WITH_AGENT, make_batch_json, make_plan_json
+from nagi_agent import hold
 from nagi_contracts.inspection import Holder, Inspection
 
 
@@ -95,6 +97,19 @@ class Host:
         while not condition():
             assert time.monotonic() < deadline, "timed out"
             time.sleep(0.05)
+
+
+def test_a_host_that_is_provisioned_is_refused(tmp_path, monkeypatch):
+    """A provisioning holds a lock, and writes a file of the same format (nagi.testbed.lease)."""
+    monkeypatch.setattr(hold, "PROVISIONING_STATE", str(tmp_path))
+    ada = {"schema_version": 1, "owner": "ada@desk", "campaign": "provisioning", "token": "x"}
+    ada |= {"since_s": 0, "expires_s": 2_000_000_000, "guard": 1}
+    (tmp_path / "holder.json").write_text(json.dumps(ada))
+    with (tmp_path / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(hold.HeldError, match="held by ada@desk for provisioning"):
+            hold.hold(str(tmp_path / "state"), hold.parse_request(ada))
+    assert not (tmp_path / "state").exists()
 
 
 def test_one_campaign_at_a_time(host):

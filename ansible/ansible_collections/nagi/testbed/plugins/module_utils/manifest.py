@@ -23,6 +23,8 @@ import json
 import os
 import shutil
 
+from ansible_collections.nagi.testbed.plugins.module_utils.lease import renew
+
 _SCHEMA_VERSION = 1
 
 
@@ -91,6 +93,7 @@ class Manifest:
                 raise ManifestError(
                     "another process is provisioning this host; wait until it has ended"
                 ) from None
+            renew()
         self.entries = self._read()
         return self
 
