@@ -104,11 +104,21 @@ def provision(owned: Module) -> None:
 def test_packages_that_were_there_before_are_as_before(host, owned):
     """One was upgraded, one removed; of one, an edited configuration file had stayed."""
     before = host.run("sh", "-c", _STATE)
+    checked = owned("--check", role="packages", packages=["nagi-test-tool"])["changes"]
+    assert checked == [
+        "package nagi-test-tool",
+        "package nagi-test-lib: installed",
+        "package nagi-test-base: upgraded from 1.0 to 1.1",
+        "package nagi-test-old: removed",
+    ]
+    assert list_difference(before, host.run("sh", "-c", _STATE)) == []
     provision(owned)
     status = "dpkg-query --show --showformat '${db:Status-Abbrev} ${Package} ${Version}\n'"
     installed = host.run("sh", "-c", status).splitlines()
     assert "ii  nagi-test-base 1.1" in installed and "ii  nagi-test-lib 1.0" in installed
     assert "rc  nagi-test-old 1.0" in installed
+    checked = owned("--check", absent=True)["changes"]
+    assert {"package nagi-test-old: installed again", "package nagi-test-lib: removed"} < {*checked}
     assert owned(absent=True)["kept"] == []
     assert list_difference(before, host.run("sh", "-c", _STATE)) == []
 

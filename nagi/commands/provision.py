@@ -37,6 +37,7 @@ from nagi.terminal.console import (
 )
 from nagi.terminal.progress import InterruptFlag
 
+_ANSIBLE_FORKS, _MAX_FORKS = 5, 32  # hosts at once: Ansible's default, and nagi's limit
 _STYLES: dict[HostStatus, str] = {
     "ok": "green",
     "stopped": "yellow",
@@ -172,6 +173,7 @@ def _make_options(
             raise refuse(f"--tags {tag}: there is no such role", suggest(tag, list_roles()))
     return [
         *(["--limit", ",".join(hosts)] if limit else []),
+        *(["--forks", str(min(len(hosts), _MAX_FORKS))] if len(hosts) > _ANSIBLE_FORKS else []),
         *(["--tags", ",".join(tags)] if tags else []),
         *(["--ask-become-pass"] if ask_become_pass else []),
     ]

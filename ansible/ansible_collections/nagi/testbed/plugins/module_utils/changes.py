@@ -112,12 +112,14 @@ class Changes:
         """
         states = {resource: resource.read_state() for resource in resources}
         to_change = [resource for resource in resources if resource.needs_change(states[resource])]
+        effects = {resource: resource.list_effects() for resource in to_change}
         for resource in resources:
             self._record(resource, states[resource], resource in to_change)
         if to_change and not self._checking:
             self._manifest.save()
         for resource in to_change:
             self.changes.append(f"{resource.kind} {resource.name}")
+            self.changes += effects[resource]
             if isinstance(resource, File):
                 if self._module._diff and resource.has_content():
                     before, after = resource.make_diff(states[resource])
@@ -201,6 +203,8 @@ class Changes:
                 continue
             self.changes.append(f"restore: {entry['kind']} {entry['name']}")
             if self._checking:
+                resource = KINDS[entry["kind"]](self._system, entry["name"])
+                self.changes += resource.list_restore_effects(entry["ours"])
                 continue
             other_entries = [item for item in self._manifest.entries if item is not entry]
             resource = KINDS[entry["kind"]](self._system, entry["name"])

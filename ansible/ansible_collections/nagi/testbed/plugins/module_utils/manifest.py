@@ -25,6 +25,7 @@ import shutil
 
 from ansible_collections.nagi.testbed.plugins.module_utils.lease import renew
 
+MANIFEST_DIRECTORY = "/var/lib/nagi-testbed"
 _SCHEMA_VERSION = 1
 
 

@@ -13,7 +13,11 @@ from ansible_collections.nagi.testbed.plugins.module_utils.manifest import (
     compute_checksum,
     write_atomically,
 )
-from ansible_collections.nagi.testbed.plugins.module_utils.system import ManagedResource, read_file
+from ansible_collections.nagi.testbed.plugins.module_utils.system import (
+    Failed,
+    ManagedResource,
+    read_file,
+)
 
 _APT = (
     "--quiet",
@@ -66,10 +70,42 @@ class Package(ManagedResource):
         return state is None
 
     def describe_change(self) -> PackageChange:
-        return self._simulate_install(self.name)
+        self._update()
+        return self._simulate_install(self._get_target())
+
+    def list_effects(self) -> list:
+        try:
+            change = self._simulate_install(self._get_target())
+        except Failed:
+            return [f"package {self.name}: more is known once apt's lists are updated"]
+        return [
+            *(f"package {name}: installed" for name in change["installed"] if name != self.name),
+            *(
+                f"package {name}: upgraded from {old_version} to {new_version}"
+                for name, (old_version, new_version) in change["upgraded"].items()
+            ),
+            *(f"package {name}: removed" for name in change["removed"]),
+        ]
+
+    def list_restore_effects(self, changes: list) -> list:
+        return [
+            line
+            for change in changes
+            for line in (
+                *(f"package {name}: removed" for name in change["installed"] if name != self.name),
+                *(
+                    f"package {name}: version {versions[0]} again"
+                    for name, versions in change.get("upgraded", {}).items()
+                ),
+                *(f"package {name}: installed again" for name in change["removed"]),
+            )
+        ]
+
+    def _get_target(self) -> str:
+        """Return what apt-get installs: the name of the package, or the path of its file."""
+        return self.name
 
     def _simulate_install(self, package: str) -> PackageChange:
-        self._update()
         output = self.system.run("apt-get", *_APT, "--simulate", "install", package)
         new_names, upgrades = [], {}
         line = r"^Inst (\S+)(?: \[(\S+)\])? \((\S+)"
@@ -261,8 +297,8 @@ class Deb(Package):
         path = self._path()
         return os.path.exists(path) and compute_checksum(read_file(path)) == self.settings["sha256"]
 
-    def describe_change(self) -> PackageChange:
-        return self._simulate_install(self.settings.get("source") or self._path())
+    def _get_target(self) -> str:
+        return self.settings.get("source") or self._path()
 
     def apply(self, state: dict | None) -> None:
         if not self._has_this_build():

@@ -202,6 +202,21 @@ class ManagedResource(ABC):
         """
         return ""
 
+    def list_effects(self) -> list:
+        """Return what apply() changes besides the resource itself, one line each. Change nothing.
+
+        In check mode, other resources that this one needs may not exist yet.
+        """
+        return []
+
+    def list_restore_effects(self, changes: list) -> list:
+        """Return what restore() changes besides the resource itself, one line each.
+
+        Args:
+            changes: The records of all changes that nagi made.
+        """
+        return []
+
     def make_diff(self, state: dict | None) -> tuple[str, str]:
         """Return the texts before and after the change, for --diff."""
         return "", ""

@@ -45,6 +45,11 @@ management_uses:
   type: list
   elements: str
   returned: always
+recorded:
+  description: the resources in the manifest of M(nagi.testbed.owned), each with kind, name, roles
+  type: list
+  elements: dict
+  returned: always
 is_guarded:
   description: whether a watchdog is about to undo changes of an interrupted provisioning
   type: bool
@@ -103,6 +108,11 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.nagi.testbed.plugins.module_utils.management import (
     find_management_interfaces,
 )
+from ansible_collections.nagi.testbed.plugins.module_utils.manifest import (
+    MANIFEST_DIRECTORY,
+    Manifest,
+    ManifestError,
+)
 from ansible_collections.nagi.testbed.plugins.module_utils.watchdog import DIRECTORY, is_armed
 
 _PROCESSORS = Path("/sys/devices/system/cpu")
@@ -141,6 +151,20 @@ def _list_built_in() -> set[str]:
 
 def _read_lines(path: Path) -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
+
+
+def _list_recorded() -> list[dict[str, object]]:
+    """List the resources in the manifest; return [] if there is none, or it is damaged.
+
+    The module owned reports a damaged manifest.
+    """
+    try:
+        with Manifest(MANIFEST_DIRECTORY, read_only=True) as manifest:
+            return [
+                {key: entry[key] for key in ("kind", "name", "roles")} for entry in manifest.entries
+            ]
+    except (ManifestError, PermissionError):
+        return []
 
 
 def _describe_holder() -> str:
@@ -205,6 +229,7 @@ def main() -> None:
             for name, reason in find_management_interfaces().items()
             if name in module.params["interfaces"]
         ],
+        recorded=_list_recorded(),
         is_guarded=is_armed(DIRECTORY),
         ifupdown_files=_find_ifupdown_files(module.params["interfaces"]),
         has_network_manager=Path("/etc/NetworkManager/conf.d").is_dir(),

@@ -197,6 +197,7 @@ import os
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.nagi.testbed.plugins.module_utils.changes import Changes
 from ansible_collections.nagi.testbed.plugins.module_utils.manifest import (
+    MANIFEST_DIRECTORY,
     Manifest,
     ManifestError,
 )
@@ -243,7 +244,7 @@ ARGUMENTS = {
     "units": NAMES,
     "start": {"type": "bool", "default": True},
     "absent": {"type": "bool", "default": False},
-    "directory": {"type": "path", "default": "/var/lib/nagi-testbed"},
+    "directory": {"type": "path", "default": MANIFEST_DIRECTORY},
 }
 
 
