@@ -33,11 +33,15 @@ The kept bytes are multiplied by the ratio of actual to estimated bytes of earli
 (pace.py).
 
 Time. In real time, a run takes its timeline, and the sum over all runs is divided by the number of
-parallel runs. The time to set up the lab (about 10 s) and to compute metrics is not included. In
-virtual time, a run takes 1.15 s, plus 0.25 s per node, 5 ms per second of its timeline and 5.5 us
-per packet and link. This includes certificate and metrics. A campaign takes 3 s and 0.13 s per node
-in addition to its runs. These numbers were measured with stars of 1 to 60 hosts on one machine, and
-are multiplied by the ratio of actual to estimated time of earlier campaigns (pace.py).
+parallel runs. In the netns lab, the time to set up the lab (about 10 s) and to compute metrics is
+not included. In the physical lab, each shape (nodes and links) takes 6 s and 0.5 s per host, each
+batch 5 s and 0.2 s per host, and each run 0.4 s for its certificate and metrics, in addition. These
+numbers were measured with four hosts in a local network.
+
+In virtual time, a run takes 1.15 s, plus 0.25 s per node, 5 ms per second of its timeline and
+5.5 us per packet and link. This includes certificate and metrics. A campaign takes 3 s and 0.13 s
+per node in addition to its runs. These numbers were measured with stars of 1 to 60 hosts on one
+machine, and are multiplied by the ratio of actual to estimated time of earlier campaigns (pace.py).
 """
 
 from __future__ import annotations
@@ -59,7 +63,8 @@ from nagi_contracts.units import format_bytes, format_count
 from nagi.campaign import pace
 from nagi.campaign.batches import BATCH_S
 from nagi.labs.lab import BETWEEN_RUNS_S
-from nagi.labs.names import VIRTUAL
+from nagi.labs.names import PHYSICAL, VIRTUAL
+from nagi.labs.shape import Shape
 from nagi.plan.flow_paths import MAX_HOPS_IN_TURN
 
 ETHERNET_BYTES = 14
@@ -73,6 +78,8 @@ OTHER_BYTES = 70_000
 SCHEME_FACTOR = 1.5
 MONITORED_DATA_BYTES, MONITORED_BYTES = 160, 52
 VIRTUAL_RUN_S, VIRTUAL_NODE_S, VIRTUAL_SECOND_S, VIRTUAL_CROSSING_S = 1.15, 0.25, 0.005, 5.5e-6
+PHYSICAL_LAB_S, PHYSICAL_LAB_HOST_S = 6.0, 0.5
+PHYSICAL_BATCH_S, PHYSICAL_BATCH_HOST_S, PHYSICAL_RUN_S = 5.0, 0.2, 0.4
 VIRTUAL_CAMPAIGN_S, VIRTUAL_NODE_SETUP_S = 3.0, 0.13
 MORE_DISK = (
     "give a directory on another disk with --out, execute fewer runs with --only, or keep fewer "
@@ -235,11 +242,26 @@ def estimate_time(
     paces = paces or pace.read_paces()
     seconds = _map_points(make_time_estimator(lab, paces), plans)
     runs_s = max(sum(seconds) / jobs, *seconds)
+    if lab == PHYSICAL:
+        batches = math.ceil(round(runs_s / max(BATCH_S, *seconds), 6))
+        return runs_s + _estimate_orchestration(plans, jobs, batches)
     if lab != VIRTUAL:
         return runs_s
     nodes = max(len(plan.nodes) for plan in plans)
     setup_s = VIRTUAL_CAMPAIGN_S + VIRTUAL_NODE_SETUP_S * nodes
     return runs_s + setup_s * paces.find_time_ratio(plans[0])
+
+
+def _estimate_orchestration(plans: list[RunPlan], jobs: int, batches: int) -> float:
+    """Return the time in seconds that Ansible needs for a campaign in the physical lab.
+
+    `batches` is the number of batches if all plans had the same shape.
+    """
+    shapes = set(_map_points(Shape.from_plan, plans))
+    hosts = jobs * max(len(shape.nodes) + 1 for shape in shapes)  # and an emulator per cell
+    labs_s = len(shapes) * (PHYSICAL_LAB_S + PHYSICAL_LAB_HOST_S * hosts)
+    batches_s = max(len(shapes), batches) * (PHYSICAL_BATCH_S + PHYSICAL_BATCH_HOST_S * hosts)
+    return labs_s + batches_s + PHYSICAL_RUN_S * len(plans)
 
 
 def _map_points(

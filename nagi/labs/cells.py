@@ -8,7 +8,8 @@
             alice: {ansible_host: 192.0.2.11, nagi_node: S, nagi_links: {wired: enp2s0}}
             heron: {nagi_node: emulator, nagi_links: {wired: {S: enp2s0, N: enp3s0}}}
 
-A node has one interface per link. The emulator has one interface per node of a link or medium:
+If there is only one testbed, its hosts may be in the group `cells` itself. A node has one interface
+per link. The emulator has one interface per node of a link or medium:
 `nagi_links: {air: {A: enp2s0, B: enp3s0, C: enp4s0}}`. If an FPGA board carries a link, the
 emulator has no interface on the link: `nagi_links: {wired: {S: board, N: board}}`. The first node
 of the link in the experiment is at the board's first port.
@@ -129,13 +130,23 @@ def read_cells(inventory: Path) -> list[Cell]:
     """
     listing = list_inventory(inventory)
     names = listing.get(GROUP, {}).get("children", [])
+    hosts_without_cell = listing.get(GROUP, {}).get("hosts", [])
+    if hosts_without_cell and not names:
+        names = [GROUP]  # the only cell
+    elif hosts_without_cell:
+        raise refuse(
+            f"{', '.join(hosts_without_cell)}: the group `{GROUP}` has this host, but none of its "
+            "cells has it",
+            f"put it into one of {', '.join(names)}",
+            file=str(inventory),
+        )
     if not names:
         raise refuse(
-            f"it has no group `{GROUP}` with a group for each testbed",
+            f"it has no group `{GROUP}` with hosts, or with a group for each testbed",
             f"write this group as in {EXAMPLE}",
             file=str(inventory),
         )
-    variables = listing["_meta"]["hostvars"]
+    variables = _evaluate_templates(inventory, listing["_meta"]["hostvars"])
     cells = []
     problems: list[Problem] = []
     cell_of_host: dict[str, str] = {}
@@ -183,8 +194,18 @@ def list_inventory(inventory: Path) -> dict[str, Any]:
         raise refuse("there is no such inventory", f"see {EXAMPLE}", file=str(inventory))
     if inventory.is_file() and not os.access(inventory, os.X_OK):  # an executable file is a program
         _require_text(inventory)
+    listing: dict[str, Any] = json.loads(_run_ansible("ansible-inventory", inventory, "--list"))
+    return listing
+
+
+def _run_ansible(program: str, inventory: Path, *arguments: str) -> str:
+    """Run a program of Ansible with an inventory, and return its output.
+
+    Raises:
+        InputError: The program failed.
+    """
     process = subprocess.run(
-        [str(Path(sys.prefix) / "bin" / "ansible-inventory"), "-i", str(inventory), "--list"],
+        [str(Path(sys.prefix) / "bin" / program), "-i", str(inventory), *arguments],
         env={
             **os.environ,
             "ANSIBLE_CONFIG": str(CONFIGURATION),
@@ -205,8 +226,38 @@ def list_inventory(inventory: Path) -> dict[str, Any]:
             file=str(inventory),
             line=line,
         )
-    listing: dict[str, Any] = json.loads(process.stdout)
-    return listing
+    return process.stdout
+
+
+def _evaluate_templates(
+    inventory: Path, variables: dict[str, dict[str, Any]]
+) -> dict[str, dict[str, Any]]:
+    """Return host -> variables, with the values of nagi's variables that are templates.
+
+    `ansible-inventory` does not evaluate templates. Ansible's module debug does, on this machine.
+
+    Raises:
+        InputError: Ansible cannot evaluate a template.
+    """
+    names = sorted(
+        {
+            name
+            for values in variables.values()
+            for name, value in values.items()
+            if name.startswith("nagi_") and re.search(r"{{|{%", json.dumps(value))
+        }
+    )
+    if not names:
+        return variables
+    items = ", ".join(f"'{name}': {name} | default(none)" for name in names)
+    message = json.dumps({"msg": f"{{{{ {{{items}}} }}}}"})
+    output = _run_ansible("ansible", inventory, GROUP, "-m", "ansible.builtin.debug", "-a", message)
+    evaluated = dict(variables)
+    for answer in re.finditer(r"^(\S+) \| SUCCESS => ", output, re.M):
+        result, _ = json.JSONDecoder().raw_decode(output, answer.end())
+        values = {name: value for name, value in result["msg"].items() if value is not None}
+        evaluated[answer[1]] = {**variables[answer[1]], **values}
+    return evaluated
 
 
 def _require_text(inventory: Path) -> None:

@@ -154,6 +154,14 @@ def test_in_virtual_time_it_is_packets_and_nodes_that_take_time(plan):
     assert estimate(half) - fixed == pytest.approx((estimate(plan) - fixed) / 2, rel=1e-4)
 
 
+def test_on_real_hosts_ansible_takes_time(plan):
+    """Each of two cells has an emulator, too. A run is longer than 75 s, so it is a batch."""
+    runs_s = estimate_time([plan] * 10, 2, "netns")
+    hosts = 2 * (len(plan.nodes) + 1)
+    ansible_s = 6 + 0.5 * hosts + 5 * (5 + 0.2 * hosts) + 10 * 0.4
+    assert estimate_time([plan] * 10, 2, "physical") == pytest.approx(runs_s + ansible_s)
+
+
 def test_one_run_has_one_processor(plan):
     alone, two = (estimate_time([plan] * count, 2, "virtual", Paces()) for count in (1, 2))
     assert alone == two

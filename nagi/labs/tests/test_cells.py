@@ -55,6 +55,40 @@ def test_cells_are_read_as_ansible_reads_them(inventory):
     assert cell.list_missing(shape) == []
 
 
+def test_the_only_testbed_needs_no_group_of_its_own(inventory):
+    def move_hosts(cells):
+        cells.clear()
+
+    path = inventory(move_hosts)
+    path.write_text(yaml.safe_dump({"all": {"children": {"cells": {"hosts": HOSTS}}}}))
+    (cell,) = read_cells(path)
+    assert cell.name == "cells" and set(cell.hosts) == {"S", "N", "D", "emulator"}
+    stray = {"hosts": {"zoe": HOSTS["alice"]}, "children": {"bench1": {"hosts": HOSTS}}}
+    path.write_text(yaml.safe_dump({"all": {"children": {"cells": stray}}}))
+    with pytest.raises(InputError, match="zoe: the group `cells` has this host, but none of its"):
+        read_cells(path)
+
+
+def test_variables_may_be_templates(inventory):
+    """Ansible evaluates them for playbooks, and so for `nagi lab` and `nagi run`."""
+
+    def use_templates(cells):
+        bench = cells["bench1"]
+        bench["vars"] = {"first": "enp2s0", "node": "{{ inventory_hostname[0] | upper }}"}
+        bench["hosts"]["alice"]["nagi_links"] = {"wired": "{{ first }}"}
+        bench["hosts"]["alice"]["nagi_node"] = "{{ {'A': 'S'}[node] }}"
+
+    (cell,) = read_cells(inventory(use_templates))
+    assert cell.hosts["S"].name == "alice" and cell.hosts["S"].links == {"wired": "enp2s0"}
+    assert cell.hosts["N"].links == {"wired": "enp2s0", "radio": "enp3s0"}
+
+    def misspell(cells):
+        cells["bench1"]["hosts"]["alice"]["nagi_links"] = {"wired": "{{ frist }}"}
+
+    with pytest.raises(InputError, match=r"Ansible cannot read it: .*'frist' is undefined"):
+        read_cells(inventory(misspell))
+
+
 def with_a_medium(cells):
     hosts = cells["bench1"]["hosts"]
     for number, name in enumerate(("alice", "bob", "carol")):
