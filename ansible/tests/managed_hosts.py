@@ -2,7 +2,7 @@
 """A testbed of throw-away hosts that an ordinary user's nagi reaches over SSH, each in another way.
 
     ivy     by an IPv6 address, its only one
-    alan    by a name of ~/.ssh/config
+    alan    by a name of ~/.ssh/config, which also has the user
     sam     by its second address
     omar    as a user who becomes root by sudo
     heron   by the address of a bridge, whose port is the network card
@@ -45,6 +45,7 @@ _TARGETS |= {"omar": "192.0.2.14", "heron": "192.0.2.15", "june": "june.lab"}
 _SSH_CONFIG = """\
 Host lab-alan
     HostName 192.0.2.12
+    User root
 Host june.lab
     HostName 198.51.100.16
     ProxyJump root@192.0.2.15
@@ -159,7 +160,9 @@ class ManagedHosts(Controller):
             is_operator = name == "omar"
             cell[name] = {
                 "ansible_host": _TARGETS[name],
-                "ansible_user": _OPERATOR if is_operator else "root",
+                **(
+                    {} if name == "alan" else {"ansible_user": _OPERATOR if is_operator else "root"}
+                ),
                 "ansible_become": is_operator,
                 "nagi_node": NODES[name],
                 "nagi_links": {"wired": links},

@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import pytest
+import yaml
 from nagi.agent_contracts import read_offloads
 from nagi.labs.ansible_runs import Playbooks
 from nagi.labs.ansible_variables import Template, to_yaml
@@ -50,6 +51,25 @@ def test_all_parts_name_the_same_offloads():
     by_systemd = dict(re.findall(r"^(\w+(?:Offload|Hardware))=(\w+)$", template.read_text(), re.M))
     assert by_systemd == dict.fromkeys(SYSTEMD_OFFLOADS, "no")
     assert set(SYSTEMD_OFFLOADS.values()) == set(read_offloads())
+
+
+def test_every_module_has_examples_that_are_tasks():
+    """Ansible reads the documentation, and the options of the examples exist."""
+    names = [path.stem for path in (COLLECTION / "plugins/modules").glob("*.py")]
+    done = subprocess.run(
+        [f"{sys.prefix}/bin/ansible-doc", "--json", *(f"nagi.testbed.{name}" for name in names)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    pages = json.loads(done.stdout)
+    assert len(pages) == len(names) == 5
+    for name, page in pages.items():
+        tasks = yaml.safe_load(page["examples"])
+        own_tasks = [task for task in tasks if name in task]
+        assert own_tasks, name
+        for task in own_tasks:
+            assert task[name].keys() <= page["doc"]["options"].keys()
 
 
 @pytest.fixture

@@ -77,6 +77,13 @@ def test_the_management_interface_is_refused_as_a_test_interface(hosts):
     assert list_difference(before, read_states(hosts)) == []
 
 
+def test_every_host_is_reached_by_the_key(hosts):
+    hosts.write_inventory()
+    key = ("--key", str(hosts.home / "id_ed25519"))
+    assert "\n6 hosts reached by the key\n" in lab(hosts, "bootstrap", *key)
+    assert lab(hosts, "bootstrap", *key).count("nothing to change") == 6
+
+
 # A card whose firmware takes all its ports down when offloads change. It recovers when the earlier
 # offloads are set again.
 CARD_WITH_A_FAULT = """

@@ -142,6 +142,13 @@ def test_what_an_operator_has_edited_is_not_lost(owned, host_etc):
     assert (host_etc / "chrony/chrony.conf.before-nagi").read_text() == "pool example.org\n"
     assert (host_etc / "systemd/system/nagi.conf.d/own").read_text() == "mine, too\n"
     assert any("edited since nagi wrote it; the original is" in each for each in back["kept"])
+    # Both had been edited before, when nagi replaced them.
+    for path, text in (
+        ("chrony/chrony.conf", "mine\n"),
+        ("systemd/system/nagi.conf.d/own", "mine, too\n"),
+    ):
+        assert (host_etc / f"{path}.edited-1").read_text() == text
+        assert f"{host_etc}/{path}.edited-1: an edited version of the file" in str(back["kept"])
 
 
 def test_what_others_put_into_nagi_s_directories_stays(owned, host_etc):

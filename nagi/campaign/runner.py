@@ -305,6 +305,9 @@ class Runner:
                 is_broken = lab_error.cells is None or cell in lab_error.cells
                 if cell in excluded_cells and lab_error.has_lost_hosts:
                     is_broken = False
+                    for plan in failed_plans:  # these records are incomplete
+                        for path in self._directory.records.glob(f"{cell}_*/{plan.run_id}"):
+                            shutil.rmtree(path)
                 failed_plans = [
                     plan for plan in failed_plans[:1] if is_broken and self._has_begun(plan)
                 ]

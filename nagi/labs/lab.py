@@ -266,6 +266,8 @@ class Batches:
         if not self._fetch:
             return
         hosts = [item.host for item in self.placements if item.host not in lost_hosts]
+        if not hosts:
+            return
         with suppress(LabError):  # a host was lost, which the playbook of its runs has reported
             self.run_playbook("records.yml", uninterruptible=True, limit=",".join(hosts))
         names = {

@@ -7,6 +7,7 @@ The callback nagi.testbed.outcomes records the result of each host.
 
 from __future__ import annotations
 
+import configparser
 import json
 import os
 import shlex
@@ -15,6 +16,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -29,6 +31,9 @@ from nagi.labs.errors import Interrupted
 
 COLLECTION = "nagi.testbed"
 _CALLBACK, _OUTCOMES = f"{COLLECTION}.outcomes", "NAGI_OUTCOMES"
+# Ansible's default of ssh_args, and options that end ssh when a host does not answer for 12 s.
+_SSH_OPTIONS = "-C -o ControlMaster=auto -o ControlPersist=60s"
+_KEEP_ALIVE = "-o ServerAliveInterval=3 -o ServerAliveCountMax=3"
 _TIMEOUT_S = 5.0  # time for Ansible to end after a signal
 # Actions that only check a host. If one fails, the cause existed before the playbook.
 _CHECKS = ("assert", "fail", "validate_argument_spec")
@@ -183,8 +188,28 @@ def _make_environment(record: Path) -> dict[str, str]:
         "ANSIBLE_LOCALHOST_WARNING": "False",
         "LC_ALL": "C.UTF-8",
     }
-    defaults = {"ANSIBLE_DISPLAY_SKIPPED_HOSTS": "False", "ANSIBLE_DEPRECATION_WARNINGS": "False"}
+    defaults = {
+        "ANSIBLE_DISPLAY_SKIPPED_HOSTS": "False",
+        "ANSIBLE_DEPRECATION_WARNINGS": "False",
+        "ANSIBLE_SSH_ARGS": f"{_read_ssh_options()} {_KEEP_ALIVE}",
+    }
     return {**defaults, **os.environ, **variables}
+
+
+def _read_ssh_options() -> str:
+    """Return `ssh_args` of the user's Ansible configuration, or else Ansible's default."""
+    candidates = [
+        os.environ.get("ANSIBLE_CONFIG", ""),
+        "ansible.cfg",
+        str(Path.home() / ".ansible.cfg"),
+        "/etc/ansible/ansible.cfg",
+    ]
+    configuration = configparser.ConfigParser(interpolation=None, strict=False)
+    for path in filter(os.path.isfile, candidates):  # Ansible reads the first that exists
+        with suppress(configparser.Error, OSError, UnicodeDecodeError):
+            configuration.read(path)
+        break
+    return configuration.get("ssh_connection", "ssh_args", fallback=_SSH_OPTIONS)
 
 
 def _wait(process: subprocess.Popen[bytes], interrupted: Callable[[], bool]) -> int:

@@ -118,7 +118,7 @@ def release(state: str, token: Optional[str]) -> bool:
 
     Args:
         state: directory of the agent's state on this host.
-        token: token of the holder; None ends any holder's reservation.
+        token: token of the holder; None ends any holder's reservation, also that of a provisioning.
 
     Returns:
         Whether the host was reserved.
@@ -129,6 +129,10 @@ def release(state: str, token: Optional[str]) -> bool:
     """
     deadline = time.monotonic() + _TIMEOUT_S + 10
     was_held = False
+    if token is None and (provisioner := find_holder(PROVISIONING_STATE)) is not None:
+        with suppress(ProcessLookupError):
+            os.kill(provisioner.guard, signal.SIGTERM)
+        was_held = True
     while (current := find_holder(state)) is not None:
         if token is not None and current.token != token:
             raise HeldError(current)

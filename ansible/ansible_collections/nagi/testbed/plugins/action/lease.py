@@ -56,4 +56,10 @@ def _is_over(token: str) -> bool:
     words = token.split(" ")
     if len(words) != 4 or words[0] != _identify_machine():
         return False
+    try:
+        os.kill(int(words[2]), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:  # another user's process, whose entry in /proc may be hidden
+        return False
     return _make_token(int(words[2])) != token

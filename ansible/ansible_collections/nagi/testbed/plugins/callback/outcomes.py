@@ -56,6 +56,8 @@ class CallbackModule(CallbackBase):
         if ignore_errors:
             return
         outcome = result._result
+        if outcome.get("kept"):
+            self._write("kept", result, kept=outcome["kept"])
         # The result of a loop has the reasons in the items that failed.
         items = [item for item in outcome.get("results", ()) if item.get("failed")]
         reasons = [

@@ -55,7 +55,7 @@ class Connection(ConnectionBase):
         pid = self.get_option("keeper_pid")
         if not os.path.exists(f"/proc/{pid}/ns/mnt"):
             raise AnsibleConnectionFailure(f"the keeper of the lab (process {pid}) has ended")
-        command = ["nsenter", "--target", str(pid), "--mount", "--pid", "--wd=/", "--"]
+        command = ["nsenter", "--target", str(pid), "--mount", "--pid", "--wdns=/", "--"]
         if namespace := self.get_option("namespace"):
             command += ["ip", "netns", "exec", namespace]
         command += ["/bin/sh", "-c", cmd]

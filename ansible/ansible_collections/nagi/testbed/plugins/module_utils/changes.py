@@ -11,7 +11,10 @@ import os
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.nagi.testbed.plugins.module_utils.accounts import Group
 from ansible_collections.nagi.testbed.plugins.module_utils.files import UNITS, File
-from ansible_collections.nagi.testbed.plugins.module_utils.manifest import Manifest
+from ansible_collections.nagi.testbed.plugins.module_utils.manifest import (
+    Manifest,
+    write_atomically,
+)
 from ansible_collections.nagi.testbed.plugins.module_utils.packages import Package
 from ansible_collections.nagi.testbed.plugins.module_utils.resources import KINDS, list_required
 from ansible_collections.nagi.testbed.plugins.module_utils.services import Unit
@@ -160,6 +163,8 @@ class Changes:
                 state, entry["before"], entry["ours"]
             ):
                 resource.back_up(state)
+                if state.get("sha256"):
+                    entry.setdefault("edited", []).append(state["sha256"])
                 copy = os.path.join(self._manifest.directory, "saved", state.get("sha256", ""))
                 self.kept.append(
                     f"{resource.name}: the file was edited since nagi wrote it; a copy is {copy}"
@@ -215,6 +220,7 @@ class Changes:
                 continue
             if message:
                 self.kept.append(message)
+            self._write_edited_copies(entry)
             if entry["kind"] == "file":
                 self._files_changed.append(entry["name"])
                 self._restarts += entry["units"]
@@ -225,6 +231,14 @@ class Changes:
             self._restart_readers()
         if failures:
             raise Failed("cannot be restored: " + "; ".join(failures))
+
+    def _write_edited_copies(self, entry: dict) -> None:
+        """Write the versions that an operator had edited, and nagi replaced, beside a file."""
+        for number, name in enumerate(dict.fromkeys(entry.get("edited", [])), 1):
+            path = f"{entry['name']}.edited-{number}"
+            write_atomically(path, self._manifest.read_content(name), 0o600)
+            self._system.keep_file(path)
+            self.kept.append(f"{path}: an edited version of the file, which nagi had replaced")
 
     def _reload_units(self) -> None:
         """Make systemd read its unit files again if a unit file has changed."""

@@ -7,6 +7,9 @@ import json
 import os
 from typing import TypedDict
 
+from ansible_collections.nagi.testbed.plugins.module_utils.management import (
+    find_management_interfaces,
+)
 from ansible_collections.nagi.testbed.plugins.module_utils.system import (
     Failed,
     ManagedResource,
@@ -101,7 +104,14 @@ class Journal(ManagedResource):
         """Do nothing, because the module interfaces writes the file."""
 
     def restore(self, original: None, changes: list, other_entries: list) -> str:
-        """Run the commands in the file, and delete the file. The message lists failed commands."""
+        """Run the commands in the file, and delete the file. The message lists failed commands.
+
+        The file is NAME.json for the interface NAME. If the host is reached by this interface now,
+        no command is run.
+        """
+        interface = os.path.basename(self.name)[: -len(".json")]
+        if interface in (management := find_management_interfaces()):
+            return f"{interface}: its settings were not restored: it {management[interface]}"
         try:
             undo = json.loads(read_file(self.name))["undo"]
         except FileNotFoundError:

@@ -174,8 +174,13 @@ def run_guard(holder: dict) -> None:
                     return
                 time.sleep(_POLL_INTERVAL_S)
         _write_holder({**holder, "guard": os.getpid()})
-        while (current := _read_holder()) is not None and time.time() < current["expires_s"]:
-            if signal.sigtimedwait(signals, _GUARD_INTERVAL_S):
+        # The provisioning may set the clock, so the lease is measured by another one.
+        last_expires_s = renewed_s = 0.0
+        while (current := _read_holder()) is not None:
+            now_s = time.clock_gettime(time.CLOCK_BOOTTIME)
+            if current["expires_s"] != last_expires_s:
+                last_expires_s, renewed_s = current["expires_s"], now_s
+            if now_s > renewed_s + LEASE_S or signal.sigtimedwait(signals, _GUARD_INTERVAL_S):
                 break
         if os.path.exists(_path("holder.json")):
             os.unlink(_path("holder.json"))

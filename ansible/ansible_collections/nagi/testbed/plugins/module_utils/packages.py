@@ -16,6 +16,7 @@ from ansible_collections.nagi.testbed.plugins.module_utils.manifest import (
 from ansible_collections.nagi.testbed.plugins.module_utils.system import (
     Failed,
     ManagedResource,
+    join_last_lines,
     read_file,
 )
 
@@ -31,6 +32,10 @@ _APT = (
 )
 
 
+# The files of ucf(1): package and path, and MD5 and path of configuration files.
+_UCF_REGISTRY, _UCF_CHECKSUMS = "/var/lib/ucf/registry", "/var/lib/ucf/hashfile"
+
+
 class PackageChange(TypedDict):
     """What apt-get does when it installs a package.
 
@@ -38,6 +43,7 @@ class PackageChange(TypedDict):
         installed: The packages that were not installed before.
         configured: Those of them whose configuration files existed before.
         removed: The packages that it removes.
+        removed_versions: Package -> version, for these packages.
         upgraded: Package -> [version before, version after], for packages that it upgrades.
         proposals: The new versions of configuration files of `upgraded` packages that dpkg has put
             beside edited files before (NAME.dpkg-dist).
@@ -47,6 +53,7 @@ class PackageChange(TypedDict):
     installed: list
     configured: list
     removed: list
+    removed_versions: dict
     upgraded: dict
     proposals: list
     automatic: list
@@ -119,6 +126,7 @@ class Package(ManagedResource):
             "installed": sorted(new_names),
             "configured": [name for name in new_names if self._has_configuration(name)],
             "removed": removed_names,
+            "removed_versions": {name: self._find_version(name) for name in removed_names},
             "upgraded": upgrades,
             "proposals": [path for name in upgrades for path in self._list_proposals(name)],
             "automatic": self._select_automatic([*removed_names, *upgrades]),
@@ -166,6 +174,8 @@ class Package(ManagedResource):
         installed_names = {name for change in changes for name in change["installed"]}
         added_names = installed_names - used_by_others
         removed_names = {name for change in changes for name in change["removed"]}
+        if removed_names or any(change.get("upgraded") for change in changes):
+            self._update()
         present_names = sorted(name for name in added_names if self._is_installed(name))
         missing_names = sorted(name for name in removed_names if not self._is_installed(name))
         # apt-get would also remove the packages that depend on a removed package.
@@ -178,8 +188,17 @@ class Package(ManagedResource):
         purged_names = [name for name in unneeded_names if name not in configured_names]
         messages = self._keep_edited_configurations(purged_names)
         purges = [f"{name}-" for name in purged_names]
-        if purges or missing_names:
-            self.system.run("apt-get", *_APT, "--purge", "install", *missing_names, *purges)
+        returning, unavailable_names = self._choose_versions(missing_names, changes, purges)
+        if unavailable_names:
+            messages.append(
+                f"packages {' '.join(unavailable_names)}: they were there before, but apt cannot "
+                "install them any more, or would remove others"
+            )
+        try:
+            if purges or returning:
+                self.system.run("apt-get", *_APT, "--purge", "install", *returning, *purges)
+        finally:
+            self.system.restore_kept_files()
         if needed_names:
             messages.append(f"packages {' '.join(needed_names)}: other packages depend on them now")
         messages += self._restore_upgraded(changes, installed_names)
@@ -221,9 +240,16 @@ class Package(ManagedResource):
         return messages
 
     def _list_configurations(self, name: str) -> list:
-        """Return (path, MD5 of the packaged content) of the configuration files of a package."""
+        """Return (path, MD5 of the packaged content) of the configuration files of a package.
+
+        Some packages, such as chrony, have files that ucf(1) manages in place of dpkg.
+        """
         listing = self.system.run("dpkg-query", "--show", "--showformat", "${Conffiles}", name)
-        return re.findall(r"^ (/.+) ([0-9a-f]{32})(?: obsolete)?$", listing, re.M)
+        files = re.findall(r"^ (/.+) ([0-9a-f]{32})(?: obsolete)?$", listing, re.M)
+        owners = dict(reversed(line.split(None, 1)) for line in _read_lines(_UCF_REGISTRY))
+        checksums = dict(reversed(line.split(None, 1)) for line in _read_lines(_UCF_CHECKSUMS))
+        paths = [path for path, owner in owners.items() if owner == name and path in checksums]
+        return [*files, *((path, checksums[path]) for path in paths)]
 
     def _list_proposals(self, name: str) -> list:
         """Return the new configuration files that dpkg has put beside edited files of a package."""
@@ -240,6 +266,38 @@ class Package(ManagedResource):
                     messages.append(f"{path}: the file was edited since package {name} came")
         return messages
 
+    def _choose_versions(self, names: list, changes: list, purges: list) -> tuple:
+        """Choose the versions of removed packages that apt-get can install.
+
+        Args:
+            names: The packages.
+            changes: The records of all changes, which have the earlier versions.
+            purges: The packages that are purged at the same time, as words for apt-get.
+
+        Returns:
+            Words for apt-get; and the packages that it cannot install, or not without removing
+            packages besides `purges`.
+        """
+        versions: dict = {}
+        for change in changes:
+            versions.update(change.get("removed_versions", {}))
+        words, unavailable_names = [], []
+        purged_names = {purge[:-1] for purge in purges}
+        for name in names:
+            for word in ([f"{name}={versions[name]}"] if versions.get(name) else []) + [name]:
+                command = ["apt-get", *_APT, "--simulate", "install", word, *purges]
+                status, output, _ = self.system.try_run(*command)
+                if status == 0 and set(_find_removed_names(output)) <= purged_names:
+                    words.append(word)
+                    break
+            else:
+                unavailable_names.append(name)
+        return words, unavailable_names
+
+    def _find_version(self, name: str) -> str:
+        """Return the version of an installed package; "" if it is not installed."""
+        return self.system.try_run("dpkg-query", "--show", "--showformat", "${Version}", name)[1]
+
     def _downgrade(self, name: str, version: str, nagi_version: str) -> str:
         """Install an earlier version of a package.
 
@@ -251,9 +309,7 @@ class Package(ManagedResource):
         Returns:
             A message if the package stays at another version, and "" if not.
         """
-        _, current_version, _ = self.system.try_run(
-            "dpkg-query", "--show", "--showformat", "${Version}", name
-        )
+        current_version = self._find_version(name)
         if current_version in ("", version):
             return ""
         stays = f"package {name}: it stays at version {current_version}, because"
@@ -263,7 +319,9 @@ class Package(ManagedResource):
         status, output, _ = self.system.try_run("apt-get", *_APT, "--simulate", *install)
         if status != 0 or _find_removed_names(output):
             return f"{stays} apt can no longer install version {version}, which was there before"
-        self.system.run("apt-get", *_APT, *install)
+        status, output, error = self.system.try_run("apt-get", *_APT, *install)
+        if status != 0:
+            return f"{stays} apt failed: {join_last_lines(error or output)}"
         return ""
 
     def _is_installed(self, name: str) -> bool:
@@ -323,6 +381,13 @@ class Deb(Package):
 def _find_removed_names(output: str) -> list:
     """Return the packages that apt-get --simulate would remove, from its output."""
     return sorted(re.findall(r"^Remv (\S+)", output, re.M))
+
+
+def _read_lines(path: str) -> list:
+    """Return the lines of a file that are not empty; [] if it does not exist."""
+    if not os.path.exists(path):
+        return []
+    return [line for line in read_file(path).decode().splitlines() if line.strip()]
 
 
 def _compute_md5(path: str) -> str:

@@ -2,20 +2,22 @@
 """Undo changes of a host's network unless the controller comes back: the watchdog.
 
 arm() saves the state to return to, and starts this file as a program on the host. The program waits
-for the deadline, and then undoes the changes. disarm() prevents that. Both use one file, plan.json,
-and whoever renames it first decides.
+for the deadline, and then undoes the changes. disarm() prevents that. plan.json exists as long as
+the changes may be undone. A lock beside the directory prevents that two processes use it at once.
 
 Standard library only, for Python 3.9.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
 import subprocess
 import sys
 import time
+from contextlib import contextmanager, suppress
 
 DIRECTORY = "/var/lib/nagi-testbed/watchdog"
 _UNIT = "nagi-watchdog"
@@ -33,6 +35,11 @@ def arm(program: bytes, seconds: float, files: list, journals: str, directory: s
         journals: A directory of journals, to which the module interfaces may add commands.
         directory: The watchdog's directory, which is made anew.
     """
+    with _lock(directory):
+        _arm(program, seconds, files, journals, directory)
+
+
+def _arm(program: bytes, seconds: float, files: list, journals: str, directory: str) -> None:
     shutil.rmtree(directory, ignore_errors=True)
     os.makedirs(directory, mode=0o700)
     copies = {}
@@ -80,28 +87,40 @@ def is_armed(directory: str) -> bool:
 def disarm(directory: str) -> bool:
     """Keep the changes. Return False if they have already been undone.
 
-    The directory of the watchdog is removed.
+    Changes that were made after that are undone now. The directory of the watchdog is removed.
     """
-    kept = _take_plan(directory) is not None
-    has_undone = os.path.exists(_undone_path(directory))
-    shutil.rmtree(directory, ignore_errors=True)
-    return kept or not has_undone
+    if not os.path.isdir(directory):
+        return True
+    with _lock(directory):
+        undone = _read_plan(_undone_path(directory))
+        if undone is not None:
+            _undo_plan(undone)
+        shutil.rmtree(directory, ignore_errors=True)
+    return undone is None
 
 
 def undo(directory: str) -> None:
     """Undo the changes since arm(), unless disarm() has prevented it."""
-    plan = _take_plan(directory)
-    if plan is None:
+    if not is_armed(directory):
         return
-    with open(_undone_path(directory), "w", encoding="utf-8"):
-        pass
+    with _lock(directory):
+        plan = _read_plan(_plan_path(directory))
+        if plan is not None:
+            os.rename(_plan_path(directory), _undone_path(directory))
+            _undo_plan(plan)
+
+
+def _undo_plan(plan: dict) -> None:
+    """Restore the state of a plan. What fails does not prevent the rest."""
     for path in _list_journals(plan["journals"]):
-        _undo_commands(path, plan["counts"].get(path, 0))
+        with suppress(OSError, ValueError):
+            _undo_commands(path, plan["counts"].get(path, 0))
     for path, copy in plan["files"].items():
-        if copy is not None:
-            _copy(copy, path)
-        elif os.path.lexists(path):
-            os.unlink(path)
+        with suppress(OSError):
+            if copy is not None:
+                _copy(copy, path)
+            elif os.path.lexists(path):
+                os.unlink(path)
     for service in _SERVICES:
         if _run("systemctl", "--quiet", "is-active", service):
             _run("systemctl", "reload", service)
@@ -109,9 +128,8 @@ def undo(directory: str) -> None:
 
 def wait_and_undo(directory: str) -> None:
     """Wait for the deadline of the plan, then undo the changes. End at once without a plan."""
-    while is_armed(directory):
-        with open(_plan_path(directory), encoding="utf-8") as file:
-            left = json.load(file)["deadline"] - _read_clock()
+    while (plan := _read_plan(_plan_path(directory))) is not None:
+        left = plan["deadline"] - _read_clock()
         if left <= 0:
             undo(directory)
             return
@@ -123,18 +141,25 @@ def _plan_path(directory: str) -> str:
 
 
 def _undone_path(directory: str) -> str:
-    return os.path.join(directory, "undone")
+    return os.path.join(directory, "undone.json")
 
 
-def _take_plan(directory: str) -> dict | None:
-    """Return the plan, which then no longer exists for others; return None if there is none."""
-    taken = os.path.join(directory, f"taken-{os.getpid()}.json")
+def _read_plan(path: str) -> dict | None:
+    """Return a plan, or None if there is no such file."""
     try:
-        os.rename(_plan_path(directory), taken)
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
     except FileNotFoundError:
         return None
-    with open(taken, encoding="utf-8") as file:
-        return json.load(file)
+
+
+@contextmanager
+def _lock(directory: str):
+    """Hold the lock of the watchdog, and wait for it if another process holds it."""
+    os.makedirs(os.path.dirname(directory), mode=0o700, exist_ok=True)
+    with open(directory + ".lock", "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _read_clock() -> float:

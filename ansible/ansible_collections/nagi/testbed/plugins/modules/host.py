@@ -25,6 +25,19 @@ options:
     default: []
 """
 
+EXAMPLES = r"""
+- name: Read the state of the host
+  nagi.testbed.host:
+    user: nagi
+    interfaces: [enp2s0, enp3s0]
+    modules: [tcp_vegas]
+  register: host
+
+- name: Stop if a test interface is how the host is reached
+  ansible.builtin.assert:
+    that: host.management_uses == []
+"""
+
 RETURN = r"""
 user_comment:
   description: the comment of the service user's account; empty if there is none

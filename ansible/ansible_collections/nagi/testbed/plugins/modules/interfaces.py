@@ -55,6 +55,24 @@ options:
     default: 0
 """
 
+EXAMPLES = r"""
+- name: Give a node its address and neighbour
+  nagi.testbed.interfaces:
+    interfaces:
+      - name: enp2s0
+        address: 198.18.0.1/30
+        neighbours: {198.18.0.2: "02:00:00:00:00:02"}
+        mtu: 1500
+    journal: /run/nagi/interfaces.json
+
+- name: Set up the hardware of an emulator's interfaces
+  nagi.testbed.interfaces:
+    interfaces: [{name: enp2s0}, {name: enp3s0}]
+    hardware: true
+    queues: 1
+    journals: /var/lib/nagi-testbed/interfaces
+"""
+
 RETURN = r"""
 changes:
   description: the commands that were run, or would be in check mode

@@ -58,7 +58,7 @@ import pkgutil
 from datetime import datetime, timezone
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.nagi.testbed.plugins.module_utils import lease
+from ansible_collections.nagi.testbed.plugins.module_utils import lease, watchdog
 
 _PACKAGE = "ansible_collections.nagi.testbed.plugins.module_utils"
 
@@ -80,6 +80,8 @@ def main() -> None:
         module.exit_json(changed=False)
     try:
         if not module.params["held"]:
+            # The watchdog is still armed only if the provisioning has failed.
+            watchdog.undo(watchdog.DIRECTORY)
             lease.release(module.params["token"])
             module.exit_json(changed=False)
         program = pkgutil.get_data(_PACKAGE, "lease.py")

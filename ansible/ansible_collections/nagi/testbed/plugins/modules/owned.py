@@ -174,6 +174,22 @@ options:
     default: /var/lib/nagi-testbed
 """
 
+EXAMPLES = r"""
+- name: Synchronise the clock
+  nagi.testbed.owned:
+    role: clock
+    packages: [chrony]
+    stopped: [ntp.service]
+    files:
+      - path: /etc/chrony/nagi.conf
+        content: "server 192.0.2.14 iburst\n"
+    units: [chrony.service]
+
+- name: Restore everything
+  nagi.testbed.owned:
+    absent: true
+"""
+
 RETURN = r"""
 changes:
   description: the resources that were changed or restored (or would be), each with kind and name
