@@ -157,3 +157,16 @@ def deprovision(
     from nagi.commands import provision
 
     provision.deprovision(inventory, limit, ask_become_pass, yes=yes, json_=json_)
+
+
+@app.command()
+def graph(
+    inventory: Hosts,
+    out: Annotated[
+        Path, typer.Option(metavar="FILE", help="Picture to write: .svg, .png or .pdf")
+    ] = Path("lab.svg"),
+) -> None:
+    """Draw the cables of the inventory: which interface is connected to which."""
+    from nagi.commands import provision
+
+    provision.graph(inventory, out)

@@ -151,6 +151,26 @@ def deprovision(
     _print_and_exit(outcome, json_, result)
 
 
+def graph(inventory: Path, out: Path) -> None:
+    """Draw the cables of an inventory, and print the path of the picture.
+
+    Raises:
+        InputError: The inventory is wrong, or the picture cannot be written.
+    """
+    from nagi.labs.cabling import draw_cabling  # imports matplotlib
+
+    cells = read_cells(inventory)
+    try:
+        draw_cabling(cells, out)
+    except ValueError:
+        raise refuse(
+            f"--out {out}: pictures have no such format", "give a name such as lab.svg or lab.png"
+        ) from None
+    except OSError as error:
+        raise refuse(f"--out {out}: {error.strerror}", "give another path") from None
+    write_line(str(out))
+
+
 def _select_hosts(inventory: Path, limit: list[str] | None) -> list[str]:
     """Return the names of the hosts that --limit selects, or of all hosts without --limit.
 

@@ -76,6 +76,23 @@ def test_the_command_that_is_shown_can_be_copied(monkeypatch):
     assert format_command(command).startswith("ansible-playbook -i 'my lab.yml' ")
 
 
+def test_the_cables_of_an_inventory_are_drawn(nagi, tmp_path):
+    """Every interface is in the picture as often as in the inventory."""
+    picture = tmp_path / "lab.svg"
+    drawn = nagi("lab", "graph", "-i", str(EXAMPLE), "--out", str(picture))
+    assert drawn.out == f"{picture}\n"
+    texts = re.findall(r"<!-- (.+?) -->", picture.read_text())
+    for text, count in {"alice": 1, "heron": 1, "wired": 2, "wireless": 2, "enp2s0": 4}.items():
+        assert len([each for each in texts if each.split()[0] == text]) == count, (text, texts)
+    again = tmp_path / "again.svg"
+    nagi("lab", "graph", "-i", str(EXAMPLE), "--out", str(again))
+    assert again.read_bytes() == picture.read_bytes()
+    error = nagi("lab", "graph", "-i", str(EXAMPLE), "--out", str(tmp_path / "lab.docx"))
+    assert error.status == 2 and "give a name such as lab.svg" in error.err
+    error = nagi("lab", "graph", "-i", str(EXAMPLE), "--out", str(tmp_path / "none" / "lab.svg"))
+    assert error.status == 2 and "No such file or directory" in error.err
+
+
 PLAY = """
 - name: Here
   hosts: all
