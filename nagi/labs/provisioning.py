@@ -60,7 +60,7 @@ class HostOutcome:
         status: `ok`; `refused` by a check of the host; `failed` or `unreachable`; or `stopped`
             because another host was refused or failed.
         changed: The tasks that changed the host or, with --check, would change it.
-        kept: Files that were not removed because the host's operator has edited them.
+        kept: What was not restored, or was copied before a change, each with the reason.
         what: The problem, or "".
         cure: The cure of the problem, or "" if the problem's text has it.
     """

@@ -15,9 +15,9 @@ import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
 
 DIRECTORY = "/run/nagi-testbed"
@@ -25,18 +25,19 @@ LEASE_S = 600.0  # each call of nagi.testbed.owned renews the lease
 _TIMEOUT_S = 20.0
 _POLL_INTERVAL_S = 0.05
 _GUARD_INTERVAL_S = 0.5
-_UNIT = "nagi-lease"
 
 
 class LeaseError(Exception):
     """The lease could not be taken or given back. The message says why."""
 
 
-def acquire(program: bytes, owner: str, purpose: str, token: str, replaced_token: str) -> dict:
+def acquire(
+    start_guard: Callable[[dict], None], owner: str, purpose: str, token: str, replaced_token: str
+) -> dict:
     """Reserve the host, or renew the lease of `token`.
 
     Args:
-        program: The content of this file, which the host executes.
+        start_guard: A function that starts this file as a program, for a holder (run_guard()).
         owner: The owner of the lease, for messages: user@machine.
         purpose: What the host is reserved for, such as "provisioning".
         token: A text that identifies the owner's process.
@@ -70,7 +71,8 @@ def acquire(program: bytes, owner: str, purpose: str, token: str, replaced_token
             if current is not None:
                 _end_guard(current)
         elif not is_started:
-            _start_guard(program, holder)
+            os.makedirs(DIRECTORY, mode=0o755, exist_ok=True)
+            start_guard(holder)
             is_started = True
         time.sleep(_POLL_INTERVAL_S)
     raise LeaseError(f"the guard in {DIRECTORY} does not start or end; `rm -r {DIRECTORY}`")
@@ -130,25 +132,6 @@ def _write_holder(holder: dict) -> None:
     with open(partial, "w", encoding="utf-8") as file:
         json.dump(holder, file)
     os.rename(partial, _path("holder.json"))
-
-
-def _start_guard(program: bytes, holder: dict) -> None:
-    os.makedirs(DIRECTORY, mode=0o755, exist_ok=True)
-    with open(_path("guard.py"), "wb") as file:
-        file.write(program)
-    command = [sys.executable, "-I", _path("guard.py"), json.dumps(holder)]
-    if os.path.isdir("/run/systemd/system"):
-        # A unit of its own, because logind may end all processes of the SSH session.
-        unit = f"--unit={_UNIT}-{os.getpid()}"
-        subprocess.run(["systemd-run", "--quiet", "--collect", unit, *command], check=True)
-        return
-    subprocess.Popen(
-        command,
-        start_new_session=True,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
 
 
 def _end_guard(holder: dict) -> None:

@@ -65,8 +65,8 @@ def _explain_connection(client: str, server: str) -> dict[str, str]:
 
     Args:
         client: The address of the client. Link-local addresses have a zone, as in fe80::1%eth0.
-        server: The address of this host. It is not the address in the inventory if the connection
-            comes through a jump host or a NAT.
+        server: The address of this host. It may differ from the address in the inventory, for
+            example behind a NAT.
     """
     address, _, zone = server.partition("%")
     owners = {zone} & set(os.listdir(_NETWORK)) or _find_owners(address)

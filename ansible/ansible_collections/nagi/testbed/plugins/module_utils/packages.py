@@ -45,9 +45,8 @@ class PackageChange(TypedDict):
         removed: The packages that it removes.
         removed_versions: Package -> version, for these packages.
         upgraded: Package -> [version before, version after], for packages that it upgrades.
-        proposals: The new versions of configuration files of `upgraded` packages that dpkg has put
-            beside edited files before (NAME.dpkg-dist).
-        automatic: Those of `removed` and `upgraded` that nobody asked for, but others depend on.
+        proposals: The files NAME.dpkg-dist of `upgraded` packages that exist before.
+        automatic: Those of `removed` and `upgraded` that apt has marked as automatically installed.
     """
 
     installed: list
@@ -181,11 +180,28 @@ class Package(ManagedResource):
         # apt-get would also remove the packages that depend on a removed package.
         needed_names = [name for name in present_names if not self._is_removable(name, added_names)]
         unneeded_names = [name for name in present_names if name not in needed_names]
+        messages = self._exchange_packages(unneeded_names, missing_names, changes)
+        if needed_names:
+            messages.append(f"packages {' '.join(needed_names)}: other packages depend on them now")
+        messages += self._restore_upgraded(changes, installed_names)
+        self.system.restore_kept_files()
+        return "; ".join(messages)
+
+    def _exchange_packages(self, names: list, missing_names: list, changes: list) -> list:
+        """Remove packages that nagi installed, and install those that it removed.
+
+        Args:
+            names: The packages to remove.
+            missing_names: The packages to install.
+            changes: The records of all changes.
+
+        Returns:
+            Messages about files and packages that are not as before.
+        """
         configured_names = {name for change in changes for name in change.get("configured", [])}
-        removals = [f"{name}-" for name in unneeded_names if name in configured_names]
-        if removals:
+        if removals := [f"{name}-" for name in names if name in configured_names]:
             self.system.run("apt-get", *_APT, "install", *removals)
-        purged_names = [name for name in unneeded_names if name not in configured_names]
+        purged_names = [name for name in names if name not in configured_names]
         messages = self._keep_edited_configurations(purged_names)
         purges = [f"{name}-" for name in purged_names]
         returning, unavailable_names = self._choose_versions(missing_names, changes, purges)
@@ -199,16 +215,10 @@ class Package(ManagedResource):
                 self.system.run("apt-get", *_APT, "--purge", "install", *returning, *purges)
         finally:
             self.system.restore_kept_files()
-        if needed_names:
-            messages.append(f"packages {' '.join(needed_names)}: other packages depend on them now")
-        messages += self._restore_upgraded(changes, installed_names)
-        if automatic_names := sorted(
-            {name for change in changes for name in change.get("automatic", [])}
-            & {name for name in missing_names if self._is_installed(name)}
-        ):
-            self.system.run("apt-mark", "auto", *automatic_names)
-        self.system.restore_kept_files()
-        return "; ".join(messages)
+        automatic_names = {name for change in changes for name in change.get("automatic", [])}
+        if marked_names := sorted(automatic_names & {*missing_names} - {*unavailable_names}):
+            self.system.run("apt-mark", "auto", *marked_names)
+        return messages
 
     def _restore_upgraded(self, changes: list, installed_names: set) -> list:
         """Install the earlier versions of packages that nagi's installations have upgraded.

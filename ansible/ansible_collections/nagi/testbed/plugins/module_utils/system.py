@@ -66,7 +66,7 @@ class System:
     def keep_file(self, path: str) -> bool:
         """Remember a file that must stay, though its package may be removed.
 
-        Return whether this is new. Symbolic links are not remembered.
+        Return False if it was already remembered, or is a symbolic link.
         """
         if path in self._kept or os.path.islink(path):
             return False

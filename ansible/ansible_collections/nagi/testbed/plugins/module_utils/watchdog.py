@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Undo changes of a host's network unless the controller comes back: the watchdog.
 
-arm() saves the state to return to, and starts this file as a program on the host. The program waits
-for the deadline, and then undoes the changes. disarm() prevents that. plan.json exists as long as
-the changes may be undone. A lock beside the directory prevents that two processes use it at once.
+save_plan() saves the state to return to. Then this file is started as a program on the host
+(programs.py), which waits for the deadline and undoes the changes. disarm() prevents that.
+plan.json exists as long as the changes may be undone. A lock beside the directory prevents that two
+processes use it at once.
 
 Standard library only, for Python 3.9.
 """
@@ -20,63 +21,38 @@ import time
 from contextlib import contextmanager, suppress
 
 DIRECTORY = "/var/lib/nagi-testbed/watchdog"
-_UNIT = "nagi-watchdog"
 # Services that configure networks, and read their files again when they are reloaded.
 _SERVICES = ("systemd-networkd", "NetworkManager")
 
 
-def arm(program: bytes, seconds: float, files: list, journals: str, directory: str) -> None:
-    """Save the current state, and start the program that returns to it after a time.
+def save_plan(seconds: float, files: list, journals: str, directory: str) -> None:
+    """Save the current state, to which undo() returns. Replace an earlier plan.
 
     Args:
-        program: The content of this file, which the host executes later.
-        seconds: The time until the changes are undone.
+        seconds: The time until the changes are undone, if the program runs.
         files: The paths of files that may change. They need not exist.
         journals: A directory of journals, to which the module interfaces may add commands.
         directory: The watchdog's directory, which is made anew.
     """
     with _lock(directory):
-        _arm(program, seconds, files, journals, directory)
-
-
-def _arm(program: bytes, seconds: float, files: list, journals: str, directory: str) -> None:
-    shutil.rmtree(directory, ignore_errors=True)
-    os.makedirs(directory, mode=0o700)
-    copies = {}
-    for number, path in enumerate(files):
-        copies[path] = None
-        if os.path.lexists(path):
-            copies[path] = os.path.join(directory, f"file-{number}")
-            _copy(path, copies[path])
-    counts = {path: len(_read_journal(path)) for path in _list_journals(journals)}
-    plan = {
-        "deadline": _read_clock() + seconds,
-        "files": copies,
-        "journals": journals,
-        "counts": counts,
-    }
-    path = os.path.join(directory, "undo.py")
-    with open(path, "wb") as file:
-        file.write(program)
-    partial = _plan_path(directory) + ".partial"
-    with open(partial, "w", encoding="utf-8") as file:
-        json.dump(plan, file)
-    os.rename(partial, _plan_path(directory))
-    command = [sys.executable, "-I", path, directory]
-    if os.path.isdir("/run/systemd/system"):
-        # A unit of its own, because logind may end all processes of the SSH session.
-        subprocess.run(
-            ["systemd-run", "--quiet", "--collect", f"--unit={_UNIT}-{os.getpid()}", *command],
-            check=True,
-        )
-    else:
-        subprocess.Popen(
-            command,
-            start_new_session=True,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        shutil.rmtree(directory, ignore_errors=True)
+        os.makedirs(directory, mode=0o700)
+        copies = {}
+        for number, path in enumerate(files):
+            copies[path] = None
+            if os.path.lexists(path):
+                copies[path] = os.path.join(directory, f"file-{number}")
+                _copy(path, copies[path])
+        plan = {
+            "deadline": _read_clock() + seconds,
+            "files": copies,
+            "journals": journals,
+            "counts": {path: len(_read_journal(path)) for path in _list_journals(journals)},
+        }
+        partial = _plan_path(directory) + ".partial"
+        with open(partial, "w", encoding="utf-8") as file:
+            json.dump(plan, file)
+        os.rename(partial, _plan_path(directory))
 
 
 def is_armed(directory: str) -> bool:
@@ -100,7 +76,7 @@ def disarm(directory: str) -> bool:
 
 
 def undo(directory: str) -> None:
-    """Undo the changes since arm(), unless disarm() has prevented it."""
+    """Undo the changes since save_plan(), unless disarm() has prevented it."""
     if not is_armed(directory):
         return
     with _lock(directory):

@@ -63,7 +63,7 @@ recorded:
   type: list
   elements: dict
   returned: always
-is_guarded:
+has_armed_watchdog:
   description: whether a watchdog is about to undo changes of an interrupted provisioning
   type: bool
   returned: always
@@ -243,7 +243,7 @@ def main() -> None:
             if name in module.params["interfaces"]
         ],
         recorded=_list_recorded(),
-        is_guarded=is_armed(DIRECTORY),
+        has_armed_watchdog=is_armed(DIRECTORY),
         ifupdown_files=_find_ifupdown_files(module.params["interfaces"]),
         has_network_manager=Path("/etc/NetworkManager/conf.d").is_dir(),
         kernel=os.uname().release,

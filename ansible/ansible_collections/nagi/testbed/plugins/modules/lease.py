@@ -9,8 +9,8 @@ short_description: reserve a host for one provisioning at a time
 description:
   - Reserves the host for this run of ansible-playbook, and renews the reservation. It ends by
     O(held=false), or when no module of this collection has renewed it for ten minutes.
-  - Fails if another run has reserved the host. The action plugin ends the reservation of a run on
-    the same controller that is over, for example because it was interrupted.
+  - Fails if another run has reserved the host. The action plugin replaces the reservation of a run
+    on this controller that no longer exists, for example because it was interrupted.
   - Does nothing in check mode.
 author: the nagi authors
 options:
@@ -54,13 +54,17 @@ holder:
   returned: failure
 """
 
-import pkgutil
+import json
 from datetime import datetime, timezone
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.nagi.testbed.plugins.module_utils import lease, watchdog
+from ansible_collections.nagi.testbed.plugins.module_utils.programs import start_program
 
-_PACKAGE = "ansible_collections.nagi.testbed.plugins.module_utils"
+
+def start_guard(holder: dict) -> None:
+    """Start the guard of a lease on this host."""
+    start_program("lease.py", f"{lease.DIRECTORY}/guard.py", json.dumps(holder))
 
 
 def main() -> None:
@@ -84,8 +88,7 @@ def main() -> None:
             watchdog.undo(watchdog.DIRECTORY)
             lease.release(module.params["token"])
             module.exit_json(changed=False)
-        program = pkgutil.get_data(_PACKAGE, "lease.py")
-        holder = lease.acquire(program, *(module.params[name] for name in names))
+        holder = lease.acquire(start_guard, *(module.params[name] for name in names))
     except lease.LeaseError as error:
         module.fail_json(msg=str(error))
     if holder["token"] != module.params["token"]:

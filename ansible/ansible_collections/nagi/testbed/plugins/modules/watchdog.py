@@ -8,8 +8,8 @@ module: watchdog
 short_description: undo changes of a host's network unless the controller comes back
 description:
   - With O(armed=true), saves the files O(files) and the length of the journals in O(journals), and
-    starts a program on the host. After O(seconds), this program restores the files, runs the
-    commands that the journals have in addition by then, and reloads the services that configure
+    starts a program on the host. After O(seconds), this program restores the files, runs the undo
+    commands that were added to the journals since then, and reloads the services that configure
     networks.
   - With O(armed=false), the changes stay. Connect anew before this task, so that the task shows
     that the host can still be reached.
@@ -17,7 +17,7 @@ description:
 author: the nagi authors
 options:
   armed:
-    description: whether the changes that follow are undone
+    description: true starts the watchdog; false stops it, and keeps the changes
     type: bool
     required: true
   seconds:
@@ -55,12 +55,9 @@ EXAMPLES = r"""
 
 RETURN = r""" # """
 
-import pkgutil
-
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.nagi.testbed.plugins.module_utils import watchdog
-
-_PACKAGE = "ansible_collections.nagi.testbed.plugins.module_utils"
+from ansible_collections.nagi.testbed.plugins.module_utils.programs import start_program
 
 
 def main() -> None:
@@ -80,13 +77,9 @@ def main() -> None:
     if module.params["armed"]:
         # The changes of a provisioning that was interrupted: its controller did not come back.
         watchdog.undo(directory)
-        watchdog.arm(
-            pkgutil.get_data(_PACKAGE, "watchdog.py"),
-            module.params["seconds"],
-            module.params["files"],
-            module.params["journals"],
-            directory,
-        )
+        names = ("seconds", "files", "journals")
+        watchdog.save_plan(*(module.params[name] for name in names), directory)
+        start_program("watchdog.py", f"{directory}/undo.py", directory)
     elif not watchdog.disarm(directory):
         module.fail_json(
             msg="the host undid the changes of its network, because the controller did not come "
