@@ -17,11 +17,11 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import yaml
 from controller import NAMESPACE, USER_ID, Controller
+from ssh_hosts import SSHD_OPTIONS, make_key
 from throw_away import Host
 
 CARD = "eno1"
@@ -55,15 +55,7 @@ Host *
     UserKnownHostsFile /dev/null
     LogLevel ERROR
 """
-_SSHD_CONFIG = """\
-HostKey /etc/ssh/nagi_host_key
-PermitRootLogin prohibit-password
-PasswordAuthentication no
-KbdInteractiveAuthentication no
-UsePAM no
-PidFile /run/sshd.pid
-Subsystem sftp internal-sftp
-"""
+_SSHD_CONFIG = f"HostKey /etc/ssh/nagi_host_key\n{SSHD_OPTIONS}"
 # $1: the name of the user who is not root.
 _PREPARE = """
 set -e
@@ -97,7 +89,7 @@ class ManagedHosts(Controller):
         super()._make()
         self.inventory = self.home / "lab.yml"
         self._key = self.home / "id_ed25519"
-        _make_key(self._key)
+        make_key(self._key)
         (self.home / ".ssh").mkdir(mode=0o700)
         (self.home / "ssh_config").write_text(_SSH_CONFIG.format(home=self.home))
         (self.home / "sshd_config").write_text(_SSHD_CONFIG)
@@ -180,7 +172,3 @@ class ManagedHosts(Controller):
             }
         }
         self.inventory.write_text(yaml.safe_dump(inventory, sort_keys=False))
-
-
-def _make_key(path: Path) -> None:
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", path], check=True)

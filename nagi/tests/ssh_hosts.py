@@ -86,9 +86,7 @@ sleep infinity &
 wait $!
 """
 
-_SSHD_CONFIG = """\
-ListenAddress {address}
-HostKey /etc/ssh/ssh_host_ed25519_key
+SSHD_OPTIONS = """\
 PermitRootLogin prohibit-password
 PasswordAuthentication no
 KbdInteractiveAuthentication no
@@ -96,6 +94,10 @@ UsePAM no
 PidFile /run/sshd.pid
 Subsystem sftp internal-sftp
 """
+_SSHD_CONFIG = f"""\
+ListenAddress {{address}}
+HostKey /etc/ssh/ssh_host_ed25519_key
+{SSHD_OPTIONS}"""
 
 
 @dataclass(frozen=True)
@@ -255,12 +257,12 @@ class SshHosts(Controller):
         """Write keys and the inventory."""
         key_of_nagi, other_key = self.home / "id_ed25519", self._directory / "unknown"
         for key in (key_of_nagi, other_key):
-            _make_key(key)
+            make_key(key)
         known_hosts = []
         for host in self.hosts.values():
             files = self._host_directory(host.name)
             files.mkdir()
-            _make_key(files / "host_key")
+            make_key(files / "host_key")
             known_hosts.append(f"{host.address} {(files / 'host_key.pub').read_text()}")
             accepted = other_key if host.name in self._wrong_key else key_of_nagi
             shutil.copy(accepted.with_suffix(".pub"), files / "authorized_keys")
@@ -350,7 +352,7 @@ def _name_cards(
     return {link: f"enp{next(slots)}s0" for link, ends in links.items() if node in ends}
 
 
-def _make_key(path: Path) -> None:
+def make_key(path: Path) -> None:
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", path], check=True)
 
 
