@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import yaml
+from provisioning import make_environment
 from throw_away import Host
 
 ANSIBLE = f"{sys.prefix}/bin/ansible"
@@ -43,14 +43,7 @@ class Module:
                 *("-e", "ansible_python_interpreter=/usr/bin/python3", "-a", json.dumps(given)),
             ],
             cwd=self._scratch,
-            env={
-                **os.environ,
-                "ANSIBLE_HOME": str(self._scratch / "home"),
-                "ANSIBLE_LOCALHOST_WARNING": "False",
-                "ANSIBLE_INVENTORY_UNPARSED_WARNING": "False",
-                "ANSIBLE_NOCOLOR": "1",
-                "LC_ALL": "C.UTF-8",
-            },
+            env=make_environment(self._scratch) | {"ANSIBLE_INVENTORY_UNPARSED_WARNING": "False"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

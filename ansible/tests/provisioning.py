@@ -73,6 +73,17 @@ def write_inventory(path: Path, machines, hosts: dict[str, dict[str, object]]) -
     path.write_text(yaml.safe_dump(inventory))
 
 
+def make_environment(directory: Path) -> dict[str, str]:
+    """Return the environment for a program of Ansible whose files are in `directory`."""
+    return {
+        **os.environ,
+        "ANSIBLE_HOME": str(directory / "home"),
+        "ANSIBLE_NOCOLOR": "1",
+        "ANSIBLE_LOCALHOST_WARNING": "False",
+        "LC_ALL": "C.UTF-8",
+    }
+
+
 def start_playbook(
     directory: Path, name: str, *options: str, **popen_options: Any
 ) -> subprocess.Popen[str]:
@@ -80,14 +91,7 @@ def start_playbook(
     return subprocess.Popen(
         [PLAYBOOK, "-i", directory / "inventory.yml", f"nagi.testbed.{name}", *options],
         cwd=directory,
-        env={
-            **os.environ,
-            "ANSIBLE_HOME": str(directory / "home"),
-            "ANSIBLE_NOCOLOR": "1",
-            "ANSIBLE_LOCALHOST_WARNING": "False",
-            "LC_ALL": "C.UTF-8",
-            "COLUMNS": "1000",
-        },
+        env=make_environment(directory) | {"COLUMNS": "1000"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

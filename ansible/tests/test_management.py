@@ -131,7 +131,7 @@ def test_a_host_that_the_changes_cut_off_comes_back_by_itself(hosts):
 
 @pytest.mark.slow
 def test_one_host_is_provisioned_once_at_a_time(hosts):
-    """A second call is refused; one that was killed does not block the next of its controller."""
+    """Refuse a second call. One that was killed does not block the next of its controller."""
     hosts.write_inventory()
     alan = hosts.machines["alan"]
     only = ("--limit", "alan", "--tags", "packages")

@@ -41,8 +41,13 @@ def draw_cabling(cells: list[Cell], path: Path) -> None:
 
 def _count_rows(cell: Cell) -> int:
     """Return the height of a cell, in cables: that of the side with more cables, but at least 2."""
-    cables = [max(1, len(host.links)) for host in _list_nodes(cell)]
+    cables = [_count_cables(host) for host in _list_nodes(cell)]
     return max(2, sum(cables[::2]), sum(cables[1::2]))
+
+
+def _count_cables(host: LabHost) -> int:
+    """Return the height of a host's box, in cables. A host without cables has a box, too."""
+    return max(1, len(host.links))
 
 
 def _list_nodes(cell: Cell) -> list[LabHost]:
@@ -60,9 +65,9 @@ def _draw_cell(axes: Axes, cell: Cell) -> None:
     nodes = _list_nodes(cell)
     for side, x in enumerate(_SIDES_X):
         hosts = nodes[side::2]
-        top = height / 2 + sum(max(1, len(host.links)) for host in hosts) / 2
+        top = height / 2 + sum(_count_cables(host) for host in hosts) / 2
         for host in hosts:
-            bottom = top - max(1, len(host.links))
+            bottom = top - _count_cables(host)
             _draw_box(axes, x, (bottom, top), f"{host.name}\nnode {host.node}")
             for number, (link, interface) in enumerate(host.links.items()):
                 port = emulator.ports.get(link, {}).get(host.node, "?")

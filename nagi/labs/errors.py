@@ -52,7 +52,7 @@ class LabError(Exception):
 
     @property
     def has_lost_hosts(self) -> bool:
-        """Whether hosts could not be reached, and nothing else has failed."""
+        """True if hosts could not be reached, and nothing else has failed."""
         return bool(self.failures) and all(failure.unreachable for failure in self.failures)
 
 

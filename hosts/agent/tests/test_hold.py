@@ -100,7 +100,7 @@ class Host:
 
 
 def test_a_host_that_is_provisioned_is_refused(tmp_path, monkeypatch):
-    """A provisioning holds a lock, and writes a file of the same format (nagi.testbed.lease)."""
+    """Hold a lock and write holder.json, as a provisioning does (nagi.testbed.lease)."""
     monkeypatch.setattr(hold, "PROVISIONING_STATE", str(tmp_path))
     ada = {"schema_version": 1, "owner": "ada@desk", "campaign": "provisioning", "token": "x"}
     ada |= {"since_s": 0, "expires_s": 2_000_000_000, "guard": 1}

@@ -155,7 +155,7 @@ def test_in_virtual_time_it_is_packets_and_nodes_that_take_time(plan):
 
 
 def test_on_real_hosts_ansible_takes_time(plan):
-    """Each of two cells has an emulator, too. A run is longer than 75 s, so it is a batch."""
+    """Count an emulator for each of two cells. A run is longer than 75 s, so it is a batch."""
     runs_s = estimate_time([plan] * 10, 2, "netns")
     hosts = 2 * (len(plan.nodes) + 1)
     ansible_s = 6 + 0.5 * hosts + 5 * (5 + 0.2 * hosts) + 10 * 0.4

@@ -77,7 +77,7 @@ def test_the_command_that_is_shown_can_be_copied(monkeypatch):
 
 
 def test_the_cables_of_an_inventory_are_drawn(nagi, tmp_path):
-    """Every interface is in the picture as often as in the inventory."""
+    """Find every interface in the picture as often as in the inventory."""
     picture = tmp_path / "lab.svg"
     drawn = nagi("lab", "graph", "-i", str(EXAMPLE), "--out", str(picture))
     assert drawn.out == f"{picture}\n"
@@ -279,7 +279,7 @@ def test_a_host_is_given_access_and_loses_it(ssh_hosts):
 
 @pytest.mark.timeout(900)
 def test_a_key_that_does_not_work_is_said(ssh_hosts):
-    """An authorised key is refused by sshd for three reasons, none of which the login knows."""
+    """Let sshd refuse an authorised key for three reasons, none of which the login knows."""
     write_inventory_of(ssh_hosts)
     hup = 'kill -HUP "$(cat /run/sshd.pid)"'
     allow = f"echo AllowUsers root >>/etc/ssh/sshd_config; {hup}"
@@ -304,7 +304,7 @@ def test_a_key_that_does_not_work_is_said(ssh_hosts):
 
 @pytest.mark.timeout(900)
 def test_another_key_that_works_does_not_count(ssh_hosts):
-    """The user's ssh configuration has a key that works; the new one cannot be authorised."""
+    """Have a key that works in the user's ssh configuration. The new one cannot be authorised."""
     write_inventory_of(ssh_hosts)
     ssh_hosts.enter("alice", "sh", "-c", "cp -a /root/.ssh/authorized_keys /etc/ssh/keys")
     elsewhere = "echo AuthorizedKeysFile /etc/ssh/keys >>/etc/ssh/sshd_config"

@@ -115,14 +115,17 @@ class Changes:
         """
         states = {resource: resource.read_state() for resource in resources}
         to_change = [resource for resource in resources if resource.needs_change(states[resource])]
-        effects = {resource: resource.list_effects() for resource in to_change}
+        new_changes = {
+            resource: None if self._checking else resource.describe_change()
+            for resource in to_change
+        }
         for resource in resources:
-            self._record(resource, states[resource], resource in to_change)
+            self._record(resource, states[resource], resource in to_change, new_changes)
         if to_change and not self._checking:
             self._manifest.save()
         for resource in to_change:
             self.changes.append(f"{resource.kind} {resource.name}")
-            self.changes += effects[resource]
+            self.changes += resource.list_effects(new_changes[resource])
             if isinstance(resource, File):
                 if self._module._diff and resource.has_content():
                     before, after = resource.make_diff(states[resource])
@@ -133,12 +136,15 @@ class Changes:
             if not self._checking:
                 resource.apply(states[resource])
 
-    def _record(self, resource: ManagedResource, state, needs_change: bool) -> None:
+    def _record(
+        self, resource: ManagedResource, state, needs_change: bool, new_changes: dict
+    ) -> None:
         """Record in the manifest that the role requires a resource, and the change of the resource.
 
         A resource that needs no change is recorded only if it is already in the manifest, which
         means that nagi changed the resource before. If an operator has edited a file since then,
         save a copy of the edited file, and add a message to `kept`. In check mode, record nothing.
+        `new_changes` has the records of all changes, by resource.
         """
         role = self._params["role"]
         entry = self._manifest.find(resource.kind, resource.name)
@@ -169,7 +175,7 @@ class Changes:
                 self.kept.append(
                     f"{resource.name}: the file was edited since nagi wrote it; a copy is {copy}"
                 )
-            change = resource.describe_change()
+            change = new_changes[resource]
             if change not in entry["ours"]:
                 entry["ours"].append(change)
 
@@ -207,12 +213,11 @@ class Changes:
                     self._manifest.save()
                 continue
             self.changes.append(f"restore: {entry['kind']} {entry['name']}")
+            resource = KINDS[entry["kind"]](self._system, entry["name"])
             if self._checking:
-                resource = KINDS[entry["kind"]](self._system, entry["name"])
                 self.changes += resource.list_restore_effects(entry["ours"])
                 continue
             other_entries = [item for item in self._manifest.entries if item is not entry]
-            resource = KINDS[entry["kind"]](self._system, entry["name"])
             try:
                 message = resource.restore(entry["before"], entry["ours"], other_entries)
             except (Failed, OSError) as error:

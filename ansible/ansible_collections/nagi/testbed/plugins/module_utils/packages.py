@@ -37,7 +37,7 @@ _UCF_REGISTRY, _UCF_CHECKSUMS = "/var/lib/ucf/registry", "/var/lib/ucf/hashfile"
 
 
 class PackageChange(TypedDict):
-    """What apt-get does when it installs a package.
+    """The changes that apt-get makes when it installs a package.
 
     Attributes:
         installed: The packages that were not installed before.
@@ -79,11 +79,12 @@ class Package(ManagedResource):
         self._update()
         return self._simulate_install(self._get_target())
 
-    def list_effects(self) -> list:
-        try:
-            change = self._simulate_install(self._get_target())
-        except Failed:
-            return [f"package {self.name}: more is known once apt's lists are updated"]
+    def list_effects(self, change: PackageChange | None) -> list:
+        if change is None:
+            try:
+                change = self._simulate_install(self._get_target())
+            except Failed:
+                return [f"package {self.name}: more is known once apt's lists are updated"]
         return [
             *(f"package {name}: installed" for name in change["installed"] if name != self.name),
             *(

@@ -202,10 +202,11 @@ class ManagedResource(ABC):
         """
         return ""
 
-    def list_effects(self) -> list:
+    def list_effects(self, change: dict | None) -> list:
         """Return what apply() changes besides the resource itself, one line each. Change nothing.
 
-        In check mode, other resources that this one needs may not exist yet.
+        `change` is the result of describe_change(), or None in check mode. Then other resources
+        that this one needs may not exist yet.
         """
         return []
 
