@@ -8,12 +8,14 @@
     heron   by the address of a bridge, whose port is the network card
     june    through heron as a jump host, on a network that the controller does not reach
 
-The name of the management card is eno1 everywhere. ivy, alan, sam, omar and june are nodes, and
-heron is the emulator.
+The name of the management card is eno1 everywhere. heron is the emulator of a star of four links:
+the router sam is in its middle, and ivy, alan, omar and june are hosts at its ends.
 """
 
 from __future__ import annotations
 
+import copy
+import itertools
 import os
 import subprocess
 from collections.abc import Mapping
@@ -25,9 +27,11 @@ from ssh_hosts import SSHD_OPTIONS, make_key
 from throw_away import Host
 
 CARD = "eno1"
-NODES = {"ivy": "S", "alan": "A", "sam": "B", "omar": "C", "june": "D", "heron": "emulator"}
+NODES = {"ivy": "S", "alan": "A", "sam": "N", "omar": "B", "june": "D", "heron": "emulator"}
+# Link -> the host at its end.
+_ENDS = {"left": "ivy", "side": "alan", "radio": "june", "spare": "omar"}
+_MIDDLE, _EMULATOR = "sam", "heron"
 _BRIDGE = "vmbr0"
-_TEST_CARD = "enp2s0"
 _JUMP_CARD = "eno2"
 _OPERATOR = "visitor"
 _CONTROLLER = ("192.0.2.1/24", "2001:db8:77::1/64")
@@ -70,7 +74,7 @@ chown -R "$1:" "/home/$1/.ssh"
 echo "$1 ALL=(ALL:ALL) NOPASSWD: ALL" >/etc/sudoers.d/visitor
 ssh-keygen -q -t ed25519 -N '' -f /etc/ssh/nagi_host_key
 cp /run/sshd_config /etc/ssh/sshd_config
-/usr/sbin/sshd
+systemctl restart ssh.service
 """
 
 
@@ -78,7 +82,7 @@ class ManagedHosts(Controller):
     """The testbed of this module, which exists during a `with` block.
 
     Args:
-        machines: Name -> throw-away host, for some of the names in NODES. june needs heron.
+        machines: Name -> throw-away host, for all names in NODES.
     """
 
     def __init__(self, machines: Mapping[str, Host]) -> None:
@@ -98,9 +102,23 @@ class ManagedHosts(Controller):
         self._ip(NAMESPACE, ["link add lan type bridge", "link set lan up"])
         self._ip(NAMESPACE, [f"address add {address} dev lan nodad" for address in _CONTROLLER[1:]])
         self._ip(NAMESPACE, [f"address add {_CONTROLLER[0]} dev lan"])
+        self._plug_in_test_cables()
         for name in NODES:
-            if name in self.machines:
-                self._connect(name, self.machines[name])
+            self._connect(name, self.machines[name])
+
+    def _plug_in_test_cables(self) -> None:
+        """Connect the test cards of all hosts to those of the emulator."""
+        # Host -> link -> its card, or for the emulator node -> card.
+        self._links: dict[str, dict[str, Any]] = {name: {} for name in NODES}
+        emulator = self.machines[_EMULATOR]
+        ports = (f"enp{number}s0" for number in itertools.count(2))
+        middle_cards = (f"enp{number}s0" for number in itertools.count(2))
+        for link, end in _ENDS.items():
+            for name, card in ((end, "enp2s0"), (_MIDDLE, next(middle_cards))):
+                port = next(ports)
+                self.machines[name].join(card, emulator, port)
+                self._links[name][link] = card
+                self._links[_EMULATOR].setdefault(link, {})[NODES[name]] = port
 
     def _connect(self, name: str, machine: Host) -> None:
         """Plug in the cables of a host, set its addresses, and start its sshd."""
@@ -126,39 +144,39 @@ class ManagedHosts(Controller):
         for address in _ADDRESSES[name]:
             options = ["nodad"] if ":" in address else []
             machine.run("ip", "address", "add", address, "dev", owner, *options)
-        for number in range(2, 7 if name == "heron" else 3):
-            test_card = f"enp{number}s0"
-            far = ["type", "veth", "peer", "name", f"far-{test_card}"]
-            machine.run("ip", "link", "add", test_card, *far)
         machine.copy(self._key.with_suffix(".pub"), "/run/key.pub")
         machine.copy(self.home / "sshd_config", "/run/sshd_config")
         machine.run("sh", "-c", _PREPARE, "prepare", _OPERATOR)
 
-    def write_inventory(self, cards: Mapping[str, str] | None = None, **variables: Any) -> None:
+    def unplug(self, name: str) -> None:
+        """Pull the management cable of a host other than june."""
+        self._ip(NAMESPACE, [f"link set {name} down"])
+
+    def plug(self, name: str) -> None:
+        """Undo `unplug()`."""
+        self._ip(NAMESPACE, [f"link set {name} up"])
+
+    def write_inventory(self, test_card: str | None = None, **variables: Any) -> None:
         """Write the inventory of all hosts.
 
         Args:
-            cards: Host -> its first test interface, if it is not enp2s0.
+            test_card: The name that all hosts have for the first of their test cards, if it is not
+                the right one.
             **variables: Variables of all hosts.
         """
         cell: dict[str, dict[str, Any]] = {}
-        nodes = [name for name in self.machines if name != "heron"]
-        for name in self.machines:
-            card = (cards or {}).get(name, _TEST_CARD)
-            links: object = card
-            if name == "heron":
-                ports = [card, *(f"enp{number}s0" for number in range(3, 7))]
-                links = {NODES[node]: port for node, port in zip(nodes, ports, strict=False)}
-            is_operator = name == "omar"
-            cell[name] = {
-                "ansible_host": _TARGETS[name],
-                **(
-                    {} if name == "alan" else {"ansible_user": _OPERATOR if is_operator else "root"}
-                ),
-                "ansible_become": is_operator,
-                "nagi_node": NODES[name],
-                "nagi_links": {"wired": links},
-            }
+        for name, links in self._links.items():
+            links = copy.deepcopy(links)
+            if test_card is not None:
+                first = next(iter(links))
+                place, key = (links[first], NODES["ivy"]) if name == _EMULATOR else (links, first)
+                place[key] = test_card
+            cell[name] = {"ansible_host": _TARGETS[name]}
+            if name == "omar":
+                cell[name] |= {"ansible_user": _OPERATOR, "ansible_become": True}
+            elif name != "alan":
+                cell[name]["ansible_user"] = "root"
+            cell[name] |= {"nagi_node": NODES[name], "nagi_links": links}
         common = {
             "ansible_ssh_common_args": f"-F {self.home / 'ssh_config'}",
             "ansible_python_interpreter": "/usr/bin/python3",

@@ -36,9 +36,9 @@ INSTALLED = (
 # The packages that the roles may install, by names and patterns of apt-get. Add every new package
 # here, or else apt on the hosts does not find it.
 PROVISIONED = (
-    *("ethtool", "tcpdump", "iperf", "kmod", "procps", "util-linux", "libcap2-bin", "python3-apt"),
-    *("libspdlog1.*", "libxdp1", "libbpf1", "libelf1*", "libcap-ng0", "libstdc++6"),
-    *("chrony", "linuxptp", "python3-thrift"),
+    *("iputils-ping", "ethtool", "tcpdump", "iperf", "kmod", "procps", "util-linux"),
+    *("libcap2-bin", "python3-apt", "libspdlog1.*", "libxdp1", "libbpf1", "libelf1*"),
+    *("libcap-ng0", "libstdc++6", "chrony", "linuxptp", "python3-thrift"),
 )
 # If the command is killed, all its processes and mounts end with it.
 _ISOLATED = (

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import shutil
 import socket
@@ -17,6 +16,7 @@ from pathlib import Path
 import pytest
 from provisioning import Provision
 from releases import RELEASES, Unavailable
+from snapshots import list_differences, read_states
 from throw_away import Host
 
 # Trees are made, hosts boot, and are provisioned from nothing.
@@ -32,29 +32,6 @@ PTP = {
     "nagi_ptp_time_stamping": "software",
     "nagi_ptp_free_running": True,
 }
-# What a host is, as provisioning can change it. Left out: what apt and dpkg note of their work
-# (logs, lists, downloads), the copies that tools keep of accounts' files (`passwd-`), caches of the
-# linker, of Python and of systemd, which are made anew, dbus, which starts when it is asked, and
-# the group rdma, which a library of Ubuntu's tcpdump leaves when it is purged.
-STATE = r"""
-cd /
-left_out="! -name *- ! -name ld.so.cache ! -name .updated ! -name *.pyc ! -name __pycache__"
-find etc usr var/lib/nagi* run/nagi root srv opt home $left_out -printf '%p %y %m %u %g %l\n' \
-    2>/dev/null | grep -v ^srv/archive/ | sort
-find etc usr $left_out ! -path etc/group ! -path etc/gshadow -type f -exec sha256sum {} + \
-    | sort -k 2
-grep -v ^rdma: etc/group etc/gshadow
-dpkg-query --show --showformat '${db:Status-Abbrev} ${Package} ${Version}\n'
-dpkg-statoverride --list
-systemctl list-unit-files --no-legend --plain | awk '{print $1, $2}'
-systemctl list-units --no-legend --plain --state=active --type=service,timer,socket \
-    | awk '$1 != "dbus.service" {print $1}'
-systemctl list-units --no-legend --plain --state=failed | awk '{print $1}'
-for interface in enp2s0 enp3s0; do
-    cat /proc/sys/net/ipv6/conf/$interface/disable_ipv6
-done 2>&1
-cat /proc/irq/default_smp_affinity
-"""
 
 
 @dataclass
@@ -68,12 +45,6 @@ class Fresh:
     provision: Provision
     chosen: dict[str, dict[str, object]]
     lacking: str
-
-    def state(self) -> dict[str, list[str]]:
-        return {
-            name: machine.run("sh", "-c", STATE).splitlines()
-            for name, machine in self.machines.items()
-        }
 
 
 @pytest.fixture(scope="module", params=RELEASES)
@@ -103,21 +74,12 @@ def runs_here(release: str) -> bool:
     return re.search(rf"^VERSION_CODENAME={release}$", said, re.M) is not None
 
 
-def difference(before: dict[str, list[str]], after: dict[str, list[str]]) -> list[str]:
-    return [
-        f"{name}: {line}"
-        for name in before
-        for line in difflib.unified_diff(before[name], after[name], lineterm="", n=0)
-        if not line.startswith(("---", "+++", "@@"))
-    ]
-
-
 def test_a_fresh_host_is_provisioned_once_and_put_back_to_the_byte(fresh):
-    before = fresh.state()
+    before = read_states(fresh.machines)
     checked = fresh.provision("--check", "--diff", **fresh.chosen)
     assert checked.status == 0, checked.output
     assert all(checked.changed[name] > 3 for name in fresh.chosen), checked.output
-    assert difference(before, fresh.state()) == []
+    assert list_differences(before, read_states(fresh.machines)) == []
 
     first = fresh.provision(**fresh.chosen)
     assert first.status == 0, first.output
@@ -129,15 +91,15 @@ def test_a_fresh_host_is_provisioned_once_and_put_back_to_the_byte(fresh):
         fresh.machines["heron"].run("nagi-link", "--version")
         fresh.machines["heron"].run("systemctl", "is-active", "nagi-ptp.service")
 
-    provisioned = fresh.state()
+    provisioned = read_states(fresh.machines)
     second = fresh.provision(**fresh.chosen)
     assert second.status == 0, second.output
     assert second.changed == {**dict.fromkeys(fresh.chosen, 0), "localhost": 0}, second.output
-    assert difference(provisioned, fresh.state()) == []
+    assert list_differences(provisioned, read_states(fresh.machines)) == []
 
     back = fresh.provision.deprovision()
     assert back.status == 0, back.output
-    assert difference(before, fresh.state()) == []
+    assert list_differences(before, read_states(fresh.machines)) == []
     if fresh.lacking:
         pytest.skip(f"all but the emulator: {fresh.lacking}")
 

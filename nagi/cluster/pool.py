@@ -17,7 +17,7 @@ from typing import Any
 import dask
 from dask.utils import parse_timedelta
 from distributed import KilledWorker
-from nagi_contracts.errors import excerpt, refuse
+from nagi_contracts.errors import InputError, excerpt, refuse
 from nagi_contracts.units import format_count
 
 from nagi.cluster.installation import Installation, Requirements
@@ -38,6 +38,7 @@ _ANSWERED_TIMEOUT_S = 10  # after this time, ready workers begin although others
 # The key in Dask's configuration of the time to wait for workers. The environment variable
 # DASK_NAGI__WAIT_FOR_WORKERS sets the same value.
 _SETTING, _DEFAULT = "nagi.wait-for-workers", "30s"
+_REJOIN_INTERVAL_S = 1.0  # between two attempts to reach a scheduler that is gone
 _MAX_LOST_WORKERS = 3  # a task fails when this many workers were lost while they executed it
 
 
@@ -85,14 +86,24 @@ class Cluster:
         self._interrupted = interrupted
         self._timeout_s = _read_timeout_s()
         self._updated_s = -_UPDATE_INTERVAL_S
-        installation = Installation.from_this_machine(Requirements())
+        self._last_ready_s = 0.0  # when a worker was ready, or the scheduler came back
+        self._option = address
+        self._requirements = Requirements()
+        self._guest_files: GuestFiles | None = None
+        self._installation = Installation.from_this_machine(self._requirements)
         _silence_dask()
-        self._client = SchedulerClient(address)
-        # Callers replace `notify`, therefore it is looked up at each call.
-        self._registry = WorkerRegistry(self._client, installation, lambda text: self.notify(text))
+        self._connect()
         self._pending: deque[Task] = deque()
         self._results: deque[TaskResult] = deque()
         self._lost_workers: Counter[str] = Counter()  # run id -> workers lost during its tasks
+
+    def _connect(self) -> None:
+        """Connect to the scheduler. Raises InputError if no scheduler answers."""
+        self._client = SchedulerClient(self._option)
+        # Callers replace `notify`, therefore it is looked up at each call.
+        self._registry = WorkerRegistry(
+            self._client, self._installation, lambda text: self.notify(text)
+        )
 
     def close(self) -> None:
         """Disconnect from the cluster. Tasks of this client that still run are cancelled."""
@@ -133,9 +144,10 @@ class Cluster:
         Raises:
             InputError: No worker fulfils the requirements.
             Interrupted: The user asked to stop.
-            Gone: The scheduler is gone.
+            Gone: The scheduler is gone, and did not come back.
         """
-        self._registry.set_requirements(requirements or Requirements(), guest_files)
+        self._requirements, self._guest_files = requirements or Requirements(), guest_files
+        self._registry.set_requirements(self._requirements, self._guest_files)
         self._registry.check_scheduler()
         started_s = time.monotonic()
         is_notified = False
@@ -178,12 +190,14 @@ class Cluster:
         Tasks that are unfinished when the iterator is closed are cancelled.
 
         Raises:
-            Gone: The scheduler is gone, or no worker has been ready for the time in _SETTING.
+            Gone: For the time in _SETTING, the scheduler has been gone, or no worker has been
+                ready.
+            InputError: A scheduler with another build of nagi has come back.
             Interrupted: The user asked to stop.
         """
         self._pending.extend(tasks)
         unfinished = len(tasks)
-        last_ready_s = time.monotonic()
+        self._last_ready_s = time.monotonic()
         try:
             while unfinished:
                 self._poll()
@@ -191,8 +205,8 @@ class Cluster:
                     unfinished -= 1
                     yield self._results.popleft()
                 if self._list_ready():
-                    last_ready_s = time.monotonic()
-                elif time.monotonic() - last_ready_s > self._timeout_s:
+                    self._last_ready_s = time.monotonic()
+                elif time.monotonic() - self._last_ready_s > self._timeout_s:
                     raise Gone(
                         f"{self.address} has had no worker that can be used for "
                         f"{self._timeout_s:.0f} s; start one: {_make_worker_command(self.address)}"
@@ -207,14 +221,22 @@ class Cluster:
     def _poll(self) -> None:
         """Update the list of workers, assign tasks to free workers, and handle events.
 
-        This waits for events for a fraction of a second.
+        This waits for events for a fraction of a second, or until a lost scheduler is back.
 
         Raises:
-            Gone: The scheduler is gone.
+            Gone: The scheduler is gone, and did not come back.
+            InputError: A scheduler with another build of nagi has come back.
             Interrupted: The user asked to stop.
         """
         if self._interrupted():
             raise Interrupted
+        try:
+            self._exchange()
+        except Gone as error:
+            self._rejoin(error)
+
+    def _exchange(self) -> None:
+        """Do what _poll() does while the scheduler is connected. Raises Gone if it is not."""
         if time.monotonic() - self._updated_s >= _UPDATE_INTERVAL_S:
             threads = self._client.read_threads()
             for worker in self._registry.remove_lost(threads):
@@ -228,6 +250,38 @@ class Cluster:
                 worker.tasks[self._client.submit(worker.address, task, handle_end)] = task
                 self._pending.popleft()
         self._client.handle_events(_UPDATE_INTERVAL_S / 5)
+
+    def _rejoin(self, gone: Gone) -> None:
+        """Wait until the scheduler is back, and connect to it again.
+
+        All tasks without a result become pending. They have not lost a worker, so they are not
+        counted as in _retry(). The scheduler that comes back has no workers and no files of before.
+
+        Args:
+            gone: The error of the lost connection, raised again if the scheduler stays away.
+        """
+        self.notify(f"{gone}; waiting up to {self._timeout_s:.0f} s for it to come back")
+        for worker in self._registry.list_workers():
+            self._pending.extendleft(worker.tasks.values())
+            worker.tasks.clear()
+        self._client.close()
+        deadline_s = time.monotonic() + self._timeout_s
+        while True:
+            try:
+                self._connect()
+                break
+            except InputError:
+                if time.monotonic() > deadline_s:
+                    raise gone from None
+            next_attempt_s = time.monotonic() + _REJOIN_INTERVAL_S
+            while time.monotonic() < next_attempt_s:
+                if self._interrupted():
+                    raise Interrupted
+                time.sleep(_REJOIN_INTERVAL_S / 10)
+        self._registry.set_requirements(self._requirements, self._guest_files)
+        self._registry.check_scheduler()
+        self._last_ready_s = time.monotonic()
+        self.notify(f"the scheduler at {self.address} is back")
 
     def _list_ready(self) -> list[Worker]:
         return self._registry.list_workers(WorkerState.READY)

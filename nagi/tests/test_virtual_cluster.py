@@ -61,6 +61,16 @@ class DaskCluster:
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._file = directory / "scheduler.json"
         self._start("scheduler", "--scheduler-file", self._file, "--port", "0")
+        self._wait_for_scheduler()
+
+    def restart_scheduler(self) -> None:
+        """Start another scheduler at the address of the killed one."""
+        self._file.unlink()
+        port = self.address.rpartition(":")[2]
+        self._start("scheduler", "--scheduler-file", self._file, "--port", port)
+        self._wait_for_scheduler()
+
+    def _wait_for_scheduler(self) -> None:
         # Dask writes it in place: it is there before its text is.
         wait_for(lambda: self._file.exists() and self._file.read_text().endswith("}"))
         self.address = str(json.loads(self._file.read_text())["address"])
@@ -85,6 +95,10 @@ class DaskCluster:
     def kill(self, name: str = "scheduler") -> None:
         self._processes[name].kill()
         self._processes.pop(name).wait()
+
+    def wait(self, name: str) -> None:
+        """Wait until the process of a worker has ended by itself."""
+        self._processes.pop(name).wait(60)
 
     def stop_all(self) -> None:
         for process in reversed(self._processes.values()):
@@ -217,6 +231,27 @@ def test_what_is_done_stays_if_the_scheduler_goes(cluster, tmp_path):
     done = stamps(out / "runs")
     assert run(spec, out, "--dask", cluster.address, status=2)
     assert "4 valid" in run(spec, out)
+    assert done.items() <= stamps(out / "runs").items()
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_comes_back_is_joined_again(cluster, tmp_path):
+    """Workers of Dask end with their scheduler, so another one must be started as well."""
+    cluster.add("one")
+    spec, out = written(tmp_path, "cubic, newreno, bbr, vegas", seconds=12), tmp_path / "out"
+    process = start(spec, out, "--dask", cluster.address)
+    wait_for(lambda: list(out.glob("runs/*/verdict.json")))
+    done = stamps(out / "runs")
+    cluster.kill()
+    cluster.wait("one")
+    cluster.restart_scheduler()
+    cluster.add("two")
+    said, _ = process.communicate(timeout=280)
+    assert process.returncode == 0, said
+    gone = f"the scheduler at {cluster.address} is gone; waiting up to 30 s for it to come back"
+    text = " ".join(said.split())
+    assert text.count(gone) == 1 and f"the scheduler at {cluster.address} is back" in text
+    assert "4 runs: 4 valid, 0 invalid, 0 failed" in text and "Traceback" not in said
     assert done.items() <= stamps(out / "runs").items()
 
 

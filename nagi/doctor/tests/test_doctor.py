@@ -8,6 +8,7 @@ import subprocess
 
 import jsonschema
 import pytest
+import yaml
 from agent_inputs import make_batch_json
 from nagi.doctor import ExperimentNeeds, Observations, collect_failures, list_findings, list_stages
 from nagi.doctor.hosts import get_package
@@ -699,3 +700,12 @@ def test_make_installs_every_program_that_agents_ask_for(virtual, lists, monkeyp
     batch = make_batch_json(tmp_path, virtual=virtual)
     missing = list_missing_programs(Batch.from_json(batch))
     assert missing and {get_package(program) for program in missing} <= {*installed}
+
+
+def test_provisioning_installs_every_program_that_agents_ask_for(monkeypatch, tmp_path):
+    role = ROOT / "ansible/ansible_collections/nagi/testbed/roles/packages/defaults/main.yml"
+    installed = yaml.safe_load(role.read_text())["nagi_host_packages"]
+    monkeypatch.setenv("PATH", "")  # all are missing
+    missing = list_missing_programs(Batch.from_json(make_batch_json(tmp_path, virtual=False)))
+    essential = {"dash", "util-linux"}
+    assert {get_package(program) for program in missing} <= {*installed} | essential
