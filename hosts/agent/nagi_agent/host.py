@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import os
 import platform
 import subprocess
@@ -12,6 +11,8 @@ from typing import NamedTuple, Optional
 
 from nagi_agent.contracts import OFFLOADS, HostFacts
 from nagi_agent.processes import run_command
+
+_IFF_UP = 0x1  # linux/if.h
 
 
 def list_harmful_offloads(interface: str, *, fixed_only: bool = False) -> list[str]:
@@ -33,13 +34,18 @@ def list_harmful_offloads(interface: str, *, fixed_only: bool = False) -> list[s
 
 def require_up(interfaces: list[str]) -> None:
     """Raise RuntimeError if an interface is missing, is down, or has no carrier."""
-    flags = {
-        link["ifname"]: link["flags"] for link in json.loads(run_command(["ip", "-json", "link"]))
-    }
     for name in interfaces:
-        if "UP" not in flags.get(name, []):
-            raise RuntimeError(f"interface {name} is {'down' if name in flags else 'missing'}")
-        if "LOWER_UP" not in flags[name]:
+        directory = f"/sys/class/net/{name}"
+        try:
+            with open(f"{directory}/flags", encoding="ascii") as file:
+                flags = int(file.read(), 16)
+        except FileNotFoundError:
+            raise RuntimeError(f"interface {name} is missing") from None
+        if not flags & _IFF_UP:
+            raise RuntimeError(f"interface {name} is down")
+        with open(f"{directory}/carrier", encoding="ascii") as file:  # of an interface that is up
+            has_carrier = file.read().strip() == "1"
+        if not has_carrier:
             raise RuntimeError(f"interface {name} has no carrier; check its cable")
 
 
