@@ -38,14 +38,15 @@ for top in ("/etc", "/usr", "/root", "/home"):
             for attribute in sorted(os.listxattr(path, follow_symlinks=False)):
                 print(path, attribute, os.getxattr(path, attribute, follow_symlinks=False))
 """
-# Executed with the host's network, but with this machine's programs and its /proc/sys mounted anew.
+# Executed with the host's network, but with this machine's programs.
 # Left out: lists of congestion controls, which belong to the kernel, and the queueing discipline
 # noqueue, which a virtual card without one gets when it is set up once.
 _NETWORK = r"""
+mount -t sysfs sysfs /sys
 mount -t proc proc /proc
 ip -oneline address show scope global | sed 's, *valid_lft.*,,'
 ip -4 route show table all
-ip -details -json link | python3 -c '
+ip -json link | python3 -c '
 import json, sys
 for card in json.load(sys.stdin):
     settings = {key: card[key] for key in ("ifname", "mtu", "address", "flags", "qdisc")}
@@ -78,8 +79,7 @@ def list_differences(
 def _read_state(machine: Host) -> list[str]:
     state = machine.run("sh", "-c", _STATE) + machine.run("python3", "-c", _ATTRIBUTES)
     within = ["nsenter", f"--target={machine.pid}", "--net", "--", "unshare", "--mount"]
-    script = f"mount -t sysfs sysfs /sys\n{_NETWORK}"
     done = subprocess.run(
-        [*within, "sh", "-ec", script], capture_output=True, text=True, check=True
+        [*within, "sh", "-ec", _NETWORK], capture_output=True, text=True, check=True
     )
     return (state + done.stdout).splitlines()

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import os
 import re
@@ -13,6 +12,7 @@ from typing import Any
 
 import pytest
 from managed_hosts import CARD, NODES, ManagedHosts
+from snapshots import list_differences
 
 pytestmark = pytest.mark.timeout(900)
 # What provisioning may change at the network of a host.
@@ -29,20 +29,11 @@ def hosts(boot_host):
         yield hosts
 
 
-def read_states(hosts: ManagedHosts) -> dict[str, str]:
-    return {name: machine.run("sh", "-c", STATE) for name, machine in hosts.machines.items()}
-
-
-def list_difference(before: dict[str, str], after: dict[str, str]) -> list[str]:
-    """Return the lines that differ between states of hosts, each with the name of its host."""
-    return [
-        f"{name}: {line}"
-        for name in before
-        for line in difflib.unified_diff(
-            before[name].splitlines(), after[name].splitlines(), lineterm="", n=0
-        )
-        if not line.startswith(("---", "+++", "@@"))
-    ]
+def read_states(hosts: ManagedHosts) -> dict[str, list[str]]:
+    return {
+        name: machine.run("sh", "-c", STATE).splitlines()
+        for name, machine in hosts.machines.items()
+    }
 
 
 def lab(hosts: ManagedHosts, command: str, *options: str, status: int | None = 0) -> str:
@@ -74,7 +65,7 @@ def test_the_management_interface_is_refused_as_a_test_interface(hosts):
         assert result[name]["status"] == "refused", output
         assert f"nagi_links: {reason}; a test interface must be used" in result[name]["what"]
         assert result[name]["changed"] == []
-    assert list_difference(before, read_states(hosts)) == []
+    assert list_differences(before, read_states(hosts)) == []
 
 
 def test_every_host_is_reached_by_the_key(hosts):
@@ -107,7 +98,7 @@ def test_a_host_that_the_changes_cut_off_comes_back_by_itself(hosts):
     assert read_outcomes(output)["alan"]["status"] == "unreachable", output
     # The play ends for all hosts, so the others undo their changes too.
     deadline = time.monotonic() + 60
-    while difference := list_difference(before, read_states(hosts)):
+    while difference := list_differences(before, read_states(hosts)):
         assert time.monotonic() < deadline, difference
         time.sleep(0.5)
 
@@ -125,7 +116,7 @@ def test_a_host_that_the_changes_cut_off_comes_back_by_itself(hosts):
     assert f"stays: {stays}" in removed
     assert "6 hosts restored, except what stays on 1 of them" in removed
     assert "UP" in sam.run("ip", "link", "show", "enp2s0")
-    difference = list_difference(before, read_states(hosts))
+    difference = list_differences(before, read_states(hosts))
     assert [line for line in difference if not line.startswith("sam: ")] == []
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from pathlib import Path
 
 import pytest
+from controller import wait_while_running
 from kernels import needs_our_schemes
 from managed_hosts import NODES, ManagedHosts
 from nagi_contracts.records import Verdict
@@ -54,7 +54,7 @@ def test_a_lab_is_provisioned_used_broken_mended_and_given_back(boot_host):
         # Provisioned, at the second try.
         process = hosts.start("lab", "provision", "-i", hosts.inventory)
         manifest = ("sh", "-c", "test -e /var/lib/nagi-testbed/manifest.json && echo yes || echo")
-        wait_for(lambda: "yes" in machines["alan"].run(*manifest), process)
+        wait_while_running(lambda: "yes" in machines["alan"].run(*manifest), process, 200)
         os.kill(hosts.find_pid(process), signal.SIGINT)
         said, _ = process.communicate(timeout=120)
         assert process.returncode == 130, said
@@ -69,7 +69,7 @@ def test_a_lab_is_provisioned_used_broken_mended_and_given_back(boot_host):
 
         # Used, while a host falls silent and comes back.
         process = start_campaign(hosts, spec, out)
-        wait_for(lambda: has_process(hosts, "alan", "nagi-traffic"), process)
+        wait_while_running(lambda: has_process(hosts, "alan", "nagi-traffic"), process, 200)
         hosts.unplug("alan")
         said, _ = process.communicate(timeout=300)
         assert "lost alan: no answer over SSH" in " ".join(said.split()), said
@@ -111,12 +111,3 @@ def has_process(hosts: ManagedHosts, name: str, program: str) -> bool:
 
 def read_statuses(out: Path) -> list[str]:
     return [Verdict.read(path).status for path in out.glob("runs/*/verdict.json")]
-
-
-def wait_for(condition, process) -> None:
-    """Wait until a condition is true, while a process runs."""
-    deadline = time.monotonic() + 200
-    while not condition():
-        assert process.poll() is None, process.stdout.read()
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.1)

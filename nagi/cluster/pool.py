@@ -88,22 +88,14 @@ class Cluster:
         self._updated_s = -_UPDATE_INTERVAL_S
         self._last_ready_s = 0.0  # when a worker was ready, or the scheduler came back
         self._option = address
-        self._requirements = Requirements()
-        self._guest_files: GuestFiles | None = None
-        self._installation = Installation.from_this_machine(self._requirements)
+        installation = Installation.from_this_machine(Requirements())
         _silence_dask()
-        self._connect()
+        self._client = SchedulerClient(address)
+        # Callers replace `notify`, therefore it is looked up at each call.
+        self._registry = WorkerRegistry(self._client, installation, lambda text: self.notify(text))
         self._pending: deque[Task] = deque()
         self._results: deque[TaskResult] = deque()
         self._lost_workers: Counter[str] = Counter()  # run id -> workers lost during its tasks
-
-    def _connect(self) -> None:
-        """Connect to the scheduler. Raises InputError if no scheduler answers."""
-        self._client = SchedulerClient(self._option)
-        # Callers replace `notify`, therefore it is looked up at each call.
-        self._registry = WorkerRegistry(
-            self._client, self._installation, lambda text: self.notify(text)
-        )
 
     def close(self) -> None:
         """Disconnect from the cluster. Tasks of this client that still run are cancelled."""
@@ -146,8 +138,7 @@ class Cluster:
             Interrupted: The user asked to stop.
             Gone: The scheduler is gone, and did not come back.
         """
-        self._requirements, self._guest_files = requirements or Requirements(), guest_files
-        self._registry.set_requirements(self._requirements, self._guest_files)
+        self._registry.set_requirements(requirements or Requirements(), guest_files)
         self._registry.check_scheduler()
         started_s = time.monotonic()
         is_notified = False
@@ -267,18 +258,16 @@ class Cluster:
         self._client.close()
         deadline_s = time.monotonic() + self._timeout_s
         while True:
+            if self._interrupted():
+                raise Interrupted
             try:
-                self._connect()
+                self._client = SchedulerClient(self._option)
                 break
             except InputError:
                 if time.monotonic() > deadline_s:
                     raise gone from None
-            next_attempt_s = time.monotonic() + _REJOIN_INTERVAL_S
-            while time.monotonic() < next_attempt_s:
-                if self._interrupted():
-                    raise Interrupted
-                time.sleep(_REJOIN_INTERVAL_S / 10)
-        self._registry.set_requirements(self._requirements, self._guest_files)
+            time.sleep(_REJOIN_INTERVAL_S)
+        self._registry.change_client(self._client)
         self._registry.check_scheduler()
         self._last_ready_s = time.monotonic()
         self.notify(f"the scheduler at {self.address} is back")

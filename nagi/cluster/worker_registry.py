@@ -112,6 +112,12 @@ class WorkerRegistry:
         self._guest_files: GuestFiles | None = None
         self._published: set[str] = set()
 
+    def change_client(self, client: SchedulerClient) -> None:
+        """Forget all workers, and discover those of another scheduler, which has no files yet."""
+        self._client = client
+        self._workers.clear()
+        self._published.clear()
+
     def set_requirements(self, requirements: Requirements, guest_files: GuestFiles | None) -> None:
         """Set the requirements of workers that are added from now on.
 

@@ -250,6 +250,22 @@ def wait_for(
     return result
 
 
+def wait_while_running(
+    condition: Callable[[], object], process: subprocess.Popen[str], timeout_s: float
+) -> None:
+    """Wait until `condition()` is true. Fail with a process's output if it ends before."""
+
+    def check() -> object:
+        if result := condition():
+            return result
+        assert process.stdout is not None
+        assert process.poll() is None, process.stdout.read()
+        time.sleep(0.1)  # a condition may start a program
+        return None
+
+    wait_for(check, "it", timeout_s)
+
+
 def read_process(process: int, file: str) -> str:
     """Return a file of a process in /proc; empty if the process has ended."""
     try:

@@ -16,6 +16,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from campaign_processes import find_emulators
+from controller import wait_while_running
 from kernels import needs_our_schemes
 from marks import needs_root
 from nagi.labs.errors import LabError
@@ -196,14 +197,6 @@ def test_a_campaign_from_experiment_to_report(spec, tmp_path):
     assert "2 runs: 2 valid" in analysed.stdout
 
 
-def wait_for(condition, process, timeout_s: float = 60) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert process.poll() is None, process.stdout.read()
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.1)
-
-
 def first_run_is_over(out):
     """Return a predicate that is true when all agents of some run have left their record."""
     return lambda: len(list(out.glob(".records/*/*/node.json"))) >= 4
@@ -215,7 +208,7 @@ def first_run_is_over(out):
 def test_ended_in_the_middle_it_goes_on_where_it_stopped(spec, tmp_path, how):
     out = tmp_path / "out"
     process = start(spec, out, "--jobs", "1")
-    wait_for(first_run_is_over(out), process)
+    wait_while_running(first_run_is_over(out), process, 60)
     over = next(out.glob(".records/*/*/node.json")).parent.name
     process.send_signal(how)
     said, _ = process.communicate(timeout=30)
@@ -237,7 +230,7 @@ def test_ended_in_the_middle_it_goes_on_where_it_stopped(spec, tmp_path, how):
 def test_a_second_nagi_in_the_same_directory_is_refused(spec, tmp_path):
     out = tmp_path / "out"
     process = start(spec, out)
-    wait_for((out / ".records").exists, process)
+    wait_while_running((out / ".records").exists, process, 60)
     said = run(spec, out, status=2)
     assert "another nagi process uses this directory" in said
     process.send_signal(signal.SIGINT)
@@ -249,7 +242,7 @@ def test_a_second_nagi_in_the_same_directory_is_refused(spec, tmp_path):
 def test_a_run_whose_emulator_dies_fails_and_the_others_go_on(spec, tmp_path):
     out = tmp_path / "out"
     process = start(spec, out, "--jobs", "1", "--only", "loss=0 %")
-    wait_for(lambda: list(out.glob(".records/*/*/links.json")), process)
+    wait_while_running(lambda: list(out.glob(".records/*/*/links.json")), process, 60)
     (emulator,) = find_emulators(out)
     os.kill(emulator, signal.SIGKILL)
     said, _ = process.communicate(timeout=400)

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+from controller import wait_while_running
 from kernels import needs_our_schemes
 from nagi_contracts.doctor import Doctor
 from nagi_contracts.inspection import Holder
@@ -221,7 +222,9 @@ def test_whatever_ends_the_controller_no_run_is_lost_and_the_same_command_goes_o
     out = ssh_hosts.home / "out"
     # Interrupted, it lets the hosts go.
     process = start(ssh_hosts, out)
-    wait_for(lambda: ssh_hosts.enter("carol", "pgrep", "nagi-traffic", status=None), process)
+    wait_while_running(
+        lambda: ssh_hosts.enter("carol", "pgrep", "nagi-traffic", status=None), process, 90
+    )
     os.kill(ssh_hosts.find_pid(process), signal.SIGINT)
     said, _ = process.communicate(timeout=60)
     assert process.returncode == 130, said
@@ -231,7 +234,9 @@ def test_whatever_ends_the_controller_no_run_is_lost_and_the_same_command_goes_o
     # A killed nagi cannot collect records; the hosts keep the records of finished runs.
     process = start(ssh_hosts, out)
     records = "/var/lib/nagi/*/runs/*/node.json"
-    wait_for(lambda: ssh_hosts.enter("heron", "sh", "-c", f"ls {records}", status=None), process)
+    wait_while_running(
+        lambda: ssh_hosts.enter("heron", "sh", "-c", f"ls {records}", status=None), process, 90
+    )
     os.kill(ssh_hosts.find_pid(process), signal.SIGKILL)
     process.communicate(timeout=30)
     assert process.returncode == -signal.SIGKILL
@@ -262,7 +267,9 @@ def test_a_cell_that_is_lost_leaves_its_runs_to_the_others():
     with SshHosts(cells=TWO_CELLS) as hosts:
         out = hosts.home / "out"
         process = start(hosts, out)
-        wait_for(lambda: hosts.enter("fred", "pgrep", "nagi-traffic", status=None), process)
+        wait_while_running(
+            lambda: hosts.enter("fred", "pgrep", "nagi-traffic", status=None), process, 90
+        )
         hosts.stop_sshd("fred")
         said, _ = process.communicate(timeout=300)
         assert "continuing without bench2" in " ".join(said.split()), said
@@ -279,7 +286,9 @@ def test_a_host_that_falls_silent_is_named_soon():
     require_ssh_hosts()
     with SshHosts(cells=TWO_CELLS) as hosts:
         process = start(hosts, hosts.home / "out")
-        wait_for(lambda: hosts.enter("fred", "pgrep", "nagi-traffic", status=None), process)
+        wait_while_running(
+            lambda: hosts.enter("fred", "pgrep", "nagi-traffic", status=None), process, 90
+        )
         hosts.unplug("fred", MANAGEMENT)
         begin_s = time.monotonic()
         assert process.stdout is not None
@@ -369,11 +378,3 @@ def test_a_topology_is_kept_up_for_ones_own_programs(ssh_hosts):
     ssh_hosts.run("down")
     leaves_nothing(ssh_hosts, before)
     assert "no topology is up" in ssh_hosts.run("shell", "S", status=2)
-
-
-def wait_for(condition, process, timeout_s: float = 90) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert process.poll() is None, process.stdout.read()
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.1)

@@ -147,6 +147,13 @@ def start(spec: Path, out: Path, *options: str) -> subprocess.Popen[str]:
     )
 
 
+def start_first_run(spec: Path, out: Path, cluster: DaskCluster) -> subprocess.Popen[str]:
+    """Start a campaign on a cluster, and wait until the first of its runs is over."""
+    process = start(spec, out, "--dask", cluster.address)
+    wait_for(lambda: list(out.glob("runs/*/verdict.json")))
+    return process
+
+
 def run(spec: Path, out: Path, *options: str, status: int = 0) -> str:
     process = start(spec, out, *options)
     said, _ = process.communicate(timeout=280)
@@ -220,8 +227,7 @@ def test_what_is_there_by_content_is_not_fetched_again(cluster, tmp_path):
 def test_what_is_done_stays_if_the_scheduler_goes(cluster, tmp_path):
     cluster.add("one")
     spec, out = written(tmp_path, "cubic, newreno, bbr, vegas", seconds=12), tmp_path / "out"
-    process = start(spec, out, "--dask", cluster.address)
-    wait_for(lambda: list(out.glob("runs/*/verdict.json")))
+    process = start_first_run(spec, out, cluster)
     cluster.kill()
     said, _ = process.communicate(timeout=100)
     assert process.returncode == 1, said
@@ -239,8 +245,7 @@ def test_a_scheduler_that_comes_back_is_joined_again(cluster, tmp_path):
     """Workers of Dask end with their scheduler, so another one must be started as well."""
     cluster.add("one")
     spec, out = written(tmp_path, "cubic, newreno, bbr, vegas", seconds=12), tmp_path / "out"
-    process = start(spec, out, "--dask", cluster.address)
-    wait_for(lambda: list(out.glob("runs/*/verdict.json")))
+    process = start_first_run(spec, out, cluster)
     done = stamps(out / "runs")
     cluster.kill()
     cluster.wait("one")
@@ -262,8 +267,7 @@ def test_interrupted_it_ends_what_goes_on_there(cluster, tmp_path):
         written(tmp_path, "cubic, newreno, bbr", seconds=20, rate="60 Mb/s"),
         tmp_path / "out",
     )
-    process = start(spec, out, "--dask", cluster.address)
-    wait_for(lambda: list(out.glob("runs/*/verdict.json")))
+    process = start_first_run(spec, out, cluster)
     wait_for(guests)
     process.send_signal(signal.SIGINT)
     said, _ = process.communicate(timeout=60)

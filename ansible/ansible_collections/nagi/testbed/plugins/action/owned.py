@@ -13,9 +13,6 @@ from ansible.plugins.action import ActionBase
 class ActionModule(ActionBase):
     """The part of nagi.testbed.owned that runs on the controller, and copies files to hosts."""
 
-    # Makes its temporary directory only when it copies a file.
-    TRANSFERS_FILES = False
-
     def run(self, tmp=None, task_vars=None):
         super().run(tmp, task_vars)
         arguments = dict(self._task.args)
